@@ -1,0 +1,19 @@
+// What is wrong with a rules document, in a form that every output (log, CLI, API) can print.
+
+export interface Problem {
+  readonly severity: 'error' | 'warning';
+  /** The file's path, or the resource's name, as the person knows it. */
+  readonly file: string;
+  /** 1-based; undefined when the source has no lines (a resource that came over xDS). */
+  readonly line: number | undefined;
+  /** 1-based, in UTF-16 code units. */
+  readonly column: number | undefined;
+  /** Where in the document, such as `descriptors[0].rate_limit.unit`; '' is the whole document. */
+  readonly path: string;
+  /** One sentence without a final full stop, naming the offending value. */
+  readonly message: string;
+  /** What to do next, if it is not obvious. */
+  readonly hint: string | undefined;
+  /** The text of `line`, for the caret; undefined where there is none. */
+  readonly sourceLine: string | undefined;
+}

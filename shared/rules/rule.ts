@@ -1,0 +1,64 @@
+// The model of a rule in force, as the decision sees it.
+import type { Unit } from './unit.ts';
+
+/** One key/value pair of a request's descriptor; the value may be empty. */
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** The limit of a rule. Immutable. */
+export interface Limit {
+  /** 0 to 4294967295; 0 rejects every request. Meaningless when `unlimited`. */
+  readonly requestsPerUnit: number;
+  /** Undefined only when `unlimited`. */
+  readonly unit: Unit | undefined;
+  readonly unlimited: boolean;
+  /** '' when the rule has no name. */
+  readonly name: string;
+  /** Names of the rules that this one replaces. */
+  readonly replaces: readonly string[];
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  /** Free-form data for dynamic metadata; undefined when the rule has none. */
+  readonly metadata: JsonObject | undefined;
+}
+
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+/** What a request's descriptor matched. */
+export interface Match {
+  readonly limit: Limit;
+  /** `<domain>.<segments>`, the name under which the hits are counted in the statistics. */
+  readonly metricKey: string;
+  /** False when `metricKey` holds values from the request, so that its number must be bounded. */
+  readonly metricKeyIsStatic: boolean;
+  /**
+   * Per entry, the pattern (with its `*`) that stands in the cache key in place of the value
+   * because of share_threshold; undefined when no entry is shared.
+   */
+  readonly sharedValues: readonly (string | undefined)[] | undefined;
+}
+
+/** One domain's rules. */
+export interface DomainRules {
+  readonly domain: string;
+  /** The rule for this descriptor (specification, rules 4 to 6), or undefined: no limit applies. */
+  match(entries: readonly Entry[]): Match | undefined;
+}
+
+/** All rules in force. Immutable: a change of configuration makes a new one. */
+export interface RuleSet {
+  /** Undefined when no document defines the domain. */
+  domain(name: string): DomainRules | undefined;
+  readonly domainCount: number;
+  readonly limitCount: number;
+  /**
+   * One line per rule with a rate_limit block, in configuration order, a parent before its
+   * children (`/rlconfig`; reference-behaviour 4.2).
+   */
+  describe(): string[];
+}

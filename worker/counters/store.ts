@@ -1,0 +1,67 @@
+// The contract between the decision and whatever counts hits.
+import type { AppError } from '../../shared/errors.ts';
+import type { Unit } from '../../shared/rules/unit.ts';
+
+/** One descriptor's hits on one counter. Made by the decision, completed by the store. */
+export interface Hit {
+  /** The whole cache key, window start included. */
+  readonly key: string;
+  /** How many hits to add, or to take back when `refund`; an integer >= 0. Above 2^53 it is rounded
+   * and `exactHits` has the exact number. */
+  readonly hits: number;
+  readonly exactHits: bigint | undefined;
+  /** Subtract instead of add; the counter stops at 0 and a missing counter is not created. */
+  readonly refund: boolean;
+  /** requests_per_unit, which `add-unless-over` compares with. */
+  readonly limit: number;
+  /** The window's length in seconds; the counter's lifetime is this plus the store's jitter. */
+  readonly windowSeconds: number;
+  readonly unit: Unit;
+  /** Set by the store before `settle(undefined)`: the counter after this hit, in its turn. */
+  after: number;
+}
+
+/**
+ * - `add`: every hit is added.
+ * - `look`: nothing is added (hits count as 0); refunds still apply. For a request whose other
+ *   descriptor is known to be over its limit (specification, rule 16).
+ * - `add-unless-over`: if current + hits > limit for some hit that is not a refund, only the hits
+ *   that are over are added (specification, rule 16; decisions 16); refunds always apply.
+ */
+export type CountMode = 'add' | 'look' | 'add-unless-over';
+
+/** All hits of one decision. */
+export interface CountRequest {
+  /** In the order of the request's descriptors; never empty. A key may occur twice. */
+  readonly hits: readonly Hit[];
+  readonly mode: CountMode;
+  /** On the monotonic clock. Past it, the request is settled with an error (decisions 19). */
+  readonly deadlineMs: number;
+  /** Set by the caller that lost interest: a request not yet written is then left out. */
+  cancelled: boolean;
+  /** Called exactly once, never from inside `count`. Undefined: each hit has its `after`. */
+  settle(error: AppError | undefined): void;
+}
+
+export interface CounterStoreState {
+  /** One word and a sentence for the debug page: what it is connected to, since when, last error. */
+  readonly healthy: boolean;
+  readonly detail: string;
+}
+
+/**
+ * Counts hits. Calls are answered as if they had been made one by one in the order of arrival,
+ * however they travel (decisions 21). A request that was written but not answered is counted at
+ * most once: no implementation sends it again (decisions 19).
+ */
+export interface CounterStore {
+  count(request: CountRequest): void;
+  /**
+   * Resolves when the store has answered for the first time; keeps trying (and logs each failed
+   * attempt with the address, credentials masked) until `signal` aborts, then rejects.
+   */
+  connect(signal: AbortSignal): Promise<void>;
+  state(): CounterStoreState;
+  /** Lets what is in flight finish for at most `graceMs`, then closes. Idempotent. */
+  close(graceMs: number): Promise<void>;
+}

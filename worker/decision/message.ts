@@ -1,0 +1,53 @@
+// The decision's question and answer as plain values. The wire forms (protobuf, JSON) are made
+// from these in worker/listen; field meanings are those of envoy.service.ratelimit.v3.
+import type { Entry, JsonObject } from '../../shared/rules/rule.ts';
+import type { Unit } from '../../shared/rules/unit.ts';
+
+export interface RequestDescriptor {
+  readonly entries: readonly Entry[];
+  /** A limit that the request brings itself; `unit` is the raw wire number. */
+  readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | undefined;
+  /** Hits of this descriptor, also 0 ("only look"); undefined: the request's. A bigint only where
+   * the number is above 2^53. */
+  readonly hitsAddend: number | bigint | undefined;
+  /** A refund: the hits are subtracted (specification, rule 15). */
+  readonly isNegativeHits: boolean;
+}
+
+export interface RateLimitRequest {
+  readonly domain: string;
+  readonly descriptors: readonly RequestDescriptor[];
+  /** 0 counts as 1. */
+  readonly hitsAddend: number;
+}
+
+/** The numbers are those on the wire. */
+export const codes = { ok: 1, overLimit: 2 } as const;
+export type Code = (typeof codes)[keyof typeof codes];
+
+export interface CurrentLimit {
+  readonly name: string;
+  readonly requestsPerUnit: number;
+  readonly unit: Unit;
+}
+
+export interface DescriptorStatus {
+  readonly code: Code;
+  readonly currentLimit: CurrentLimit | undefined;
+  readonly limitRemaining: number;
+  /** Whole seconds to the end of the window; undefined where there is no current limit. */
+  readonly secondsUntilReset: number | undefined;
+}
+
+export interface Header {
+  readonly key: string;
+  readonly value: string;
+}
+
+export interface RateLimitResponse {
+  readonly overallCode: Code;
+  readonly statuses: readonly DescriptorStatus[];
+  readonly responseHeadersToAdd: readonly Header[];
+  readonly requestHeadersToAdd: readonly Header[];
+  readonly dynamicMetadata: JsonObject | undefined;
+}

@@ -1,0 +1,43 @@
+// What the rest of the worker sees of the statistics: handles that are added to, by name.
+// Names and meanings: reference-behaviour 6.1, without tags.
+
+export interface Counter {
+  add(count: number): void;
+  /** The total since the start. */
+  readonly value: number;
+}
+
+export interface Gauge {
+  set(value: number): void;
+  readonly value: number;
+}
+
+export interface Timer {
+  /** One observation in milliseconds. */
+  observe(ms: number): void;
+}
+
+/** The counters of one metric key, below `ratelimit.service.rate_limit.<metric key>.`. */
+export interface RuleStats {
+  readonly totalHits: Counter;
+  readonly overLimit: Counter;
+  readonly nearLimit: Counter;
+  readonly withinLimit: Counter;
+  readonly overLimitWithLocalCache: Counter;
+  readonly shadowMode: Counter;
+  readonly totalNegativeHits: Counter;
+}
+
+export interface Metrics {
+  /** The counter of this full name; the same handle for the same name. */
+  counter(name: string): Counter;
+  gauge(name: string): Gauge;
+  timer(name: string): Timer;
+  /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does
+   * not fit is counted under one folded name (decisions 28). */
+  ruleStats(metricKey: string, isStatic: boolean): RuleStats;
+  /** Runs before each flush and before each reading of the values, to set gauges. */
+  beforeReading(task: () => void): void;
+  /** Current values by name, sorted, for the debug port. */
+  snapshot(): Map<string, number>;
+}

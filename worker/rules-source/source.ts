@@ -1,0 +1,27 @@
+// How rules arrive, whatever brings them.
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+
+/** One attempt to load the rules: either a whole new RuleSet, or every reason why not. */
+export type LoadResult =
+  | {
+      readonly ok: true;
+      readonly ruleSet: RuleSet;
+      readonly warnings: readonly Problem[];
+      /** For people: such as `3 files from /srv/runtime_data/current/config`. */
+      readonly origin: string;
+    }
+  | { readonly ok: false; readonly problems: readonly Problem[]; readonly origin: string };
+
+/** Brings rules and changes of rules until it is closed. */
+export interface RulesSource {
+  /**
+   * Starts delivering: `onLoad` is called for the first load, good or bad, and then for each
+   * change, one at a time in order. Rejects (AppError cannot_start) when it can never deliver, such
+   * as when the directory to watch does not exist.
+   */
+  start(onLoad: (result: LoadResult) => void): Promise<void>;
+  /** What is awaited or in force, for the debug port. */
+  describe(): string;
+  close(): Promise<void>;
+}
