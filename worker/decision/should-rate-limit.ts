@@ -1,6 +1,25 @@
-// (placeholder, replaced by its owner)
-import type { AppError } from '../../shared/errors.ts';
-import type { RateLimitRequest, RateLimitResponse } from './message.ts';
+// The decision: from a request to its answer. Which rules apply, which counters they use, what the
+// counters say, and what the caller is told, read from top to bottom.
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { CountMode, CounterStore, CountRequest, Hit } from '../counters/store.ts';
+import type { Metrics, RuleStats } from '../metrics/metric.ts';
+import { toCounterKey } from './counter-key.ts';
+import { toDynamicMetadata } from './dynamic-metadata.ts';
+import { judgeHits, judgeKnownOver, judgeRefund, type Verdict } from './judge-hits.ts';
+import {
+  codes,
+  type DescriptorStatus,
+  type RateLimitRequest,
+  type RateLimitResponse,
+  type RequestDescriptor,
+} from './message.ts';
+import type { OverLimitCache } from './over-limit-cache.ts';
+import { type HeaderOptions, toHeaders } from './response-headers.ts';
+import { selectLimits } from './select-limits.ts';
+import type { Window, WindowOptions } from './window.ts';
+import { createWindows } from './window.ts';
 
 export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }
@@ -19,3 +38,260 @@ export type ShouldRateLimit = (
   timeoutMs: number | undefined,
   done: (outcome: DecisionOutcome) => void,
 ) => () => void;
+
+export interface DecisionOptions extends WindowOptions {
+  /** KVSTORE_TIMEOUT: no decision takes longer (decisions 19). */
+  readonly storeTimeoutMs: number;
+  readonly cacheKeyPrefix: string;
+  /** 0 to 1. */
+  readonly nearLimitRatio: number;
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT (specification, rule 16). */
+  readonly stopIncrementWhenOver: boolean;
+  readonly sanitizeMetricDots: boolean;
+  readonly dynamicMetadata: boolean;
+  readonly headers: HeaderOptions;
+}
+
+export interface DecisionParts {
+  /** The rules in force; undefined before the first good load. Read once for each request. */
+  readonly rules: () => RuleSet | undefined;
+  readonly store: CounterStore;
+  readonly overLimitCache: OverLimitCache;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly options: DecisionOptions;
+}
+
+/** What is known of one descriptor between matching and answering. */
+interface Judged {
+  readonly match: Match;
+  readonly stats: RuleStats;
+  readonly hits: number;
+  readonly window: Window;
+  /** Undefined: the local cache knows that the counter is over its limit. */
+  readonly hit: Hit | undefined;
+}
+
+const noop = () => {};
+const statusWithoutLimit: DescriptorStatus = {
+  code: codes.ok,
+  currentLimit: undefined,
+  limitRemaining: 0,
+  secondsUntilReset: undefined,
+};
+const unlimitedStatus: DescriptorStatus = { ...statusWithoutLimit, limitRemaining: 0xffff_ffff };
+
+/** A descriptor's own number, also 0, goes before the request's, where 0 means 1. */
+function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
+  return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+}
+
+export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
+  const { store, overLimitCache, metrics, clock, options } = parts;
+  const windowAt = createWindows(options);
+  const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
+  const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
+  const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
+
+  const fail = (error: AppError, done: (outcome: DecisionOutcome) => void) => {
+    const isStoreError = error.code === 'store' || error.code === 'overloaded';
+    (isStoreError ? storeErrors : serviceErrors).add(1);
+    done({ ok: false, error });
+    return noop;
+  };
+
+  /** Which counter a limited descriptor uses, and how many hits it brings. */
+  const prepare = (
+    request: RateLimitRequest,
+    index: number,
+    match: Match,
+    nowSeconds: number,
+  ): Judged => {
+    const descriptor = request.descriptors[index] as RequestDescriptor;
+    const addend = hitsAddend(request, descriptor);
+    const hits = Number(addend);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    // A limit that is not unlimited has a unit: the validator and selectLimits see to it.
+    const unit = match.limit.unit ?? 'second';
+    const window = windowAt(unit, nowSeconds);
+    const key = toCounterKey(
+      options.cacheKeyPrefix,
+      request.domain,
+      descriptor.entries,
+      match.sharedValues,
+      window.start,
+    );
+    const refund = descriptor.isNegativeHits;
+    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
+    const isKnownOver = !refund && overLimitCache.has(key, nowSeconds);
+    const hit: Hit | undefined = isKnownOver
+      ? undefined
+      : {
+          key,
+          hits,
+          exactHits: typeof addend === 'bigint' ? addend : undefined,
+          refund,
+          limit: match.limit.requestsPerUnit,
+          windowSeconds: window.seconds,
+          unit,
+          after: 0,
+        };
+    return { match, stats, hits, window, hit };
+  };
+
+  const judge = ({ match, stats, hits, window, hit }: Judged): Verdict => {
+    const { requestsPerUnit, shadowMode } = match.limit;
+    if (!hit) return judgeKnownOver(hits, shadowMode, stats);
+    if (hit.refund) {
+      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
+      return judgeRefund(hit.after, requestsPerUnit);
+    }
+    if (hit.after > requestsPerUnit) overLimitCache.add(hit.key, window.start + window.seconds);
+    return judgeHits(
+      hit.after,
+      hits,
+      requestsPerUnit,
+      options.nearLimitRatio,
+      shadowMode,
+      stats,
+    );
+  };
+
+  const toStatus = (judged: Judged, nowSeconds: number): DescriptorStatus => {
+    const { limit } = judged.match;
+    const { window } = judged;
+    const verdict = judge(judged);
+    return {
+      code: verdict.code,
+      currentLimit: {
+        name: limit.name,
+        requestsPerUnit: limit.requestsPerUnit,
+        unit: limit.unit ?? 'second',
+      },
+      limitRemaining: verdict.remaining,
+      // An answer that comes after its window's end still says when the next window ends.
+      secondsUntilReset:
+        window.seconds - ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
+    };
+  };
+
+  /** Over the limit: any enforced descriptor, or all of those that are quotas. */
+  const isOverLimit = (statuses: readonly DescriptorStatus[], isQuota: readonly boolean[], matches: readonly (Match | undefined)[]): boolean => {
+    let quotas = 0;
+    let quotasOver = 0;
+    for (let index = 0; index < statuses.length; index++) {
+      const isOver = statuses[index]?.code === codes.overLimit;
+      if (!isQuota[index]) {
+        if (isOver) return true;
+      } else if (!matches[index]?.limit.unlimited) {
+        quotas++;
+        if (isOver) quotasOver++;
+      }
+    }
+    return quotas > 0 && quotas === quotasOver;
+  };
+
+  const answer = (
+    request: RateLimitRequest,
+    matches: readonly (Match | undefined)[],
+    judged: readonly (Judged | undefined)[],
+  ): RateLimitResponse => {
+    const nowSeconds = Math.floor(clock.wallMs() / 1000);
+    const statuses: DescriptorStatus[] = [];
+    const isQuota: boolean[] = [];
+    for (let index = 0; index < matches.length; index++) {
+      const match = matches[index];
+      const known = judged[index];
+      statuses.push(
+        known ? toStatus(known, nowSeconds) : match ? unlimitedStatus : statusWithoutLimit,
+      );
+      isQuota.push(options.quotaMode || match?.limit.quotaMode === true);
+    }
+    const headers = toHeaders(options.headers, statuses, isQuota);
+    const isOver = isOverLimit(statuses, isQuota, matches);
+    if (isOver && options.shadowMode) globalShadowMode.add(1);
+    return {
+      overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
+      statuses,
+      responseHeadersToAdd: headers.response,
+      requestHeadersToAdd: headers.request,
+      dynamicMetadata: options.dynamicMetadata
+        ? toDynamicMetadata(
+            request,
+            matches.map((match) => (match?.limit.unlimited ? undefined : match?.limit)),
+            statuses,
+          )
+        : undefined,
+    };
+  };
+
+  const countMode = (hits: readonly Hit[], someKnownOver: boolean): CountMode => {
+    if (!options.stopIncrementWhenOver) return 'add';
+    if (someKnownOver) return 'look';
+    // Alone, a descriptor that is over counts in any case.
+    return hits.length > 1 ? 'add-unless-over' : 'add';
+  };
+
+  return (request, timeoutMs, done) => {
+    if (request.domain === '') {
+      return fail(new AppError('bad_request', 'rate limit domain must not be empty'), done);
+    }
+    if (request.descriptors.length === 0) {
+      return fail(
+        new AppError('bad_request', 'rate limit descriptor list must not be empty'),
+        done,
+      );
+    }
+    const ruleSet = parts.rules();
+    if (!ruleSet) {
+      return fail(new AppError('not_ready', 'no rate limit configuration loaded'), done);
+    }
+    const rules = ruleSet.domain(request.domain);
+    let matches: (Match | undefined)[] | AppError;
+    if (rules) {
+      matches = selectLimits(rules, request, options.sanitizeMetricDots);
+      if (matches instanceof AppError) return fail(matches, done);
+    } else {
+      metrics.unknownDomain(request.domain).add(request.descriptors.length);
+      matches = request.descriptors.map(() => undefined);
+    }
+
+    const nowSeconds = Math.floor(clock.wallMs() / 1000);
+    const judged: (Judged | undefined)[] = [];
+    const hits: Hit[] = [];
+    let someKnownOver = false;
+    for (let index = 0; index < matches.length; index++) {
+      const match = matches[index];
+      if (!match || match.limit.unlimited) {
+        judged.push(undefined);
+        continue;
+      }
+      const next = prepare(request, index, match, nowSeconds);
+      judged.push(next);
+      if (next.hit) hits.push(next.hit);
+      else someKnownOver = true;
+    }
+    if (hits.length === 0) {
+      done({ ok: true, response: answer(request, matches, judged) });
+      return noop;
+    }
+
+    const count: CountRequest = {
+      hits,
+      mode: countMode(hits, someKnownOver),
+      deadlineMs:
+        clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
+      cancelled: false,
+      settle: (error) => {
+        if (error) fail(error, done);
+        else done({ ok: true, response: answer(request, matches, judged) });
+      },
+    };
+    store.count(count);
+    return () => {
+      count.cancelled = true;
+    };
+  };
+}

@@ -36,6 +36,9 @@ export interface Metrics {
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does
    * not fit is counted under one folded name (decisions 28). */
   ruleStats(metricKey: string, isStatic: boolean): RuleStats;
+  /** Counts the descriptors of a domain that no rule knows,
+   * `ratelimit.service.rate_limit.<domain>.domain_not_found`; bounded like runtime keys. */
+  unknownDomain(domain: string): Counter;
   /** Runs before each flush and before each reading of the values, to set gauges. */
   beforeReading(task: () => void): void;
   /** Current values by name, sorted, for the debug port. */

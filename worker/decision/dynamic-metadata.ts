@@ -1,0 +1,53 @@
+// What the response tells the proxy's filters about the request and the rules that let it pass
+// (RESPONSE_DYNAMIC_METADATA; reference-behaviour 2.9).
+import type { JsonObject, JsonValue, Limit } from '../../shared/rules/rule.ts';
+import { codes, type DescriptorStatus, type RateLimitRequest } from './message.ts';
+
+const unitNames = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR'];
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The first writer of a key wins; two objects under one key are merged. */
+function mergeInto(target: Record<string, JsonValue>, source: JsonObject): void {
+  for (const [key, value] of Object.entries(source)) {
+    const present = target[key];
+    if (present === undefined) target[key] = value;
+    else if (isObject(present) && isObject(value)) {
+      const merged = emptyObject(present);
+      mergeInto(merged, value);
+      target[key] = merged;
+    }
+  }
+}
+
+/** Without a prototype, so that a key such as `__proto__` is a key like any other. */
+function emptyObject(from: JsonObject = {}): Record<string, JsonValue> {
+  return Object.assign(Object.create(null), from);
+}
+
+/** `limits` and `statuses` run along the request's descriptors. */
+export function toDynamicMetadata(
+  request: RateLimitRequest,
+  limits: readonly (Limit | undefined)[],
+  statuses: readonly DescriptorStatus[],
+): JsonObject {
+  const metadata = emptyObject();
+  statuses.forEach((status, index) => {
+    const ruleMetadata = limits[index]?.metadata;
+    if (ruleMetadata && status.code === codes.ok) mergeInto(metadata, ruleMetadata);
+  });
+  return {
+    domain: request.domain,
+    descriptors: request.descriptors.map((descriptor) => ({
+      entries: descriptor.entries.map((entry) => `${entry.key}=${entry.value}`),
+      ...(descriptor.limit && {
+        limit: `requests_per_unit:${descriptor.limit.requestsPerUnit} unit:${unitNames[descriptor.limit.unit] ?? descriptor.limit.unit}`,
+      }),
+      ...(descriptor.hitsAddend !== undefined && { hitsAddend: Number(descriptor.hitsAddend) }),
+    })),
+    ...(request.hitsAddend !== 0 && { hitsAddend: request.hitsAddend }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  };
+}

@@ -1,0 +1,54 @@
+// From a counter's value to OK or over the limit, with the statistics of the rule
+// (reference-behaviour 2.5, 13.1).
+import type { RuleStats } from '../metrics/metric.ts';
+import { type Code, codes } from './message.ts';
+
+/** The part of a limit's requests that is used up when near_limit begins. `ratio` is 0 to 1. */
+export function nearThreshold(limit: number, ratio: number): number {
+  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product.
+  return Math.floor(Math.fround(Math.fround(limit) * Math.fround(ratio)));
+}
+
+export interface Verdict {
+  readonly code: Code;
+  readonly remaining: number;
+}
+
+/** A counter that the local cache knows to be over its limit; nothing was counted. */
+export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleStats): Verdict {
+  stats.overLimit.add(hits);
+  stats.overLimitWithLocalCache.add(hits);
+  if (shadowMode) stats.shadowMode.add(hits);
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
+}
+
+/** A refund is never over; `after` may still be above the limit. */
+export function judgeRefund(after: number, limit: number): Verdict {
+  return { code: codes.ok, remaining: Math.max(0, limit - after) };
+}
+
+/**
+ * `after` is the counter with these hits. Hits that cross a threshold count in part on either side
+ * of it.
+ */
+export function judgeHits(
+  after: number,
+  hits: number,
+  limit: number,
+  nearRatio: number,
+  shadowMode: boolean,
+  stats: RuleStats,
+): Verdict {
+  const before = after - hits;
+  const near = nearThreshold(limit, nearRatio);
+  if (after <= limit) {
+    stats.withinLimit.add(hits);
+    if (after > near) stats.nearLimit.add(before >= near ? hits : after - near);
+    return { code: codes.ok, remaining: limit - after };
+  }
+  const over = before >= limit ? hits : after - limit;
+  stats.overLimit.add(over);
+  if (before < limit) stats.nearLimit.add(limit - Math.max(near, before));
+  if (shadowMode) stats.shadowMode.add(over);
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
+}

@@ -1,0 +1,90 @@
+// Remembers which counters are over their limit until their window ends, so that the store is not
+// asked for what is already known (specification, rule 17; reference-behaviour 2.6).
+import type { Metrics } from '../metrics/metric.ts';
+
+export interface OverLimitCache {
+  /** Is this counter known to be over its limit? */
+  has(key: string, nowSeconds: number): boolean;
+  add(key: string, untilSeconds: number): void;
+  /** A refund brought the counter back within its limit (decisions 15). */
+  remove(key: string): void;
+}
+
+/** The reference's cache never uses less; smaller settings keep working as they did there. */
+const leastBytes = 512 * 1024;
+/** What V8 spends on a map entry and a string header besides the characters, rounded up. */
+const bytesPerEntry = 96;
+/** Longer keys are not cached: the decision then asks the store, as it does without a cache. */
+const longestKey = 65_535;
+
+const disabled: OverLimitCache = { has: () => false, add: () => {}, remove: () => {} };
+
+/**
+ * `sizeInBytes` 0 gives a cache that knows nothing. Where the size is reached, the keys that were
+ * added first go first.
+ */
+export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): OverLimitCache {
+  if (sizeInBytes === 0) return disabled;
+  const bytesMax = Math.max(sizeInBytes, leastBytes);
+  const untilByKey = new Map<string, number>();
+  let bytes = 0;
+  const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
+
+  const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
+  const gauges = {
+    entryCount: gauge('entryCount'),
+    hitCount: gauge('hitCount'),
+    missCount: gauge('missCount'),
+    lookupCount: gauge('lookupCount'),
+    expiredCount: gauge('expiredCount'),
+    evacuateCount: gauge('evacuateCount'),
+    overwriteCount: gauge('overwriteCount'),
+  };
+  metrics.beforeReading(() => {
+    gauges.entryCount.set(untilByKey.size);
+    gauges.hitCount.set(counts.hit);
+    gauges.missCount.set(counts.miss);
+    gauges.lookupCount.set(counts.hit + counts.miss);
+    gauges.expiredCount.set(counts.expired);
+    gauges.evacuateCount.set(counts.evacuated);
+    gauges.overwriteCount.set(counts.overwritten);
+  });
+
+  // Two bytes for each character: a key with one character outside Latin-1 is stored so.
+  const cost = (key: string) => bytesPerEntry + 2 * key.length;
+  const drop = (key: string): boolean => {
+    const dropped = untilByKey.delete(key);
+    if (dropped) bytes -= cost(key);
+    return dropped;
+  };
+
+  return {
+    has(key, nowSeconds) {
+      const until = untilByKey.get(key);
+      if (until !== undefined && nowSeconds < until) {
+        counts.hit++;
+        return true;
+      }
+      if (until !== undefined) {
+        drop(key);
+        counts.expired++;
+      }
+      counts.miss++;
+      return false;
+    },
+    add(key, untilSeconds) {
+      if (key.length > longestKey) return;
+      if (drop(key)) counts.overwritten++;
+      untilByKey.set(key, untilSeconds);
+      bytes += cost(key);
+      for (const [oldest] of untilByKey) {
+        if (bytes <= bytesMax) break;
+        drop(oldest);
+        counts.evacuated++;
+      }
+    },
+    remove(key) {
+      drop(key);
+    },
+  };
+}

@@ -1,0 +1,100 @@
+// The rate limit headers that the caller is asked to add (specification, Custom headers;
+// reference-behaviour 2.9, 13.5, 13.6).
+import { type Unit, units } from '../../shared/rules/unit.ts';
+import { codes, type DescriptorStatus, type Header } from './message.ts';
+
+export interface HeaderNames {
+  readonly limit: string;
+  readonly remaining: string;
+  readonly reset: string;
+}
+
+/** Undefined names: that group of headers is switched off. */
+export interface HeaderOptions {
+  readonly response: HeaderNames | undefined;
+  readonly request: HeaderNames | undefined;
+  /** Base names of the `<name>-<Unit>` headers of the response. */
+  readonly perUnit: Pick<HeaderNames, 'limit' | 'remaining'> | undefined;
+}
+
+/** A status that has a limit; only those are told to the caller. */
+type LimitedStatus = DescriptorStatus & {
+  readonly currentLimit: NonNullable<DescriptorStatus['currentLimit']>;
+};
+
+function isLimited(status: DescriptorStatus): status is LimitedStatus {
+  return status.currentLimit !== undefined;
+}
+
+/**
+ * The descriptor closest to its limit: the first with the lowest remaining count, unless a rule that
+ * is enforced is over its limit, then the last such.
+ */
+function closestToLimit(
+  statuses: readonly DescriptorStatus[],
+  isQuota: readonly boolean[],
+): LimitedStatus | undefined {
+  let closest: LimitedStatus | undefined;
+  let lowest = 0xffff_ffff;
+  statuses.forEach((status, index) => {
+    if (!isLimited(status)) return;
+    const isEnforcedAndOver = status.code === codes.overLimit && !isQuota[index];
+    if (status.limitRemaining < lowest || isEnforcedAndOver) {
+      closest = status;
+      lowest = status.limitRemaining;
+    }
+  });
+  return closest;
+}
+
+function namedHeaders(names: HeaderNames, status: LimitedStatus): Header[] {
+  return [
+    { key: names.limit, value: String(status.currentLimit.requestsPerUnit) },
+    { key: names.remaining, value: String(status.limitRemaining) },
+    { key: names.reset, value: String(status.secondsUntilReset) },
+  ];
+}
+
+function perUnitHeaders(
+  names: Pick<HeaderNames, 'limit' | 'remaining'>,
+  statuses: readonly DescriptorStatus[],
+): Header[] {
+  const lowest = new Map<Unit, LimitedStatus>();
+  for (const status of statuses) {
+    if (!isLimited(status)) continue;
+    const known = lowest.get(status.currentLimit.unit);
+    if (!known || status.limitRemaining < known.limitRemaining) {
+      lowest.set(status.currentLimit.unit, status);
+    }
+  }
+  return units.flatMap((unit) => {
+    const status = lowest.get(unit);
+    if (!status) return [];
+    const suffix = unit.charAt(0).toUpperCase() + unit.slice(1);
+    return [
+      { key: `${names.limit}-${suffix}`, value: String(status.currentLimit.requestsPerUnit) },
+      { key: `${names.remaining}-${suffix}`, value: String(status.limitRemaining) },
+    ];
+  });
+}
+
+const none: readonly Header[] = [];
+
+/** `isQuota` runs along `statuses`. A request without any limit gets no headers. */
+export function toHeaders(
+  options: HeaderOptions,
+  statuses: readonly DescriptorStatus[],
+  isQuota: readonly boolean[],
+): { readonly response: readonly Header[]; readonly request: readonly Header[] } {
+  if (!options.response && !options.request && !options.perUnit) {
+    return { response: none, request: none };
+  }
+  const closest = closestToLimit(statuses, isQuota);
+  return {
+    response: [
+      ...(options.response && closest ? namedHeaders(options.response, closest) : none),
+      ...(options.perUnit ? perUnitHeaders(options.perUnit, statuses) : none),
+    ],
+    request: options.request && closest ? namedHeaders(options.request, closest) : none,
+  };
+}

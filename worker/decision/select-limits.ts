@@ -1,0 +1,85 @@
+// Which limit applies to each descriptor of a request, before anything is counted.
+import { AppError } from '../../shared/errors.ts';
+import { overrideMetricKey } from '../../shared/rules/metric-key.ts';
+import type { DomainRules, Match } from '../../shared/rules/rule.ts';
+import { unitFromNumber } from '../../shared/rules/unit.ts';
+import type { RateLimitRequest, RequestDescriptor } from './message.ts';
+
+/** A limit that the request brings itself takes the place of every rule (reference-behaviour 1.6). */
+function matchOverride(
+  domain: string,
+  descriptor: RequestDescriptor,
+  override: NonNullable<RequestDescriptor['limit']>,
+  index: number,
+  sanitizeMetricDots: boolean,
+): Match | AppError {
+  const unit = unitFromNumber(override.unit);
+  if (!unit) {
+    return new AppError(
+      'bad_request',
+      `descriptors[${index}].limit.unit ${override.unit} is not a unit of time; ` +
+        'use 1 (SECOND), 2 (MINUTE), 3 (HOUR), 4 (DAY), 5 (MONTH), 6 (YEAR) or 7 (WEEK)',
+    );
+  }
+  return {
+    limit: {
+      requestsPerUnit: override.requestsPerUnit,
+      unit,
+      unlimited: false,
+      name: '',
+      replaces: [],
+      shadowMode: false,
+      quotaMode: false,
+      metadata: undefined,
+    },
+    metricKey: overrideMetricKey(domain, descriptor.entries, sanitizeMetricDots),
+    metricKeyIsStatic: false,
+    sharedValues: undefined,
+  };
+}
+
+/** Drops every limit that another one of the same request replaces (reference-behaviour 1.7). */
+function dropReplaced(matches: (Match | undefined)[]): void {
+  let replaced: Set<string> | undefined;
+  for (const match of matches) {
+    for (const name of match?.limit.replaces ?? []) {
+      replaced ??= new Set();
+      replaced.add(name);
+    }
+  }
+  if (!replaced) return;
+  for (let index = 0; index < matches.length; index++) {
+    const limit = matches[index]?.limit;
+    if (limit && !limit.unlimited && replaced.has(limit.name)) matches[index] = undefined;
+  }
+}
+
+/**
+ * One element per descriptor: what it matched, or undefined where no limit applies. An error when
+ * the request itself is at fault.
+ */
+export function selectLimits(
+  rules: DomainRules,
+  request: RateLimitRequest,
+  sanitizeMetricDots: boolean,
+): (Match | undefined)[] | AppError {
+  const matches: (Match | undefined)[] = [];
+  for (let index = 0; index < request.descriptors.length; index++) {
+    const descriptor = request.descriptors[index] as RequestDescriptor;
+    if (!descriptor.limit) {
+      matches.push(rules.match(descriptor.entries));
+      continue;
+    }
+    const match = matchOverride(
+      rules.domain,
+      descriptor,
+      descriptor.limit,
+      index,
+      sanitizeMetricDots,
+    );
+    if (match instanceof AppError) return match;
+    matches.push(match);
+  }
+  dropReplaced(matches);
+  return matches;
+}
