@@ -3,7 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
-import type { CountMode, CounterStore, CountRequest, Hit } from '../counters/store.ts';
+import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
 import { toCounterKey } from './counter-key.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
@@ -149,14 +149,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       return judgeRefund(hit.after, requestsPerUnit);
     }
     if (hit.after > requestsPerUnit) overLimitCache.add(hit.key, window.start + window.seconds);
-    return judgeHits(
-      hit.after,
-      hits,
-      requestsPerUnit,
-      options.nearLimitRatio,
-      shadowMode,
-      stats,
-    );
+    return judgeHits(hit.after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
   };
 
   const toStatus = (judged: Judged, nowSeconds: number): DescriptorStatus => {
@@ -173,12 +166,17 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       limitRemaining: verdict.remaining,
       // An answer that comes after its window's end still says when the next window ends.
       secondsUntilReset:
-        window.seconds - ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
+        window.seconds -
+        ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
     };
   };
 
   /** Over the limit: any enforced descriptor, or all of those that are quotas. */
-  const isOverLimit = (statuses: readonly DescriptorStatus[], isQuota: readonly boolean[], matches: readonly (Match | undefined)[]): boolean => {
+  const isOverLimit = (
+    statuses: readonly DescriptorStatus[],
+    isQuota: readonly boolean[],
+    matches: readonly (Match | undefined)[],
+  ): boolean => {
     let quotas = 0;
     let quotasOver = 0;
     for (let index = 0; index < statuses.length; index++) {
