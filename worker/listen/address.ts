@@ -1,0 +1,96 @@
+// Where a listener listens, in the words of settings and logs; and what to tell a person when that
+// fails. What is listened with is left to the listeners.
+import type { Server } from 'node:net';
+import { AppError, errorText } from '../../shared/errors.ts';
+
+/** A port of 0 takes a free one. */
+export type ListenTarget =
+  | { readonly host: string; readonly port: number }
+  | { readonly path: string };
+
+/** What a listener got. */
+export interface ListenAddress {
+  /** As in the logs: `0.0.0.0:8080`, `[::1]:8080`, or a unix socket's path. */
+  readonly text: string;
+  /** 0 for a unix socket. */
+  readonly port: number;
+}
+
+export type ListenerName = 'HTTP' | 'gRPC' | 'debug';
+
+interface ListenerSettings {
+  readonly host: string;
+  readonly port: string;
+  readonly path: string;
+}
+
+const settings: Readonly<Record<ListenerName, ListenerSettings>> = {
+  HTTP: { host: 'HOST', port: 'PORT', path: '' },
+  gRPC: { host: 'GRPC_HOST', port: 'GRPC_PORT', path: 'GRPC_UDS' },
+  debug: { host: 'DEBUG_HOST', port: 'DEBUG_PORT', path: '' },
+};
+
+/** Rejects with an AppError `cannot_start` that names the address and the setting to change. */
+export function listen(
+  server: Server,
+  target: ListenTarget,
+  name: ListenerName,
+): Promise<ListenAddress> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: Error) => reject(toListenError(error, target, name));
+    server.once('error', onError);
+    server.listen('path' in target ? { path: target.path } : target, () => {
+      server.off('error', onError);
+      // A listener that fails later, such as for want of file descriptors, keeps what it has.
+      server.on('error', () => {});
+      resolve(boundAddress(server));
+    });
+  });
+}
+
+/** Of a server that listens. */
+export function boundAddress(server: Server): ListenAddress {
+  const address = server.address();
+  if (address === null) throw new Error('the server does not listen');
+  if (typeof address === 'string') return { text: address, port: 0 };
+  return { text: joinHostPort(address.address, address.port), port: address.port };
+}
+
+export function toListenError(error: unknown, target: ListenTarget, name: ListenerName): AppError {
+  const where =
+    'path' in target ? `the unix socket ${target.path}` : joinHostPort(target.host, target.port);
+  return new AppError(
+    'cannot_start',
+    `cannot listen for ${name} on ${where}: ${explain(error, target, name)}`,
+    { cause: error },
+  );
+}
+
+function explain(error: unknown, target: ListenTarget, name: ListenerName): string {
+  const { host, port, path } = settings[name];
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if ('path' in target) {
+    if (code === 'EADDRINUSE') return `another process listens there; set ${path} to another path`;
+    if (code === 'ENOENT') return `its directory does not exist; create it, or change ${path}`;
+    if (code === 'ENOTDIR') return `a part of the path is not a directory; change ${path}`;
+    if (code === 'EACCES' || code === 'EPERM') {
+      return `permission denied; let this user write to its directory, or change ${path}`;
+    }
+    return `${errorText(error)}; check ${path}`;
+  }
+  if (code === 'EADDRINUSE') return `the port is in use; set ${port} (and ${host}) to another`;
+  if (code === 'EACCES') {
+    return `permission denied; set ${port} to 1024 or above, or allow this process low ports`;
+  }
+  if (code === 'EADDRNOTAVAIL') {
+    return `this machine has no such address; set ${host} to one that it has, or to 0.0.0.0`;
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return `the name cannot be resolved; set ${host} to an address of this machine`;
+  }
+  return `${errorText(error)}; check ${port} and ${host}`;
+}
+
+function joinHostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

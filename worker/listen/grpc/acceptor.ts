@@ -1,0 +1,167 @@
+// Accepts the connections of a gRPC listener: TCP or unix socket, plain or TLS with the check of the
+// client's name. What is spoken on them is left to the transport.
+import { X509Certificate } from 'node:crypto';
+import { lstatSync, unlinkSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { createSecureContext, createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
+import { createRepeatedLog } from '../repeated-log.ts';
+import type { GrpcTls, ServerCertificate } from './transport.ts';
+
+/** For the TLS handshake, and for the first byte after it. */
+const silenceLimitMs = 10_000;
+/** The reference's interval of TCP keep-alive probes. */
+const keepAliveMs = 15_000;
+
+export interface Acceptor {
+  start(): Promise<ListenAddress>;
+  replaceCertificate(certificate: ServerCertificate): void;
+  /** Accepts no more. What is connected stays. */
+  stopAccepting(): void;
+  /** Cuts every connection. */
+  destroyConnections(): void;
+  /** Resolves when nothing is listening or connected any more. */
+  closed(): Promise<void>;
+}
+
+export interface AcceptorDeps {
+  readonly target: ListenTarget;
+  readonly tls: GrpcTls | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Takes over a connection that may speak. */
+  readonly onConnection: (socket: Socket) => void;
+}
+
+export function createAcceptor({ target, tls, log, clock, onConnection }: AcceptorDeps): Acceptor {
+  const repeatedLog = createRepeatedLog({ log, clock });
+  const sockets = new Set<Socket>();
+  const tlsServer = tls && createTls(tls);
+  const server: Server = tlsServer ?? createServer((socket) => serve(socket));
+  const closed = new Promise<void>((resolve) => {
+    server.once('close', () => {
+      repeatedLog.flush();
+      resolve();
+    });
+  });
+  let isListening = false;
+
+  function createTls({ cert, key, clientCa, clientSan }: GrpcTls) {
+    const secure = createTlsServer(
+      {
+        ...toContextOptions({ cert, key }),
+        ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true }),
+        ALPNProtocols: ['h2'],
+        handshakeTimeout: silenceLimitMs,
+      },
+      (socket: TLSSocket) => {
+        const problem = clientSan === undefined ? undefined : checkClient(socket, clientSan);
+        if (problem === undefined) serve(socket);
+        else {
+          repeatedLog.warning(`error validating client: ${problem}`);
+          socket.on('error', () => {});
+          socket.destroy();
+        }
+      },
+    );
+    secure.on('tlsClientError', (error) => {
+      if (log.isDebug) log.debug(`TLS handshake failed: ${errorText(error)}`);
+    });
+    return secure;
+  }
+
+  function serve(socket: Socket): void {
+    socket.on('error', () => {});
+    const cancel = clock.after(silenceLimitMs, () => {
+      if (socket.bytesRead === 0) socket.destroy();
+    });
+    socket.once('close', cancel);
+    onConnection(socket);
+  }
+
+  server.on('connection', (socket: Socket) => {
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, keepAliveMs);
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+
+  return {
+    async start() {
+      if ('path' in target) await removeStaleSocket(target.path, target);
+      const address = await listen(server, target, 'gRPC');
+      isListening = true;
+      return address;
+    },
+    replaceCertificate(certificate) {
+      if (tls === undefined) throw new Error('the listener has no certificate to replace');
+      tlsServer?.setSecureContext({
+        ...toContextOptions(certificate),
+        ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa }),
+      });
+    },
+    stopAccepting() {
+      if (isListening) server.close();
+    },
+    destroyConnections() {
+      for (const socket of sockets) socket.destroy();
+    },
+    closed: () => (isListening ? closed : Promise.resolve()),
+  };
+}
+
+/** Throws when certificate and key do not fit together, before anything uses them. */
+function toContextOptions({ cert, key }: ServerCertificate) {
+  const options = { cert, key };
+  createSecureContext(options);
+  return options;
+}
+
+/** The chain was verified in the handshake; this is about the name alone. */
+function checkClient(socket: TLSSocket, san: string): string | undefined {
+  const raw = socket.getPeerCertificate().raw as Buffer | undefined;
+  if (raw === undefined) return 'it showed no certificate';
+  const certificate = new X509Certificate(raw);
+  // A common name does not stand in for a missing alternative name.
+  if (certificate.checkHost(san, { subject: 'never' }) !== undefined) return undefined;
+  const names = certificate.subjectAltName ?? 'no alternative names';
+  return `its certificate is valid for ${names}, not ${san}`;
+}
+
+/** A socket file that a killed process left would keep the next one from listening. */
+async function removeStaleSocket(path: string, target: ListenTarget): Promise<void> {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status === undefined) return;
+  if (!status.isSocket()) {
+    throw new AppError(
+      'cannot_start',
+      `cannot listen for gRPC on the unix socket ${path}: there is a file that is not a socket; ` +
+        'remove it, or set GRPC_UDS to another path',
+    );
+  }
+  if (await isAnswered(path)) {
+    throw toListenError(Object.assign(new Error('in use'), { code: 'EADDRINUSE' }), target, 'gRPC');
+  }
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    throw toListenError(error, target, 'gRPC');
+  }
+}
+
+/** Only a refusal proves that nobody listens. */
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect({ path });
+    const settle = (answered: boolean) => {
+      probe.destroy();
+      resolve(answered);
+    };
+    probe.setTimeout(1000, () => settle(true));
+    probe.once('connect', () => settle(true));
+    probe.once('error', (error: NodeJS.ErrnoException) => settle(error.code !== 'ECONNREFUSED'));
+  });
+}

@@ -1,0 +1,101 @@
+// grpc.health.v1.Health: the worker's health for load balancers and orchestrators.
+import { servingStatuses } from '../../../shared/wire/health-messages.ts';
+import type { HealthServiceDefinition } from '../../../shared/wire/protos.ts';
+import type { Health } from '../../health.ts';
+import { type GrpcMethod, grpcStatus, type StreamMethod } from './method.ts';
+import { decodeMessage } from './request-decoder.ts';
+import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
+import { type WireReader, wireTypes } from './wire-reader.ts';
+
+/** Both carry the worker's state (decisions 8). */
+const services = ['', 'ratelimit'];
+
+export function createHealthMethods(
+  deps: UnaryMethodDeps & { readonly health: Health; readonly service: HealthServiceDefinition },
+): [path: string, method: GrpcMethod][] {
+  const { health, service } = deps;
+
+  const stateOf = (healthy: boolean) =>
+    healthy ? servingStatuses.serving : servingStatuses.notServing;
+
+  const check = createUnaryMethod(deps, {
+    name: 'Check',
+    decode: decodeHealthCheckRequest,
+    handle(name, _timeoutMs, reply) {
+      if (services.includes(name)) {
+        const status = stateOf(health.healthy);
+        reply({ ok: true, message: service.Check.responseSerialize({ status }) });
+      } else reply({ ok: false, status: grpcStatus.notFound, text: 'unknown service' });
+      return () => {};
+    },
+  });
+
+  const list = createUnaryMethod(deps, {
+    name: 'List',
+    decode: (bytes) => decodeMessage(bytes, skipFields),
+    handle(_request, _timeoutMs, reply) {
+      const status = stateOf(health.healthy);
+      const statuses = Object.fromEntries(services.map((name) => [name, { status }]));
+      reply({ ok: true, message: service.List.responseSerialize({ statuses }) });
+      return () => {};
+    },
+  });
+
+  // Not counted in the statistics, as no stream is.
+  const watch: StreamMethod = {
+    kind: 'stream',
+    open(caller) {
+      let stopListening: (() => void) | undefined;
+      let sent: number | undefined;
+      const send = (status: number) => {
+        if (status === sent) return;
+        sent = status;
+        caller.send(service.Watch.responseSerialize({ status }));
+      };
+      return {
+        message(bytes) {
+          if (sent !== undefined) {
+            const text = 'Watch takes one request';
+            caller.finish({ status: grpcStatus.internal, text });
+            return;
+          }
+          const decoded = decodeHealthCheckRequest(bytes);
+          if (!decoded.ok) {
+            const text = `grpc: error unmarshalling request: ${decoded.problem}`;
+            caller.finish({ status: grpcStatus.internal, text });
+          } else if (!services.includes(decoded.message)) send(servingStatuses.serviceUnknown);
+          else {
+            send(stateOf(health.healthy));
+            stopListening = health.onChange((healthy) => send(stateOf(healthy)));
+          }
+        },
+        halfClose() {
+          if (sent !== undefined) return;
+          caller.finish({ status: grpcStatus.internal, text: 'Watch takes one request' });
+        },
+        closed: () => stopListening?.(),
+      };
+    },
+  };
+
+  return [
+    [service.Check.path, check],
+    [service.Watch.path, watch],
+    [service.List.path, list],
+  ];
+}
+
+function decodeHealthCheckRequest(bytes: Buffer) {
+  return decodeMessage(bytes, (reader) => {
+    let name = '';
+    for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
+      if (field === 1 && reader.wireType === wireTypes.bytes) name = reader.readString();
+      else reader.skip(field);
+    }
+    return name;
+  });
+}
+
+function skipFields(reader: WireReader): void {
+  for (let field = reader.nextField(); field !== 0; field = reader.nextField()) reader.skip(field);
+}

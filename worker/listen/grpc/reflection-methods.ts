@@ -1,0 +1,58 @@
+// Server reflection, by which command-line tools find the services without having proto files. The
+// answers come from @grpc/reflection; here they are carried over our transports.
+import { EventEmitter } from 'node:events';
+import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { PackageDefinition } from '@grpc/proto-loader';
+import { ReflectionService } from '@grpc/reflection';
+import { errorText } from '../../../shared/errors.ts';
+import { type GrpcMethod, grpcStatus, type StreamMethod } from './method.ts';
+
+/** Both published versions of the protocol, describing every service of the definition. */
+export function createReflectionMethods(
+  definition: PackageDefinition,
+): [path: string, method: GrpcMethod][] {
+  const methods: [string, GrpcMethod][] = [];
+  new ReflectionService(definition).addToServer({
+    addService(service: ServiceDefinition, implementation: UntypedServiceImplementation) {
+      for (const [name, method] of Object.entries(service)) {
+        const handle = implementation[name] as unknown as ((stream: Exchange) => void) | undefined;
+        if (handle !== undefined) methods.push([method.path, toStreamMethod(method, handle)]);
+      }
+    },
+  });
+  return methods;
+}
+
+/** What the library's handler uses of a grpc-js stream: 'data' and 'end', write and end. */
+interface Exchange extends EventEmitter {
+  write(message: object): void;
+  end(): void;
+}
+
+function toStreamMethod(
+  method: ServiceDefinition[string],
+  handle: (stream: Exchange) => void,
+): StreamMethod {
+  return {
+    kind: 'stream',
+    open(caller) {
+      const exchange: Exchange = Object.assign(new EventEmitter(), {
+        write: (message: object) => caller.send(method.responseSerialize(message)),
+        end: () => caller.finish(),
+      });
+      handle(exchange);
+      return {
+        message(bytes) {
+          try {
+            exchange.emit('data', method.requestDeserialize(bytes));
+          } catch (error) {
+            const text = `grpc: error unmarshalling request: ${errorText(error)}`;
+            caller.finish({ status: grpcStatus.internal, text });
+          }
+        },
+        halfClose: () => exchange.emit('end'),
+        closed() {},
+      };
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// What every gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { ListenAddress, ListenTarget } from '../address.ts';
+import type { GrpcMethods } from './method.ts';
+
+/** Contents, not paths: PEM texts. */
+export interface ServerCertificate {
+  /** The chain, the server's own first. */
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+export interface GrpcTls extends ServerCertificate {
+  /** Set: clients must show a certificate of this authority. */
+  readonly clientCa?: string | Buffer | undefined;
+  /** A DNS name that the client's certificate must be valid for; needs `clientCa`. */
+  readonly clientSan?: string | undefined;
+}
+
+export interface GrpcTransportOptions {
+  readonly target: ListenTarget;
+  readonly tls?: GrpcTls | undefined;
+  /** After this, give or take 10 %, a connection is told to go away; undefined: never. */
+  readonly maxConnectionAgeMs?: number | undefined;
+  /** And after this it is cut, calls and all; undefined: never. */
+  readonly maxConnectionAgeGraceMs?: number | undefined;
+}
+
+export interface GrpcTransportDeps {
+  readonly methods: GrpcMethods;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface GrpcTransport {
+  /** Rejects with AppError `cannot_start`. */
+  start(): Promise<ListenAddress>;
+  /** For handshakes from now on. Throws on a pair that does not fit, and keeps the old one. */
+  replaceCertificate(certificate: ServerCertificate): void;
+  /** Accepts no more, ends streams, lets calls in flight finish, and cuts what is left after
+   * `graceMs`. Idempotent. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export type CreateGrpcTransport = (
+  deps: GrpcTransportDeps,
+  options: GrpcTransportOptions,
+) => GrpcTransport;
+
+/** The largest request, as in the reference. */
+export const maxRequestBytes = 4 * 1024 * 1024;

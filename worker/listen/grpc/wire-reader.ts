@@ -1,0 +1,181 @@
+// Reads the protobuf wire format field by field, within bounds. Which field means what is left to
+// the decoders of the messages.
+import { isUtf8 } from 'node:buffer';
+
+/** What a field's bytes look like; 3 and 4 (groups) are only ever skipped. */
+export const wireTypes = { varint: 0, fixed64: 1, bytes: 2, group: 3, endGroup: 4, fixed32: 5 };
+
+/** Thrown inside a decoder for bytes that are not a message; a decoder turns it into a value. */
+export class WireError extends Error {}
+
+const maxFieldNumber = 2 ** 29 - 1;
+
+/** Groups within groups; deeper ones are refused, as the reference refuses them. */
+const maxGroupDepth = 10_000;
+
+export class WireReader {
+  readonly #bytes: Buffer;
+  #position = 0;
+  #end: number;
+  /** Of the field that `nextField` stopped at. */
+  wireType = 0;
+  /** The lower and upper 32 bits of the last varint. */
+  low = 0;
+  high = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+    this.#end = bytes.length;
+  }
+
+  /** Moves past the next tag; 0 at the end of the (sub-)message, else the field's number. */
+  nextField(): number {
+    if (this.#position >= this.#end) return 0;
+    const start = this.#position;
+    this.readVarint();
+    const number = this.low >>> 3;
+    if (this.high !== 0 || number === 0 || number > maxFieldNumber) {
+      throw new WireError(`invalid field number at byte ${start}`);
+    }
+    this.wireType = this.low & 7;
+    if (this.wireType === wireTypes.endGroup) {
+      throw new WireError(`end of a group that was not begun at byte ${start}`);
+    }
+    return number;
+  }
+
+  /** Sets `low` and `high`. */
+  readVarint(): void {
+    const first = this.#bytes[this.#position];
+    if (first !== undefined && first < 0x80 && this.#position < this.#end) {
+      this.#position += 1;
+      this.low = first;
+      this.high = 0;
+      return;
+    }
+    this.#readLongVarint();
+  }
+
+  #readLongVarint(): void {
+    const start = this.#position;
+    let low = 0;
+    let high = 0;
+    for (let index = 0; index < 10; index++) {
+      if (this.#position >= this.#end) throw new WireError(`truncated number at byte ${start}`);
+      const byte = this.#bytes[this.#position++] ?? 0;
+      const bits = byte & 0x7f;
+      if (index < 4) low |= bits << (7 * index);
+      else if (index === 4) {
+        low |= bits << 28;
+        high = bits >>> 4;
+      } else high |= bits << (7 * index - 32);
+      if (byte < 0x80) {
+        // The tenth byte has room for one bit only.
+        if (index === 9 && byte > 1) break;
+        this.low = low >>> 0;
+        this.high = high >>> 0;
+        return;
+      }
+    }
+    throw new WireError(`number of more than 64 bits at byte ${start}`);
+  }
+
+  /** A uint64; a bigint only above 2^53. */
+  readUint64(): number | bigint {
+    this.readVarint();
+    if (this.high < 0x20_0000) return this.high * 2 ** 32 + this.low;
+    return (BigInt(this.high) << 32n) | BigInt(this.low);
+  }
+
+  /** A string that must be UTF-8. */
+  readString(): string {
+    const length = this.#readLength();
+    const start = this.#position;
+    const end = start + length;
+    this.#position = end;
+    const bytes = this.#bytes;
+    let index = start;
+    while (index < end && (bytes[index] ?? 0) < 0x80) index++;
+    if (index === end) return bytes.toString('latin1', start, end);
+    const text = bytes.toString('utf8', start, end);
+    // A replacement character may be the sender's own, or stand for bytes that are not UTF-8.
+    if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
+      throw new WireError('string field contains invalid UTF-8');
+    }
+    return text;
+  }
+
+  /** Enters a sub-message; `leave` must be given the result when `nextField` has returned 0. */
+  enter(): number {
+    const length = this.#readLength();
+    const outerEnd = this.#end;
+    this.#end = this.#position + length;
+    return outerEnd;
+  }
+
+  leave(outerEnd: number): void {
+    this.#end = outerEnd;
+  }
+
+  /** Moves past the value of a field that nobody wants. */
+  skip(fieldNumber: number): void {
+    if (this.wireType !== wireTypes.group) {
+      this.#skipValue();
+      return;
+    }
+    const open = [fieldNumber];
+    while (open.length > 0) {
+      const start = this.#position;
+      if (start >= this.#end) throw new WireError(`truncated group at byte ${start}`);
+      this.readVarint();
+      const number = this.low >>> 3;
+      if (this.high !== 0 || number === 0) {
+        throw new WireError(`invalid field number at byte ${start}`);
+      }
+      this.wireType = this.low & 7;
+      if (this.wireType === wireTypes.group) {
+        if (open.length >= maxGroupDepth) throw new WireError('groups are nested too deeply');
+        open.push(number);
+      } else if (this.wireType !== wireTypes.endGroup) this.#skipValue();
+      else if (open.pop() !== number) {
+        throw new WireError(`end of a group that was not begun at byte ${start}`);
+      }
+    }
+  }
+
+  #skipValue(): void {
+    switch (this.wireType) {
+      case wireTypes.varint:
+        this.readVarint();
+        return;
+      case wireTypes.fixed64:
+        this.#advance(8);
+        return;
+      case wireTypes.bytes:
+        this.#advance(this.#readLength());
+        return;
+      case wireTypes.fixed32:
+        this.#advance(4);
+        return;
+      default:
+        throw new WireError(`reserved wire type ${this.wireType} before byte ${this.#position}`);
+    }
+  }
+
+  #advance(count: number): void {
+    if (count > this.#end - this.#position) {
+      throw new WireError(`truncated field at byte ${this.#position}`);
+    }
+    this.#position += count;
+  }
+
+  /** A length that fits into what is left. */
+  #readLength(): number {
+    const start = this.#position;
+    this.readVarint();
+    if (this.high !== 0 || this.low > this.#end - this.#position) {
+      throw new WireError(`length at byte ${start} passes the end`);
+    }
+    return this.low;
+  }
+}

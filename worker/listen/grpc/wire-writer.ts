@@ -1,0 +1,83 @@
+// Writes the protobuf wire format into one growing buffer. Fields with their default value are left
+// out, except where a method says otherwise.
+import { wireTypes } from './wire-reader.ts';
+
+export class WireWriter {
+  #bytes = Buffer.allocUnsafe(512);
+  #position = 0;
+
+  /** What was written; valid until the next write. */
+  finish(): Buffer {
+    return this.#bytes.subarray(0, this.#position);
+  }
+
+  /** An unsigned integer of at most 2^53, or an enum's number. */
+  uint(field: number, value: number): void {
+    if (value !== 0) this.uintAlways(field, value);
+  }
+
+  uintAlways(field: number, value: number): void {
+    this.#reserve(20);
+    this.#varint((field << 3) | wireTypes.varint);
+    this.#varint(value);
+  }
+
+  string(field: number, value: string): void {
+    if (value !== '') this.stringAlways(field, value);
+  }
+
+  stringAlways(field: number, value: string): void {
+    const length = Buffer.byteLength(value);
+    this.#reserve(length + 15);
+    this.#varint((field << 3) | wireTypes.bytes);
+    this.#varint(length);
+    this.#position += this.#bytes.write(value, this.#position, length, 'utf8');
+  }
+
+  double(field: number, value: number): void {
+    this.#reserve(13);
+    this.#varint((field << 3) | 1);
+    this.#position = this.#bytes.writeDoubleLE(value, this.#position);
+  }
+
+  /** Begins a sub-message, also an empty one; `end` must be given the result. */
+  begin(field: number): number {
+    this.#reserve(6);
+    this.#varint((field << 3) | wireTypes.bytes);
+    // Most sub-messages are short: one byte is kept for the length, and `end` makes room for more.
+    this.#position += 1;
+    return this.#position;
+  }
+
+  end(start: number): void {
+    const length = this.#position - start;
+    if (length < 0x80) {
+      this.#bytes[start - 1] = length;
+      return;
+    }
+    let extra = 0;
+    for (let rest = length >>> 7; rest > 0; rest >>>= 7) extra++;
+    this.#reserve(extra);
+    this.#bytes.copyWithin(start + extra, start, this.#position);
+    this.#position = start - 1;
+    this.#varint(length);
+    this.#position += length;
+  }
+
+  #varint(value: number): void {
+    let rest = value;
+    while (rest >= 0x80) {
+      this.#bytes[this.#position++] = (rest % 0x80) | 0x80;
+      rest = Math.floor(rest / 0x80);
+    }
+    this.#bytes[this.#position++] = rest;
+  }
+
+  #reserve(count: number): void {
+    const needed = this.#position + count;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#position);
+    this.#bytes = larger;
+  }
+}
