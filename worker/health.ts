@@ -1,4 +1,6 @@
-// (placeholder, replaced by its owner)
+// Whether this worker should get traffic, put together from its parts. Who sets a part is left to
+// the parts, who shows the whole to worker/listen.
+
 /** The parts whose state makes up the worker's health (specification, States and transitions). */
 export type HealthComponent = 'store' | 'config' | 'sigterm';
 
@@ -10,4 +12,43 @@ export interface Health {
   onChange(listener: (healthy: boolean) => void): () => void;
   /** By name, for the debug port. */
   components(): ReadonlyMap<HealthComponent, boolean>;
+}
+
+export interface HealthOptions {
+  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: without it, `config` is no component and setting it
+   * changes nothing. */
+  readonly requireConfig: boolean;
+}
+
+/** Initial states: specification, States and transitions; decisions 6. */
+export function createHealth({ requireConfig }: HealthOptions): Health {
+  const components = new Map<HealthComponent, boolean>([['store', true]]);
+  if (requireConfig) components.set('config', false);
+  components.set('sigterm', true);
+  const listeners = new Set<(healthy: boolean) => void>();
+  const isHealthy = () => [...components.values()].every(Boolean);
+  let healthy = isHealthy();
+  return {
+    get healthy() {
+      return healthy;
+    },
+    set(component, state) {
+      if (!components.has(component)) return;
+      // A process that was told to end never becomes healthy again.
+      if (component === 'sigterm' && state) return;
+      components.set(component, state);
+      const before = healthy;
+      healthy = isHealthy();
+      if (healthy === before) return;
+      for (const listener of [...listeners]) listener(healthy);
+    },
+    onChange(listener) {
+      const own = (state: boolean) => listener(state);
+      listeners.add(own);
+      return () => {
+        listeners.delete(own);
+      };
+    },
+    components: () => new Map(components),
+  };
 }

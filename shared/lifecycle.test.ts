@@ -1,0 +1,199 @@
+import type { ChildProcessByStdio } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+
+interface Run {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  /** Resolves when standard output holds `text`. */
+  says(text: string): Promise<void>;
+  /** The exit code, or the signal's name, and everything written to standard error. */
+  readonly ended: Promise<{ code: number | string; log: string }>;
+}
+
+/** Runs a program whose `start`, `stop` and so on are the given text; `hold` keeps it alive and
+ * `say` writes a line to standard output. */
+function run(t: ExecutionContext, program: string): Run {
+  const script = `
+    import { writeSync } from 'node:fs';
+    import { AppError } from './errors.ts';
+    import { runUntilStopped } from './lifecycle.ts';
+    import { createLineOutput } from './line-output.ts';
+    import { createLog } from './log.ts';
+    const output = createLineOutput(process.stderr);
+    const log = createLog({ level: 'info', format: 'text', write: output.write });
+    const say = (text) => writeSync(1, text + '\\n');
+    const hold = () => setInterval(() => {}, 1000);
+    const never = () => new Promise(() => {});
+    await runUntilStopped({ log, stopTimeoutMs: 20_000, ${program} });`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: import.meta.dirname,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let out = '';
+  let log = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    out += chunk;
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    log += chunk;
+  });
+  return {
+    child,
+    async says(text) {
+      while (!out.includes(text)) await once(child.stdout, 'data');
+    },
+    ended: once(child, 'close').then(([code, signal]) => ({ code: code ?? signal, log })),
+  };
+}
+
+const words = { SIGINT: 'interrupt', SIGTERM: 'terminated', SIGHUP: 'hangup' } as const;
+for (const [signal, word] of Object.entries(words)) {
+  test(`${signal} stops a serving program in order, with exit code 0`, async (t) => {
+    const { child, says, ended } = run(
+      t,
+      `async start() { hold(); say('serving'); },
+       onStopping(reason) { say('stopping ' + reason); },
+       async stop(reason) { say('stop ' + reason); }`,
+    );
+    await says('serving\n');
+    child.kill(signal as keyof typeof words);
+    const { code, log } = await ended;
+    await says(`stopping ${signal}\nstop ${signal}\n`);
+    t.is(code, 0);
+    t.regex(log, new RegExp(`level=info msg="Received signal ${word}, initiating shutdown"`));
+  });
+}
+
+test('a signal during the start aborts it and still stops with exit code 0', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `start: (signal) => new Promise((resolve, reject) => {
+       hold();
+       say('starting');
+       signal.addEventListener('abort', () => reject(signal.reason));
+     }),
+     async stop(reason) { say('stop ' + reason); }`,
+  );
+  await says('starting\n');
+  child.kill('SIGTERM');
+  const { code, log } = await ended;
+  await says('stop SIGTERM\n');
+  t.is(code, 0);
+  t.notRegex(log, /level=error/);
+});
+
+test('a start that does not heed the signal cannot keep the process alive', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `stopTimeoutMs: 100,
+     start() { hold(); say('starting'); return never(); },
+     async stop() { say('stop'); }`,
+  );
+  await says('starting\n');
+  child.kill('SIGTERM');
+  const { code, log } = await ended;
+  t.is(code, 0);
+  t.regex(log, /level=warning msg="Not everything was closed within 100ms/);
+});
+
+test('a stop that never ends is cut short, with exit code 0', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `stopTimeoutMs: 100,
+     async start() { hold(); say('serving'); },
+     stop: never`,
+  );
+  await says('serving\n');
+  child.kill('SIGTERM');
+  const { code, log } = await ended;
+  t.is(code, 0);
+  t.regex(log, /Not everything was closed within 100ms/);
+});
+
+test('a second signal exits at once with exit code 0', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `async start() { hold(); say('serving'); },
+     stop() { say('stopping'); return never(); }`,
+  );
+  await says('serving\n');
+  child.kill('SIGTERM');
+  await says('stopping\n');
+  const before = performance.now();
+  child.kill('SIGINT');
+  t.is((await ended).code, 0);
+  t.true(performance.now() - before < 15_000);
+});
+
+test('a start that fails prints the error without a stack and exits with 1', async (t) => {
+  const { says, ended } = run(
+    t,
+    `async start() { hold(); throw new AppError('cannot_start', 'RUNTIME_ROOT: no such directory'); },
+     async stop(reason) { say('stop ' + reason); }`,
+  );
+  const { code, log } = await ended;
+  await says('stop undefined\n');
+  t.is(code, 1);
+  t.regex(log, /^time="[^"]+" level=error msg="RUNTIME_ROOT: no such directory"\n$/);
+});
+
+test('a start that fails because of a defect prints a stack and exits with 1', async (t) => {
+  const { ended } = run(t, `async start() { undefined.x(); }, async stop() {}`);
+  const { code, log } = await ended;
+  t.is(code, 1);
+  t.regex(log, /level=error msg="TypeError: .*\\n {4}at Object.start/);
+});
+
+test('a stop that fails is logged, and the exit code stays 0', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `async start() { hold(); say('serving'); },
+     async stop() { throw new Error('cannot close'); }`,
+  );
+  await says('serving\n');
+  child.kill('SIGTERM');
+  const { code, log } = await ended;
+  t.is(code, 0);
+  t.regex(log, /level=error msg="Stopping failed: Error: cannot close/);
+});
+
+test('what is thrown outside of everything is logged with its stack and exits with 1', async (t) => {
+  const thrown = run(
+    t,
+    `async start() { hold(); setImmediate(() => { throw new Error('lost timer'); }); },
+     async stop() {}`,
+  );
+  const rejected = run(
+    t,
+    `async start() { hold(); setImmediate(() => { Promise.reject(new Error('lost promise')); }); },
+     async stop() {}`,
+  );
+  const first = await thrown.ended;
+  t.is(first.code, 1);
+  t.regex(first.log, /Unexpected error, the process ends: Error: lost timer\\n {4}at /);
+  const second = await rejected.ended;
+  t.is(second.code, 1);
+  t.regex(second.log, /Unexpected error, the process ends: Error: lost promise\\n {4}at /);
+});
+
+test('nobody reading the log does not keep the process from ending', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `async start() {
+       hold();
+       for (let i = 0; i < 100; i++) log.warning('x'.repeat(10_000));
+       say('serving');
+     },
+     async stop() {}`,
+  );
+  child.stderr.pause();
+  await says('serving\n');
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+  child.stderr.resume();
+  t.is((await ended).code, 0);
+});

@@ -1,0 +1,125 @@
+// From the first line of a program to its exit code: start, wait for a signal, stop in bounded time.
+// What is started and in which order is left to the composition roots.
+import type { Writable } from 'node:stream';
+import { AppError, errorText } from './errors.ts';
+import type { Log } from './log.ts';
+
+export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+export type StopSignal = (typeof stopSignals)[number];
+
+/** The exit codes of both programs. An orderly stop, and a second signal, end with 0. */
+export const exitCodes = { ok: 0, failed: 1 } as const;
+
+export interface Program {
+  readonly log: Log;
+  /**
+   * Resolves once the program serves. `signal` aborts when the stop begins before that; whatever
+   * `start` does then, resolving or rejecting, is fine. Otherwise a rejection ends the process with
+   * exit code 1, and an AppError is printed without a stack.
+   */
+  start(signal: AbortSignal): Promise<void>;
+  /** Called once, after `start` settled, also when `start` failed (`reason` is then undefined):
+   * closes what is open. */
+  stop(reason: StopSignal | undefined): Promise<void>;
+  /** Called at once with the signal, before anything is waited for: the place to turn unhealthy. */
+  onStopping?(reason: StopSignal): void;
+  /** How long all of the stop may take; then the process ends as it is. */
+  readonly stopTimeoutMs: number;
+}
+
+const signalWords: Readonly<Record<StopSignal, string>> = {
+  SIGINT: 'interrupt',
+  SIGTERM: 'terminated',
+  SIGHUP: 'hangup',
+};
+
+/** How long the last lines may take to leave the process. */
+const outputTimeoutMs = 500;
+
+/**
+ * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any
+ * time and lead to exit code 0, a second one exits at once (decisions 7). What is thrown outside
+ * every promise and callback is a defect: it is logged with its stack and ends the process with
+ * exit code 1, since nothing is known about the state that it left.
+ */
+export async function runUntilStopped(program: Program): Promise<never> {
+  const { log, stopTimeoutMs } = program;
+  const stopping = new AbortController();
+  const firstSignal = Promise.withResolvers<StopSignal>();
+
+  process.on('uncaughtException', (error) => {
+    log.error(`Unexpected error, the process ends: ${stackOf(error)}`);
+    void endProcess(exitCodes.failed);
+  });
+  for (const name of stopSignals) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) {
+        log.warning(`Received a second signal (${signalWords[name]}), exiting at once`);
+        process.exit(exitCodes.ok);
+      }
+      log.info(`Received signal ${signalWords[name]}, initiating shutdown`);
+      stopping.abort(new AppError('cannot_start', 'the process is stopping'));
+      program.onStopping?.(name);
+      firstSignal.resolve(name);
+    });
+  }
+
+  // A start that fails before any signal ends the wait as well.
+  const failed = Promise.withResolvers<undefined>();
+  let failure: unknown;
+  const started = program.start(stopping.signal).catch((error: unknown) => {
+    if (stopping.signal.aborted) {
+      log.debug(`The start was given up: ${errorText(error)}`);
+      return;
+    }
+    failure = error ?? new Error('the start failed without an error');
+    log.error(error instanceof AppError ? error.message : stackOf(error));
+    failed.resolve(undefined);
+  });
+  const reason = await Promise.race([firstSignal.promise, failed.promise]);
+
+  const stopped = started
+    .then(() => program.stop(reason))
+    .then(
+      () => true,
+      (error: unknown) => {
+        log.error(`Stopping failed: ${stackOf(error)}`);
+        return true;
+      },
+    );
+  if (!(await settlesWithin(stopped, stopTimeoutMs))) {
+    log.warning(`Not everything was closed within ${stopTimeoutMs}ms, exiting all the same`);
+  }
+  return endProcess(failure === undefined ? exitCodes.ok : exitCodes.failed);
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function settlesWithin(promise: Promise<boolean>, timeoutMs: number): Promise<boolean> {
+  const timeout = Promise.withResolvers<false>();
+  const timer = setTimeout(() => timeout.resolve(false), timeoutMs);
+  return Promise.race([promise, timeout.promise]).finally(() => clearTimeout(timer));
+}
+
+async function endProcess(code: number): Promise<never> {
+  // Set first: should the last lines fail to leave, the code is still right.
+  process.exitCode = code;
+  await settlesWithin(
+    Promise.all([drain(process.stderr), drain(process.stdout)]).then(() => true),
+    outputTimeoutMs,
+  );
+  process.exit(code);
+}
+
+function drain(stream: Writable): Promise<void> {
+  if (stream.writableLength === 0 || stream.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    stream
+      .once('drain', resolve)
+      .once('close', resolve)
+      .once('error', () => resolve());
+    stream.write('', () => resolve());
+  });
+}

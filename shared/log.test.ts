@@ -1,0 +1,124 @@
+import { spawnSync } from 'node:child_process';
+import test from 'ava';
+import fc from 'fast-check';
+import type { LogFormat, LogLevel } from './log.ts';
+import { createLog, parseLogLevel } from './log.ts';
+
+function linesOf(level: LogLevel, format: LogFormat, wallMs = 1_795_221_309_955.253) {
+  const lines: string[] = [];
+  const log = createLog({
+    level,
+    format,
+    write: (line) => lines.push(line),
+    wallMs: () => wallMs,
+  });
+  return { lines, log };
+}
+
+test('a text line has time, level and a quoted message', (t) => {
+  const { lines, log } = linesOf('warning', 'text');
+  log.warning("Listening for HTTP on '0.0.0.0:8080'");
+  t.is(lines.length, 1);
+  t.regex(
+    lines[0] ?? '',
+    /^time="2026-11-2\dT\d\d:\d\d:09(Z|[+-]\d\d:\d\d)" level=warning msg="Listening for HTTP on '0\.0\.0\.0:8080'"\n$/,
+  );
+});
+
+test('a message of plain characters is not quoted', (t) => {
+  const { lines, log } = linesOf('info', 'text');
+  log.info('tls/server.pem_1-a@b^c+d');
+  t.true(lines[0]?.endsWith(' level=info msg=tls/server.pem_1-a@b^c+d\n'));
+});
+
+test('a JSON line has exactly three fields in alphabetical order', (t) => {
+  const { lines, log } = linesOf('info', 'json');
+  log.info('say "hi"');
+  const line = lines[0] ?? '';
+  t.deepEqual(Object.keys(JSON.parse(line)), ['@message', '@timestamp', 'level']);
+  t.is(JSON.parse(line)['@message'], 'say "hi"');
+  t.is(JSON.parse(line).level, 'info');
+  t.is(Math.floor(Date.parse(JSON.parse(line)['@timestamp'])), 1_795_221_309_955);
+});
+
+test('a JSON time stamp has no trailing zeros in its fraction', (t) => {
+  const whole = linesOf('info', 'json', 1_795_221_309_000);
+  whole.log.info('x');
+  t.regex(whole.lines[0] ?? '', /:09(Z|[+-]\d\d:\d\d)"/);
+  const tenths = linesOf('info', 'json', 1_795_221_309_500);
+  tenths.log.info('x');
+  t.regex(tenths.lines[0] ?? '', /:09\.5(Z|[+-]\d\d:\d\d)"/);
+});
+
+test('the time is local and carries its offset', (t) => {
+  const script = `
+    import { createLog } from './log.ts';
+    const log = createLog({ level: 'info', format: 'text', wallMs: () => 0,
+      write: (line) => process.stdout.write(line) });
+    log.info('x');`;
+  const run = (zone: string) =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: import.meta.dirname,
+      env: { ...process.env, TZ: zone },
+      encoding: 'utf8',
+    }).stdout;
+  t.is(run('Asia/Kolkata'), 'time="1970-01-01T05:30:00+05:30" level=info msg=x\n');
+  t.is(run('America/New_York'), 'time="1969-12-31T19:00:00-05:00" level=info msg=x\n');
+  t.is(run('UTC'), 'time="1970-01-01T00:00:00Z" level=info msg=x\n');
+});
+
+test('only messages of the level and of graver ones are written', (t) => {
+  const written = (level: LogLevel) => {
+    const { lines, log } = linesOf(level, 'text');
+    log.debug('d');
+    log.info('i');
+    log.warning('w');
+    log.error('e');
+    return lines.map((line) => line.match(/level=(\w+)/)?.[1]).join(' ');
+  };
+  t.is(written('panic'), '');
+  t.is(written('fatal'), '');
+  t.is(written('error'), 'error');
+  t.is(written('warning'), 'warning error');
+  t.is(written('info'), 'info warning error');
+  t.is(written('debug'), 'debug info warning error');
+  t.is(written('trace'), 'debug info warning error');
+});
+
+test('isDebug tells whether debug messages are written', (t) => {
+  t.false(linesOf('info', 'text').log.isDebug);
+  t.true(linesOf('debug', 'text').log.isDebug);
+  t.true(linesOf('trace', 'text').log.isDebug);
+});
+
+test('whatever the message holds, it stays one line and moves no cursor', (t) => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom<LogFormat>('text', 'json'),
+      (message, format) => {
+        const { lines, log } = linesOf('info', format);
+        log.info(message);
+        const line = lines[0] ?? '';
+        t.is(lines.length, 1);
+        t.is(line.indexOf('\n'), line.length - 1);
+        t.notRegex(line.slice(0, -1), /\p{Cc}|\u2028|\u2029|\u202e/u);
+        if (format === 'json') t.is(JSON.parse(line)['@message'], message.toWellFormed());
+      },
+    ),
+  );
+});
+
+test('a very long message is cut and says by how much', (t) => {
+  const { lines, log } = linesOf('info', 'text');
+  log.info('a b'.repeat(100_000));
+  t.true((lines[0]?.length ?? 0) < 70_000);
+  t.regex(lines[0] ?? '', /\.\.\. \(234464 characters more\)"\n$/);
+});
+
+test('level names are read in any letter case, and warn is warning', (t) => {
+  t.is(parseLogLevel('WARN'), 'warning');
+  t.is(parseLogLevel('Warning'), 'warning');
+  t.is(parseLogLevel('debug'), 'debug');
+  t.is(parseLogLevel('verbose'), undefined);
+});

@@ -1,0 +1,86 @@
+import test from 'ava';
+import { createHealth } from './health.ts';
+
+test('a worker starts healthy when no configuration is required', (t) => {
+  const health = createHealth({ requireConfig: false });
+  t.true(health.healthy);
+  t.deepEqual(
+    [...health.components()],
+    [
+      ['store', true],
+      ['sigterm', true],
+    ],
+  );
+});
+
+test('where a configuration is required, the worker is unhealthy until one is loaded', (t) => {
+  const health = createHealth({ requireConfig: true });
+  t.false(health.healthy);
+  t.is(health.components().get('config'), false);
+  health.set('config', true);
+  t.true(health.healthy);
+  health.set('config', false);
+  t.false(health.healthy);
+});
+
+test('the configuration does not matter where it is not required', (t) => {
+  const health = createHealth({ requireConfig: false });
+  health.set('config', false);
+  t.true(health.healthy);
+  t.false(health.components().has('config'));
+});
+
+test('one unhealthy component makes the whole unhealthy', (t) => {
+  const health = createHealth({ requireConfig: true });
+  health.set('config', true);
+  health.set('store', false);
+  t.false(health.healthy);
+  health.set('store', true);
+  t.true(health.healthy);
+});
+
+test('a termination is never taken back', (t) => {
+  const health = createHealth({ requireConfig: false });
+  health.set('sigterm', false);
+  health.set('sigterm', true);
+  t.false(health.healthy);
+  t.is(health.components().get('sigterm'), false);
+});
+
+test('listeners hear each change of the whole once, until they stop listening', (t) => {
+  const health = createHealth({ requireConfig: true });
+  const heard: boolean[] = [];
+  const stop = health.onChange((healthy) => heard.push(healthy));
+  health.set('config', true);
+  health.set('config', true);
+  health.set('store', false);
+  health.set('config', false);
+  health.set('config', true);
+  t.deepEqual(heard, [true, false]);
+  stop();
+  stop();
+  health.set('store', true);
+  t.deepEqual(heard, [true, false]);
+});
+
+test('the same listener given twice is called twice and stopped one at a time', (t) => {
+  const health = createHealth({ requireConfig: false });
+  let calls = 0;
+  const listener = () => {
+    calls++;
+  };
+  const stop = health.onChange(listener);
+  health.onChange(listener);
+  health.set('store', false);
+  t.is(calls, 2);
+  stop();
+  health.set('store', true);
+  t.is(calls, 3);
+});
+
+test('what components() returned does not change later', (t) => {
+  const health = createHealth({ requireConfig: false });
+  const before = health.components();
+  health.set('store', false);
+  t.is(before.get('store'), true);
+});
