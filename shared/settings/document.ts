@@ -1,0 +1,87 @@
+// The documents made from a table: the text for --help and the tables for a README.
+import { type Setting, type SettingsTable, toRows } from './setting.ts';
+
+const widthOfHelp = 96;
+
+/** Plain text, one block per setting under the headings of the table. */
+export function toHelp(table: SettingsTable): string {
+  const sections = groupByTitle(table).map(
+    ([title, settings]) => `${title}\n\n${settings.map(helpOf).join('\n')}`,
+  );
+  return sections.join('\n');
+}
+
+function helpOf(setting: Setting<unknown>): string {
+  const facts = `${meaningOf(setting)} [${defaultOf(setting)}]`;
+  return `  ${setting.names.join(', ')}\n${wrap(facts, '      ')}\n`;
+}
+
+function wrap(text: string, indent: string): string {
+  const lines: string[] = [];
+  let line = indent;
+  for (const word of text.split(' ')) {
+    if (line.length > indent.length && line.length + word.length >= widthOfHelp) {
+      lines.push(line.trimEnd());
+      line = indent;
+    }
+    line += `${word} `;
+  }
+  return [...lines, line.trimEnd()].join('\n');
+}
+
+/** Markdown: a heading and a table of names, default and meaning for each section. */
+export function toMarkdown(table: SettingsTable): string {
+  return groupByTitle(table)
+    .map(([title, settings]) =>
+      [
+        `### ${title}`,
+        '',
+        '| Name | Default | Meaning |',
+        '|---|---|---|',
+        ...settings.map(markdownOf),
+      ].join('\n'),
+    )
+    .join('\n\n');
+}
+
+function markdownOf(setting: Setting<unknown>): string {
+  const names = setting.names.map((name) => `\`${name}\``).join(', ');
+  return `| ${names} | ${defaultOf(setting)} | ${escapeCell(meaningOf(setting))} |`;
+}
+
+function escapeCell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+}
+
+function groupByTitle(table: SettingsTable): [string, Setting<unknown>[]][] {
+  const groups = Map.groupBy(toRows(table), (row) => row.title);
+  return [...groups].map(([title, rows]) => [title, rows.map((row) => row.setting)]);
+}
+
+function defaultOf(setting: Setting<unknown>): string {
+  if (setting.defaultText !== undefined) return setting.defaultText;
+  const text = setting.format(setting.default);
+  return text === '' ? 'unset' : text;
+}
+
+function meaningOf({ kind, doc, accepts, notYet, deprecated }: Setting<unknown>): string {
+  return [
+    kind === 'choice' ? `${doc}: ${accepts}` : doc,
+    ...(notYet === undefined ? [] : [`Not in effect yet: ${notYet}`]),
+    ...(deprecated === undefined ? [] : [`Deprecated: ${deprecated}`]),
+  ].join('. ');
+}
+
+const begin = '<!-- settings:begin -->';
+const end = '<!-- settings:end -->';
+
+/**
+ * The README with the tables between its two settings marks. Undefined when a mark is missing or
+ * they are in the wrong order.
+ */
+export function replaceSettings(readme: string, table: SettingsTable): string | undefined {
+  const from = readme.indexOf(begin);
+  const to = readme.indexOf(end);
+  if (from < 0 || to < from) return undefined;
+  return `${readme.slice(0, from + begin.length)}\n\n${toMarkdown(table)}\n\n${readme.slice(to)}`;
+}

@@ -1,0 +1,36 @@
+// The settings in force as the debug port shows them: the value, where it came from, no secrets.
+import type { TableReading } from './parse-settings.ts';
+import { type SettingsTable, toRows } from './setting.ts';
+import { maskSecret } from './shown-value.ts';
+
+export interface DumpRow {
+  /** The heading under which the setting is documented. */
+  readonly section: string;
+  /** The preferred name. */
+  readonly name: string;
+  /** The value in force, secrets masked; '' when it is unset. */
+  readonly value: string;
+  /** `default`, or the name under which the value was given. */
+  readonly from: string;
+}
+
+/**
+ * One row per setting in the order of the table. `values` has the values in force at the places
+ * where the table has its rows; it may be more than what the table itself describes.
+ */
+export function toDump<T extends SettingsTable>(
+  table: T,
+  reading: TableReading<T>,
+  values: object,
+): DumpRow[] {
+  return toRows(table).map(({ title, path, setting }) => ({
+    section: title,
+    name: setting.names[0],
+    value: maskSecret(setting, setting.format(valueAt(values, path))),
+    from: reading.of(setting).given?.name ?? 'default',
+  }));
+}
+
+function valueAt(values: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], values);
+}

@@ -1,0 +1,117 @@
+// Reads the rows of a table from an environment: defaults, equal names, and all problems at once.
+// Rules between several settings are left to the program that owns the table.
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Environment,
+  isSetting,
+  type Setting,
+  type SettingGroup,
+  type SettingsTable,
+  type TableValues,
+  toRows,
+} from './setting.ts';
+import { showGiven } from './shown-value.ts';
+
+/** One setting as an environment has it. */
+export interface SettingReading<T> {
+  /** The default when the setting is not given or not right. */
+  readonly value: T;
+  /** The name and text that were given, the preferred name first; undefined for a default. */
+  readonly given: { readonly name: string; readonly text: string } | undefined;
+  /** Sentences for people; empty when the setting is right. */
+  readonly problems: readonly string[];
+}
+
+/** All settings of a table as an environment has them. */
+export interface TableReading<T extends SettingsTable> {
+  readonly values: TableValues<T>;
+  readonly problems: readonly string[];
+  /** What was given and has no effect. */
+  readonly warnings: readonly string[];
+  /** The reading of a row of the table, found by identity. */
+  of<V>(setting: Setting<V>): SettingReading<V>;
+}
+
+/** `A/B`: all names of a setting, for messages about one that is not given. */
+export function joinNames(setting: Setting<unknown>): string {
+  return setting.names.join('/');
+}
+
+/** Names of one setting may be given together when they say the same (decisions 1). */
+export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
+  const given = setting.names.flatMap((name) => {
+    const text = environment[name];
+    if (text === undefined || isInjected(setting, name, text)) return [];
+    return [{ name, text, result: setting.parse(text) }];
+  });
+  const [first] = given;
+  if (first === undefined) return { value: setting.default, given: undefined, problems: [] };
+
+  const problems = given.flatMap(({ name, text, result }) =>
+    result.ok
+      ? []
+      : [`${showGiven(setting, name, text)}: ${result.reason}; write ${setting.accepts}`],
+  );
+  const other = given.find(({ result }) => !isDeepStrictEqual(result, first.result));
+  if (problems.length === 0 && other !== undefined) {
+    const both =
+      setting.secret === 'no'
+        ? `${showGiven(setting, first.name, first.text)} and ${showGiven(setting, other.name, other.text)}`
+        : `${first.name} and ${other.name}`;
+    problems.push(`${both} are two names of one setting with different values; remove one of them`);
+  }
+  const value = problems.length === 0 && first.result.ok ? first.result.value : setting.default;
+  return { value, given: { name: first.name, text: first.text }, problems };
+}
+
+/**
+ * Kubernetes gives every container `<SERVICE>_PORT=tcp://<address>:<port>` for each service of its
+ * namespace, so a service called statsd would look like a setting that is wrong.
+ */
+function isInjected(setting: Setting<unknown>, name: string, text: string): boolean {
+  return setting.kind === 'int' && isServiceLink(name, text);
+}
+
+/** Whether Kubernetes made this variable, by its form, to point to a service. */
+export function isServiceLink(name: string, text: string): boolean {
+  return (
+    /_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
+    (name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\/[\da-f.:[\]]+:\d+$/i.test(text))
+  );
+}
+
+export function parseSettings<T extends SettingsTable>(
+  table: T,
+  environment: Environment,
+): TableReading<T> {
+  const readings = new Map(
+    toRows(table).map(({ setting }) => [setting, readSetting(setting, environment)]),
+  );
+  const of = <V>(setting: Setting<V>): SettingReading<V> => {
+    const reading = readings.get(setting);
+    if (reading === undefined) throw new TypeError(`${joinNames(setting)} is not in the table`);
+    return reading as SettingReading<V>;
+  };
+  const valuesOf = (group: SettingGroup): object =>
+    mapValues(group, (node) => (isSetting(node) ? of(node).value : valuesOf(node)));
+  return {
+    values: mapValues(table, ({ settings }) => valuesOf(settings)) as TableValues<T>,
+    problems: [...readings.values()].flatMap((reading) => reading.problems),
+    warnings: [...readings].flatMap(([setting, reading]) => warningsOf(setting, reading)),
+    of,
+  };
+}
+
+function mapValues<V>(object: Readonly<Record<string, V>>, turn: (value: V) => unknown): object {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, turn(value)]));
+}
+
+function warningsOf(setting: Setting<unknown>, { given, value }: SettingReading<unknown>) {
+  if (given === undefined || isDeepStrictEqual(value, setting.default)) return [];
+  const shown = showGiven(setting, given.name, given.text);
+  const { notYet, deprecated } = setting;
+  return [
+    ...(notYet === undefined ? [] : [`${shown} is accepted but not in effect yet: ${notYet}`]),
+    ...(deprecated === undefined ? [] : [`${shown} is deprecated: ${deprecated}`]),
+  ];
+}

@@ -1,0 +1,90 @@
+// What a setting is, and how a table of settings is laid out: one row per setting, rows in named
+// sections, and the type of the parsed settings follows from the table. Reading the environment is
+// left to parse-settings.ts, the kinds of values to kind.ts.
+
+/** Equal names of one setting; the first is the one that documents and messages prefer. */
+export type SettingNames = readonly [string, ...string[]];
+
+/** The environment, or what stands for it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `reason` says what is wrong with the text, without repeating more of it than needed. */
+export type ValueResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly reason: string };
+
+/** One row of a table. `T` is the type of the value that the program sees. */
+export interface Setting<T> {
+  readonly names: SettingNames;
+  readonly kind: 'text' | 'bool' | 'int' | 'float' | 'duration' | 'list' | 'map' | 'choice';
+  /** The value of a setting that is not given; durations are in milliseconds. */
+  readonly default: T;
+  /** How documents show the default, where the value does not tell. */
+  readonly defaultText: string | undefined;
+  /** One sentence without a final full stop. */
+  readonly doc: string;
+  /** What may be written, with an example, to follow the word "write". */
+  readonly accepts: string;
+  /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
+  readonly secret: 'no' | 'url' | 'whole';
+  /** What is missing, for a setting that is read and checked but has no effect so far. */
+  readonly notYet: string | undefined;
+  /** Why nobody should give it any more. */
+  readonly deprecated: string | undefined;
+  parse(text: string): ValueResult<T>;
+  /** The text of a value, '' for an unset one. */
+  format(value: T): string;
+}
+
+/** Rows and groups of rows by the name under which the program sees them. */
+export interface SettingGroup {
+  readonly [key: string]: Setting<unknown> | SettingGroup;
+}
+
+/** A group with a heading in the documents. */
+export interface SettingSection<G extends SettingGroup = SettingGroup> {
+  readonly title: string;
+  readonly settings: G;
+}
+
+export type SettingsTable = Readonly<Record<string, SettingSection>>;
+
+/** The parsed settings of a group: the same keys with values in place of rows. */
+export type GroupValues<G> = {
+  readonly [K in keyof G]: G[K] extends Setting<infer T> ? T : GroupValues<G[K]>;
+};
+
+/** The parsed settings of a table. */
+export type TableValues<T extends SettingsTable> = {
+  readonly [K in keyof T]: GroupValues<T[K]['settings']>;
+};
+
+export function section<G extends SettingGroup>(title: string, settings: G): SettingSection<G> {
+  return { title, settings };
+}
+
+/** One row, with its heading and with the keys that lead to its value. */
+export interface SettingRow {
+  readonly title: string;
+  readonly path: readonly string[];
+  readonly setting: Setting<unknown>;
+}
+
+/** All rows in the order of the table. */
+export function toRows(table: SettingsTable): SettingRow[] {
+  return Object.entries(table).flatMap(([key, { title, settings }]) =>
+    rowsOfGroup(title, [key], settings),
+  );
+}
+
+function rowsOfGroup(title: string, path: readonly string[], group: SettingGroup): SettingRow[] {
+  return Object.entries(group).flatMap(([key, node]) =>
+    isSetting(node)
+      ? [{ title, path: [...path, key], setting: node }]
+      : rowsOfGroup(title, [...path, key], node),
+  );
+}
+
+export function isSetting(node: Setting<unknown> | SettingGroup): node is Setting<unknown> {
+  return typeof node['parse'] === 'function';
+}

@@ -1,0 +1,195 @@
+// The settings of the worker: reads them from the environment, once, and says everything that is
+// wrong with them at once. The rows are in settings/table.ts; reading process.env and acting on the
+// settings is left to the composition root.
+import { errorText } from '../shared/errors.ts';
+import { toHelp } from '../shared/settings/document.ts';
+import { type DumpRow, toDump } from '../shared/settings/dump.ts';
+import { parseSettings } from '../shared/settings/parse-settings.ts';
+import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
+import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
+import {
+  checkSettings,
+  nameOf,
+  showSetting,
+  type WorkerReading,
+  warnSettings,
+} from './settings/checks.ts';
+import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
+import { parseCredentials, parseStoreTarget, type StoreTarget } from './settings/store-address.ts';
+import { workerTable } from './settings/table.ts';
+
+type Values = TableValues<typeof workerTable>;
+
+/** What one key-value store is told, its address and credentials read. */
+export type StoreSettings = Values['store'] & {
+  /**
+   * Undefined when no such store is used. The credentials are those of the address, or else AUTH;
+   * those in a file are read at each attempt to connect.
+   */
+  readonly target: StoreTarget | undefined;
+};
+
+/** Durations are in milliseconds; an unset path or address is ''. Frozen, all the way down. */
+export interface WorkerSettings extends Omit<Values, 'log' | 'store' | 'perSecondStore' | 'stats'> {
+  readonly log: Omit<Values['log'], 'format'> & { readonly format: 'text' | 'json' };
+  readonly store: StoreSettings;
+  readonly perSecondStore: StoreSettings & Pick<Values['perSecondStore'], 'enabled'>;
+  readonly stats: Omit<Values['stats'], 'push' | 'tagged'> & {
+    readonly push: Omit<Values['stats']['push'], 'enabled'> & { readonly enabled: boolean };
+    readonly tagged: Values['stats']['tagged'] & { readonly mogrifiers: readonly Mogrifier[] };
+  };
+}
+
+export type WorkerSettingsResult =
+  | {
+      readonly ok: true;
+      readonly settings: WorkerSettings;
+      /** Names that are probably misspelled, and what was given without effect. */
+      readonly warnings: readonly string[];
+      /** For the debug port: every setting's value in force and its origin, without secrets. */
+      readonly dump: readonly DumpRow[];
+      /** Files that must be readable, for `findTlsFileProblems`. */
+      readonly tlsFiles: readonly TlsFile[];
+    }
+  | {
+      readonly ok: false;
+      readonly problems: readonly string[];
+      readonly warnings: readonly string[];
+    };
+
+/** A file that a TLS setting in effect names. */
+export interface TlsFile {
+  /** `NAME="path"`, as it was given. */
+  readonly shown: string;
+  readonly path: string;
+}
+
+/** Beginnings of names that nobody else uses; other names are only compared with known ones. */
+const prefixes = [
+  'KVSTORE_',
+  'REDIS_',
+  'MEMSTORE_',
+  'MEMCACHE_',
+  'PUSHMETRICS_',
+  'STATSD_',
+  'TAGGED_',
+  'DOG_STATSD_',
+  'PULLMETRICS_',
+  'PROMETHEUS_',
+  'CONFIG_GRPC_XDS_',
+  'XDS_CLIENT_',
+  'GRPC_SERVER_',
+  'GRPC_CLIENT_',
+  'GRPC_MAX_',
+  'LIMIT_RESPONSE_',
+  'LIMIT_REQUEST_',
+  'LIMIT_PER_UNIT_',
+  'RUNTIME_',
+  'TRACING_',
+] as const;
+
+export function parseWorkerSettings(environment: Environment): WorkerSettingsResult {
+  const reading = parseSettings(workerTable, environment);
+  const { mogrifierNames } = workerTable.stats.settings.tagged;
+  const mogrifiers = readMogrifiers(
+    reading.values.stats.tagged.mogrifierNames,
+    nameOf(reading, mogrifierNames),
+    environment,
+  );
+  const known = new Set([
+    ...toRows(workerTable).flatMap(({ setting }) => setting.names),
+    ...mogrifiers.names,
+  ]);
+  const warnings = [
+    ...warnUnknownNames(environment, known, prefixes),
+    ...reading.warnings,
+    ...warnSettings(reading),
+  ];
+  const problems = [...reading.problems, ...checkSettings(reading), ...mogrifiers.problems];
+  if (problems.length > 0) return { ok: false, problems, warnings };
+
+  const settings = freeze(toSettings(reading, mogrifiers));
+  return {
+    ok: true,
+    settings,
+    warnings,
+    dump: toDump(workerTable, reading, settings),
+    tlsFiles: listTlsFiles(reading),
+  };
+}
+
+/** The settings as the program uses them, from values without problems. */
+function toSettings(reading: WorkerReading, { mogrifiers }: MogrifierReading): WorkerSettings {
+  const { grpc, log, counting, store, perSecondStore, stats, ...others } = reading.values;
+  const usesStores = counting.backend === 'redis';
+  return {
+    ...others,
+    grpc: {
+      ...grpc,
+      maxConnectionAgeMs: grpc.maxConnectionAgeMs || undefined,
+      maxConnectionAgeGraceMs: grpc.maxConnectionAgeGraceMs || undefined,
+    },
+    log: { ...log, format: log.format.toLowerCase() === 'json' ? 'json' : 'text' },
+    counting: {
+      ...counting,
+      expirationJitterSeconds: Math.max(0, counting.expirationJitterSeconds),
+    },
+    store: { ...store, target: usesStores ? toTarget(store) : undefined },
+    perSecondStore: {
+      ...perSecondStore,
+      target: usesStores && perSecondStore.enabled ? toTarget(perSecondStore) : undefined,
+    },
+    stats: {
+      ...stats,
+      // Another output takes its place only when nobody asked for it (decisions 26).
+      push: {
+        ...stats.push,
+        enabled: stats.push.enabled ?? !(stats.tagged.enabled || stats.pull.enabled),
+      },
+      tagged: { ...stats.tagged, mogrifiers },
+    },
+  };
+}
+
+function toTarget(store: Values['store']): StoreTarget | undefined {
+  const result = parseStoreTarget(store.url, store.socketType);
+  if (!result.ok) return undefined;
+  const { value: target } = result;
+  return { ...target, credentials: target.credentials ?? parseCredentials(store.auth) };
+}
+
+function listTlsFiles(reading: WorkerReading): TlsFile[] {
+  const { enabled, certFile, keyFile, clientCaFile } = workerTable.grpc.settings.tls;
+  if (!reading.of(enabled).value) return [];
+  return [certFile, keyFile, clientCaFile]
+    .map((row) => ({ shown: showSetting(reading, row), path: reading.of(row).value }))
+    .filter(({ path }) => path !== '');
+}
+
+/** One sentence for each file that cannot be read; `readFile` rejects with the reason. */
+export async function findTlsFileProblems(
+  files: readonly TlsFile[],
+  readFile: (path: string) => Promise<unknown>,
+): Promise<string[]> {
+  const found = await Promise.all(
+    files.map(({ shown, path }) =>
+      readFile(path).then(
+        () => [],
+        (error: unknown) => [`${shown}: the file cannot be read (${errorText(error)})`],
+      ),
+    ),
+  );
+  return found.flat();
+}
+
+/** The text of `--help` about settings. */
+export function describeWorkerSettings(): string {
+  return toHelp(workerTable);
+}
+
+function freeze<T extends object>(object: T): T {
+  for (const value of Object.values(object)) {
+    if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) freeze(value);
+  }
+  return Object.freeze(object);
+}

@@ -1,0 +1,251 @@
+// The rules that hold between settings of the worker, and the values that are not supported. Each
+// check returns sentences for people, the settings named as they were given.
+import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
+import type { Setting } from '../../shared/settings/setting.ts';
+import { showGiven } from '../../shared/settings/shown-value.ts';
+import { parseHostPort } from './host-port.ts';
+import { parseStoreTarget } from './store-address.ts';
+import { workerTable } from './table.ts';
+
+export type WorkerReading = TableReading<typeof workerTable>;
+
+/** The name by which a setting was given, or all its names. */
+export function nameOf(reading: WorkerReading, setting: Setting<unknown>): string {
+  return reading.of(setting).given?.name ?? joinNames(setting);
+}
+
+/** `NAME="text"` as given; for a setting that is not given only its names. */
+export function showSetting(reading: WorkerReading, setting: Setting<unknown>): string {
+  const { given } = reading.of(setting);
+  return given === undefined ? joinNames(setting) : showGiven(setting, given.name, given.text);
+}
+
+export function checkSettings(reading: WorkerReading): string[] {
+  return [
+    ...checkSource(reading),
+    ...checkGrpcTls(reading),
+    ...checkListeners(reading),
+    ...checkHeaders(reading),
+    ...checkBackend(reading),
+    ...checkCredentials(reading),
+    ...checkMemcached(reading),
+    ...checkPull(reading),
+  ];
+}
+
+/** What is allowed and surely not what was meant. */
+export function warnSettings(reading: WorkerReading): string[] {
+  const { log, grpc, counting } = reading.values;
+  const { format } = workerTable.log.settings;
+  const { tls } = workerTable.grpc.settings;
+  const warnings: string[] = [];
+  if (!/^(text|json|)$/i.test(log.format)) {
+    warnings.push(`${showSetting(reading, format)} is taken as text; the other format is json`);
+  }
+  if (grpc.tls.clientCaFile !== '' && !grpc.tls.enabled) {
+    warnings.push(
+      `${showSetting(reading, tls.clientCaFile)} has no effect without ${joinNames(tls.enabled)}=true: clients are not checked`,
+    );
+  }
+  if (counting.backend === 'memory') {
+    const shown = showSetting(reading, workerTable.counting.settings.backend);
+    warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
+  }
+  return [...warnings, ...warnCredentials(reading)];
+}
+
+function warnCredentials(reading: WorkerReading): string[] {
+  return (['store', 'perSecondStore'] as const).flatMap((which) => {
+    const rows = workerTable[which].settings;
+    const { url, socketType } = reading.values[which];
+    const target = parseStoreTarget(url, socketType);
+    if (!target.ok || target.value.credentials === undefined) return [];
+    return [rows.auth, rows.authFile]
+      .filter((row) => reading.of(row).value !== '')
+      .map(
+        (row) =>
+          `${showSetting(reading, row)} has no effect: ${nameOf(reading, rows.url)} holds credentials`,
+      );
+  });
+}
+
+function checkSource(reading: WorkerReading): string[] {
+  if (reading.values.config.source === 'file') return [];
+  const shown = showSetting(reading, workerTable.config.settings.source);
+  return [`${shown}: a management server is not supported yet; write FILE`];
+}
+
+function checkGrpcTls(reading: WorkerReading): string[] {
+  const { tls } = reading.values.grpc;
+  const rows = workerTable.grpc.settings.tls;
+  const problems = [rows.certFile, rows.keyFile]
+    .filter((row) => tls.enabled && reading.of(row).value === '')
+    .map(
+      (row) =>
+        `${joinNames(row)} is not set: ${showSetting(reading, rows.enabled)} needs the path of a file`,
+    );
+  if (tls.clientSan !== '' && tls.clientCaFile === '') {
+    const shown = showSetting(reading, rows.clientSan);
+    problems.push(
+      `${joinNames(rows.clientCaFile)} is not set: ${shown} needs the authority of client certificates`,
+    );
+  }
+  return problems;
+}
+
+interface Listener {
+  readonly row: Setting<unknown>;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A wildcard host takes the port of every host. */
+function checkListeners(reading: WorkerReading): string[] {
+  const { http, grpc, debug, stats } = reading.values;
+  const pull = parseHostPort(stats.pull.address, 0);
+  const listeners: Listener[] = [
+    { row: workerTable.http.settings.port, ...http },
+    ...(grpc.uds === '' ? [{ row: workerTable.grpc.settings.port, ...grpc }] : []),
+    { row: workerTable.debug.settings.port, ...debug },
+    ...(stats.pull.enabled && pull.ok
+      ? [{ row: workerTable.stats.settings.pull.address, ...pull.value }]
+      : []),
+  ];
+  const read = listeners.filter(({ row }) => reading.of(row).problems.length === 0);
+  return read.flatMap((one, index) =>
+    read.slice(index + 1).flatMap((other) => {
+      const overlap = one.host === other.host || isWildcard(one.host) || isWildcard(other.host);
+      if (one.port === 0 || one.port !== other.port || !overlap) return [];
+      const names = `${nameOf(reading, one.row)} and ${nameOf(reading, other.row)}`;
+      return [`${names} are both ${one.port}: each listener needs a port of its own`];
+    }),
+  );
+}
+
+function isWildcard(host: string): boolean {
+  return host === '' || host === '0.0.0.0' || host === '::';
+}
+
+function checkHeaders(reading: WorkerReading): string[] {
+  const { response, request } = reading.values.headers;
+  const rows = workerTable.headers.settings;
+  const used = [
+    ...(response.enabled || response.perUnit
+      ? [rows.response.limit, rows.response.remaining, rows.response.reset]
+      : []),
+    ...(request.enabled ? [rows.request.limit, rows.request.remaining, rows.request.reset] : []),
+  ];
+  return used
+    .filter((row) => !/^[\w!#$%&'*+.^`|~-]+$/.test(reading.of(row).value))
+    .map(
+      (row) =>
+        `${showSetting(reading, row)}: not the name of a header; write a name such as ${row.default}`,
+    );
+}
+
+function checkBackend(reading: WorkerReading): string[] {
+  const { counting, perSecondStore } = reading.values;
+  const { backend } = workerTable.counting.settings;
+  if (counting.backend === 'memcached') {
+    const shown = showSetting(reading, backend);
+    return [`${shown}: a memory cache is not supported yet; write kvstore, redis or memory`];
+  }
+  if (counting.backend === 'memory' || reading.of(backend).problems.length > 0) return [];
+  const main = checkStore(
+    reading,
+    'store',
+    `write the address of the store such as localhost:6379, or ${joinNames(backend)}=memory to count inside this process`,
+  );
+  if (!perSecondStore.enabled) return main;
+  const { enabled } = workerTable.perSecondStore.settings;
+  const why = `${showSetting(reading, enabled)} needs the address of a second store such as localhost:6380`;
+  return [...main, ...checkStore(reading, 'perSecondStore', why)];
+}
+
+function checkStore(
+  reading: WorkerReading,
+  which: 'store' | 'perSecondStore',
+  withoutUrl: string,
+): string[] {
+  const store = reading.values[which];
+  const rows = workerTable[which].settings;
+  const unsupported = (row: Setting<unknown>, what: string) =>
+    `${showSetting(reading, row)}: ${what} not supported yet`;
+  const problems: string[] = [];
+  if (store.tls) problems.push(unsupported(rows.tls, 'TLS with the store is'));
+  if (store.cloudIam.enabled) problems.push(unsupported(rows.cloudIam.enabled, 'tokens are'));
+
+  const typeIsKnown = reading.of(rows.type).problems.length === 0;
+  if (reading.of(rows.url).problems.length > 0 || !typeIsKnown) return problems;
+  if (store.url === '') return [...problems, `${joinNames(rows.url)} is not set: ${withoutUrl}`];
+  const wrong = checkAddresses(store.type, store.url, store.socketType);
+  if (wrong !== undefined) problems.push(`${showSetting(reading, rows.url)}: ${wrong}`);
+  else if (store.type !== 'single') problems.push(unsupported(rows.type, `type ${store.type} is`));
+  return problems;
+}
+
+/** What is wrong with the addresses of a store of this type. */
+function checkAddresses(
+  type: 'single' | 'sentinel' | 'cluster',
+  url: string,
+  socketType: 'tcp' | 'unix' | undefined,
+): string | undefined {
+  if (type === 'single') {
+    const target = parseStoreTarget(url, socketType);
+    if (target.ok) return undefined;
+    return `${target.reason}; write host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket`;
+  }
+  const items = url.split(',');
+  const addresses = type === 'sentinel' ? items.slice(1) : items;
+  if (type === 'sentinel' && (items[0] === '' || addresses.length === 0)) {
+    return 'sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379';
+  }
+  const example = type === 'sentinel' ? 'mymaster,sentinel-1:26379' : 'node-1:6379,node-2:6379';
+  for (const [index, address] of addresses.entries()) {
+    const target = parseStoreTarget(address, 'tcp');
+    if (!target.ok) return `address ${index + 1}: ${target.reason}; write such as ${example}`;
+  }
+  return undefined;
+}
+
+function checkCredentials(reading: WorkerReading): string[] {
+  return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
+    if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
+    const names = `${nameOf(reading, rows.auth)} and ${nameOf(reading, rows.authFile)}`;
+    return [`${names} are both given; remove one of them`];
+  });
+}
+
+function checkMemcached(reading: WorkerReading): string[] {
+  const { addresses, srv } = reading.values.memcached;
+  const rows = workerTable.memcached.settings;
+  const problems: string[] = [];
+  if (addresses.length > 0 && srv !== '') {
+    const names = `${nameOf(reading, rows.addresses)} and ${nameOf(reading, rows.srv)}`;
+    problems.push(`${names} are both given; remove one of them`);
+  }
+  for (const [index, address] of addresses.entries()) {
+    const result = parseHostPort(address, 1);
+    if (result.ok && result.value.host !== '') continue;
+    const reason = result.ok ? 'the host is missing' : result.reason;
+    const shown = showSetting(reading, rows.addresses);
+    problems.push(`${shown}: address ${index + 1}: ${reason}; write ${rows.addresses.accepts}`);
+  }
+  return problems;
+}
+
+function checkPull(reading: WorkerReading): string[] {
+  const { address, path } = reading.values.stats.pull;
+  const rows = workerTable.stats.settings.pull;
+  const problems: string[] = [];
+  const result = parseHostPort(address, 0);
+  if (!result.ok) {
+    const shown = showSetting(reading, rows.address);
+    problems.push(`${shown}: ${result.reason}; write host:port or :port such as :9090`);
+  }
+  if (!path.startsWith('/')) {
+    const shown = showSetting(reading, rows.path);
+    problems.push(`${shown}: the path does not begin with /; write a path such as /metrics`);
+  }
+  return problems;
+}

@@ -1,0 +1,29 @@
+// Reads `host:port` as settings and addresses have it.
+
+export interface HostPort {
+  /** Without the brackets of an IPv6 address; '' when the text has none. */
+  readonly host: string;
+  readonly port: number;
+}
+
+export type HostPortResult =
+  | { readonly ok: true; readonly value: HostPort }
+  | { readonly ok: false; readonly reason: string };
+
+/** The port is a decimal number from `lowestPort` to 65535; the host may be empty. */
+export function parseHostPort(text: string, lowestPort: 0 | 1): HostPortResult {
+  const match = /^(?:\[([^\][]*)\]|([^:\][]*))(?::(.*))?$/s.exec(text);
+  if (match === null) return bad('an IPv6 address needs brackets');
+  const [, bracketed, plain, portText] = match;
+  const host = bracketed ?? plain ?? '';
+  if (/[\s/@]/.test(host)) return bad('the host has a character that hosts do not have');
+  if (portText === undefined || portText === '') return bad('the port is missing');
+  const port = Number(portText);
+  const isPort = /^\d{1,5}$/.test(portText) && port >= lowestPort && port <= 65_535;
+  if (!isPort) return bad(`the port is not a number from ${lowestPort} to 65535`);
+  return { ok: true, value: { host, port } };
+}
+
+function bad(reason: string): HostPortResult {
+  return { ok: false, reason };
+}

@@ -1,0 +1,28 @@
+// The two families of setting names: where the specification has a neutral word, the established
+// name has a product's. Both are read; the neutral one comes first in documents.
+import type { SettingNames } from '../../shared/settings/setting.ts';
+
+const productWords: readonly (readonly [neutral: string, established: string])[] = [
+  ['KVSTORE', 'REDIS'],
+  ['MEMSTORE', 'MEMCACHE'],
+  ['PUSHMETRICS', 'STATSD'],
+  ['TAGGEDMETRICS', 'DOG_STATSD'],
+  ['TAGGED', 'DOG_STATSD'],
+  ['PULLMETRICS', 'PROMETHEUS'],
+  ['CLOUDIAM', 'AWS_IAM'],
+];
+
+/** The names made from neutral ones: each, and what it is called where the product is named. */
+export function bothNames(first: string, ...more: readonly string[]): SettingNames {
+  const neutral = [first, ...more];
+  const all = new Set([...neutral, ...neutral.map(toEstablished)]);
+  all.delete(first);
+  return [first, ...all];
+}
+
+function toEstablished(neutral: string): string {
+  return productWords.reduce(
+    (name, [word, product]) => name.replace(new RegExp(`(?<=^|_)${word}(?=_|$)`), product),
+    neutral,
+  );
+}

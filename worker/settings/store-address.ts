@@ -1,0 +1,109 @@
+// Reads the address of a key-value store and the credentials given for it. Connecting is left to
+// the store.
+import { parseHostPort } from './host-port.ts';
+
+/** A user name is sent only when there is one. */
+export interface StoreCredentials {
+  readonly username: string | undefined;
+  readonly password: string;
+}
+
+/** Where one store listens. */
+export type StoreAddress =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
+
+export interface StoreTarget {
+  readonly address: StoreAddress;
+  /** Those in the address itself. */
+  readonly credentials: StoreCredentials | undefined;
+  /** The number of the database to select. */
+  readonly database: number;
+}
+
+export type StoreTargetResult =
+  | { readonly ok: true; readonly value: StoreTarget }
+  | { readonly ok: false; readonly reason: string };
+
+const defaultPort = 6379;
+
+/**
+ * `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items), a
+ * path that begins with `/`, or `unix:` and a path. `socketType` undefined: the text tells which.
+ * No reason repeats a part of the text, which may hold a password.
+ */
+export function parseStoreTarget(
+  text: string,
+  socketType: 'tcp' | 'unix' | undefined,
+): StoreTargetResult {
+  const isUrl = /^[a-z]+:\/\//i.test(text) && !text.startsWith('unix:');
+  const isPath = text.startsWith('/') || text.startsWith('unix:');
+  if (socketType === 'unix' || (socketType === undefined && isPath)) {
+    if (isUrl || (!isPath && /:\d+$/.test(text))) {
+      return bad('this is not the path of a unix socket');
+    }
+    const path = text.replace(/^unix:(\/\/)?/, '');
+    if (path === '') return bad('the path is missing');
+    return good({ kind: 'unix', path });
+  }
+  if (isPath) return bad('this is the path of a unix socket');
+  return isUrl ? parseUrl(text) : parseAddress(text);
+}
+
+function parseAddress(text: string): StoreTargetResult {
+  const result = parseHostPort(text, 1);
+  if (!result.ok) return result;
+  return good({ kind: 'tcp', host: result.value.host || 'localhost', port: result.value.port });
+}
+
+function parseUrl(text: string): StoreTargetResult {
+  if (/^rediss:/i.test(text)) {
+    return bad('TLS is switched on by a setting of its own, not by the address');
+  }
+  if (!/^redis:/i.test(text)) return bad('the address begins with an unknown scheme');
+  const url = URL.parse(text);
+  if (url === null) return bad('this is not a valid URL');
+  const username = decode(url.username) || url.searchParams.get('username') || undefined;
+  const password = decode(url.password) || url.searchParams.get('password') || undefined;
+  const database = url.pathname.replace(/^\//, '') || url.searchParams.get('db') || '0';
+  if (!/^\d{1,9}$/.test(database)) return bad('the database is not a number');
+  if (password === undefined && username !== undefined) return bad('the password is missing');
+  return {
+    ok: true,
+    value: {
+      address: {
+        kind: 'tcp',
+        host: url.hostname.replace(/^\[|\]$/g, '') || 'localhost',
+        port: url.port === '' ? defaultPort : Number(url.port),
+      },
+      credentials: password === undefined ? undefined : { username, password },
+      database: Number(database),
+    },
+  };
+}
+
+/** A percent sign that stands for itself is left as it is. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `password` or `user:password`, cut at the first colon; undefined for an empty text. */
+export function parseCredentials(text: string): StoreCredentials | undefined {
+  if (text === '') return undefined;
+  const colon = text.indexOf(':');
+  return colon < 0
+    ? { username: undefined, password: text }
+    : { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
+}
+
+function good(address: StoreAddress): StoreTargetResult {
+  return { ok: true, value: { address, credentials: undefined, database: 0 } };
+}
+
+function bad(reason: string): StoreTargetResult {
+  return { ok: false, reason };
+}

@@ -1,0 +1,131 @@
+// The rows of one key-value store. The second store, for limits per second, has the same rows under
+// names of its own and nothing falls back from one to the other (decisions 3).
+import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
+import { bothNames } from './names.ts';
+
+const notPooled = 'connections are not pooled';
+const noTokens = 'tokens are not supported';
+
+/** The rows whose names begin with `prefix`. */
+export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
+  const names = (rest: string) => bothNames(`${prefix}_${rest}`);
+  return {
+    url: text({
+      names: names('URL'),
+      default: '',
+      secret: 'url',
+      doc: 'Address: host:port, redis://user:password@host:port/db or the path of a unix socket; a comma-separated list for the types sentinel (master name first) and cluster',
+    }),
+    socketType: choice({
+      names: names('SOCKET_TYPE'),
+      words: { tcp: 'tcp', unix: 'unix', '': undefined },
+      default: undefined,
+      defaultText: 'told by the address',
+      doc: 'How to reach the store',
+    }),
+    type: choice({
+      names: names('TYPE'),
+      words: { single: 'single', sentinel: 'sentinel', cluster: 'cluster' },
+      anyCase: true,
+      default: 'single',
+      doc: 'What the address leads to, in any case',
+    }),
+    timeoutMs: duration({
+      names: names('TIMEOUT'),
+      default: 10_000,
+      min: 1,
+      doc: 'Bound of connecting, writing and reading, and of a whole decision',
+    }),
+    auth: text({
+      names: names('AUTH'),
+      default: '',
+      secret: 'whole',
+      doc: 'Password, or user:password',
+    }),
+    authFile: text({
+      names: names('AUTH_FILE'),
+      default: '',
+      doc: 'File that holds the same, read again at every connection attempt; not together with AUTH',
+    }),
+    sentinelAuth: text({
+      names: names('SENTINEL_AUTH'),
+      default: '',
+      secret: 'whole',
+      doc: 'Password, or user:password, of the sentinels',
+      notYet: 'sentinels are not supported',
+    }),
+    tls: bool({ names: names('TLS'), default: false, doc: 'Speak TLS with the store' }),
+    poolSize: int({
+      names: names('POOL_SIZE'),
+      default: 10,
+      min: 1,
+      max: 10_000,
+      doc: 'Connections kept',
+      notYet: notPooled,
+    }),
+    poolOnEmpty: choice({
+      names: names('POOL_ON_EMPTY_BEHAVIOR'),
+      words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait' },
+      anyCase: true,
+      default: 'create',
+      doc: 'What a decision does when all connections are busy, in any case: open another after the wait, fail after the wait, or wait on',
+      notYet: notPooled,
+    }),
+    poolOnEmptyWaitMs: duration({
+      names: names('POOL_ON_EMPTY_WAIT_DURATION'),
+      default: 1_000,
+      doc: 'The wait before CREATE and ERROR apply',
+      notYet: notPooled,
+    }),
+    pipelineWindowMs: duration({
+      names: names('PIPELINE_WINDOW'),
+      default: 0,
+      example: 0.15,
+      doc: 'The longest that a batch is held back to gather more decisions',
+    }),
+    pipelineLimit: int({
+      names: names('PIPELINE_LIMIT'),
+      default: 0,
+      doc: 'Once the size of a batch',
+      deprecated: 'it has no effect',
+    }),
+    clusterPipelineParallelism: int({
+      names: names('CLUSTER_PIPELINE_PARALLELISM'),
+      default: 1,
+      min: 0,
+      doc: 'Batches sent to a cluster at once for one decision; 0 follows the pool',
+      notYet: 'clusters are not supported',
+    }),
+    cloudIam: {
+      enabled: bool({
+        names: names('CLOUDIAM_AUTH'),
+        default: false,
+        doc: 'Authenticate with a signed token in place of a password',
+      }),
+      cacheName: text({
+        names: names('CLOUDIAM_CACHE_NAME'),
+        default: '',
+        doc: 'Serverless cache name or replication group id, not the host name',
+        notYet: noTokens,
+      }),
+      userId: text({
+        names: names('CLOUDIAM_USER_ID'),
+        default: '',
+        doc: 'The user to connect as',
+        notYet: noTokens,
+      }),
+      serverless: bool({
+        names: names('CLOUDIAM_SERVERLESS'),
+        default: false,
+        doc: 'Whether the cache is serverless',
+        notYet: noTokens,
+      }),
+      region: text({
+        names: names('CLOUDIAM_REGION'),
+        default: '',
+        doc: 'The region, where it cannot be found otherwise',
+        notYet: noTokens,
+      }),
+    },
+  };
+}

@@ -1,0 +1,331 @@
+// Every setting of the worker (specification, Settings; reference-behaviour 5.2), grouped as the
+// program sees them. Rules between settings are in checks.ts.
+import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
+import { section } from '../../shared/settings/setting.ts';
+import { memcachedSettings } from './memcached-settings.ts';
+import { bothNames } from './names.ts';
+import { statsSettings, tracingSettings } from './output-settings.ts';
+import { storeSettings } from './store-settings.ts';
+import { xdsSettings } from './xds-settings.ts';
+
+export const workerTable = {
+  http: section('HTTP', {
+    host: text({ names: ['HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
+    port: port({ names: ['PORT'], default: 8080, doc: 'Port to listen on' }),
+  }),
+  grpc: section('gRPC', {
+    host: text({ names: ['GRPC_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
+    port: port({ names: ['GRPC_PORT'], default: 8081, doc: 'Port to listen on' }),
+    uds: text({
+      names: ['GRPC_UDS'],
+      default: '',
+      doc: 'Path of a unix socket to listen on, in place of host and port',
+    }),
+    maxConnectionAgeMs: duration({
+      names: ['GRPC_MAX_CONNECTION_AGE'],
+      default: undefined,
+      example: 600_000,
+      doc: 'Age, give or take a tenth, at which a connection is told to go away; 0 is no limit',
+    }),
+    maxConnectionAgeGraceMs: duration({
+      names: ['GRPC_MAX_CONNECTION_AGE_GRACE'],
+      default: undefined,
+      example: 30_000,
+      doc: 'How much later it is closed by force; 0 is no limit',
+    }),
+    tls: {
+      enabled: bool({ names: ['GRPC_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),
+      certFile: text({
+        names: ['GRPC_SERVER_TLS_CERT'],
+        default: '',
+        doc: 'File of the certificate chain',
+      }),
+      keyFile: text({
+        names: ['GRPC_SERVER_TLS_KEY'],
+        default: '',
+        doc: 'File of the private key',
+      }),
+      clientCaFile: text({
+        names: ['GRPC_CLIENT_TLS_CACERT'],
+        default: '',
+        doc: 'File of the authority that client certificates must come from; clients then need one',
+      }),
+      clientSan: text({
+        names: ['GRPC_CLIENT_TLS_SAN'],
+        default: '',
+        doc: 'DNS name that a client certificate must be valid for',
+      }),
+    },
+  }),
+  debug: section('Debug port', {
+    host: text({ names: ['DEBUG_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
+    port: port({ names: ['DEBUG_PORT'], default: 6070, doc: 'Port to listen on' }),
+  }),
+  log: section('Logs', {
+    level: choice({
+      names: ['LOG_LEVEL'],
+      words: {
+        panic: 'panic',
+        fatal: 'fatal',
+        error: 'error',
+        warn: 'warning',
+        warning: 'warning',
+        info: 'info',
+        debug: 'debug',
+        trace: 'trace',
+      },
+      anyCase: true,
+      default: 'warning',
+      doc: 'The least important messages that are written, in any case',
+    }),
+    format: text({
+      names: ['LOG_FORMAT'],
+      default: 'text',
+      doc: '`json` in any case for one JSON object per line; anything else is text',
+    }),
+  }),
+  config: section('Rules', {
+    source: choice({
+      names: ['CONFIG_TYPE'],
+      words: { FILE: 'file', GRPC_XDS_SOTW: 'xds' },
+      default: 'file',
+      doc: 'Where rules come from',
+    }),
+    forceStart: bool({
+      names: ['FORCE_START_WITHOUT_INITIAL_CONFIG'],
+      default: false,
+      doc: 'Serve before the first rules are there',
+    }),
+    mergeDomains: bool({
+      names: ['MERGE_DOMAIN_CONFIG'],
+      default: false,
+      doc: 'Allow several files for one domain',
+    }),
+  }),
+  runtime: section('Rules from files', {
+    root: text({
+      names: ['RUNTIME_ROOT'],
+      default: '/srv/runtime_data/current',
+      doc: 'Root folder',
+    }),
+    subdirectory: text({ names: ['RUNTIME_SUBDIRECTORY'], default: '', doc: 'Folder in the root' }),
+    appDirectory: text({
+      names: ['RUNTIME_APPDIRECTORY'],
+      default: 'config',
+      doc: 'Folder in that one with the files of rules',
+    }),
+    ignoreDotFiles: bool({
+      names: ['RUNTIME_IGNOREDOTFILES'],
+      default: false,
+      doc: 'Skip files and folders whose names begin with a dot',
+    }),
+    watchRoot: bool({
+      names: ['RUNTIME_WATCH_ROOT'],
+      default: true,
+      doc: 'true: load again when the link RUNTIME_ROOT is swapped; false: when files change in place',
+    }),
+  }),
+  xds: section('Rules from a management server', xdsSettings()),
+  limits: section('Decisions', {
+    shadowMode: bool({
+      names: ['SHADOW_MODE'],
+      default: false,
+      doc: 'Answer OK overall whatever the limits say',
+    }),
+    quotaMode: bool({ names: ['QUOTA_MODE'], default: false, doc: 'Take every rule as a quota' }),
+    responseDynamicMetadata: bool({
+      names: ['RESPONSE_DYNAMIC_METADATA'],
+      default: false,
+      doc: 'Add dynamic metadata to responses',
+    }),
+    nearLimitRatio: float({
+      names: ['NEAR_LIMIT_RATIO'],
+      default: 0.8,
+      min: 0,
+      max: 1,
+      doc: 'Part of a limit from which hits count as near it',
+    }),
+    calendarMonth: bool({
+      names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],
+      default: false,
+      doc: 'Months of the calendar, UTC, in place of 30 days; changing it starts windows anew',
+    }),
+    weekResetDay: choice({
+      names: ['WEEK_RATE_LIMIT_RESET_DAY'],
+      words: {
+        Sunday: 0,
+        Monday: 1,
+        Tuesday: 2,
+        Wednesday: 3,
+        Thursday: 4,
+        Friday: 5,
+        Saturday: 6,
+      },
+      anyCase: true,
+      default: 4,
+      doc: 'Day on which weeks begin, in any case; changing it starts windows anew',
+    }),
+    stopIncrementWhenOverLimit: bool({
+      names: ['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'],
+      default: false,
+      doc: 'Do not count the other descriptors of a request when one is over its limit',
+    }),
+    localCacheSizeBytes: int({
+      names: ['LOCAL_CACHE_SIZE_IN_BYTES', 'LocalCacheSizeInBytes'],
+      default: 0,
+      min: 0,
+      doc: 'Memory for remembering keys that are over their limit; 0 is off',
+    }),
+  }),
+  health: section('Health', {
+    needsConfig: bool({
+      names: ['HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED'],
+      default: false,
+      doc: 'Unhealthy while no domain is loaded',
+    }),
+    needsStoreConnection: bool({
+      names: bothNames('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION'),
+      default: false,
+      doc: 'Unhealthy while there is no connection to a store',
+    }),
+  }),
+  headers: section('Headers', {
+    response: {
+      enabled: bool({
+        names: ['LIMIT_RESPONSE_HEADERS_ENABLED'],
+        default: false,
+        doc: 'Add the three headers below to responses',
+      }),
+      limit: text({
+        names: ['LIMIT_LIMIT_HEADER'],
+        default: 'RateLimit-Limit',
+        doc: 'Name of the header with the limit',
+      }),
+      remaining: text({
+        names: ['LIMIT_REMAINING_HEADER'],
+        default: 'RateLimit-Remaining',
+        doc: 'Name of the header with what remains',
+      }),
+      reset: text({
+        names: ['LIMIT_RESET_HEADER'],
+        default: 'RateLimit-Reset',
+        doc: "Name of the header with the seconds to the window's end",
+      }),
+      perUnit: bool({
+        names: ['LIMIT_PER_UNIT_HEADERS_ENABLED'],
+        default: false,
+        doc: 'Add a limit and a remaining header for each unit to responses',
+      }),
+    },
+    request: {
+      enabled: bool({
+        names: ['LIMIT_REQUEST_HEADERS_ENABLED'],
+        default: false,
+        doc: 'Add the three headers below to requests that are let through',
+      }),
+      limit: text({
+        names: ['LIMIT_REQUEST_LIMIT_HEADER'],
+        default: 'RateLimit-Limit',
+        doc: 'Name of the header with the limit',
+      }),
+      remaining: text({
+        names: ['LIMIT_REQUEST_REMAINING_HEADER'],
+        default: 'RateLimit-Remaining',
+        doc: 'Name of the header with what remains',
+      }),
+      reset: text({
+        names: ['LIMIT_REQUEST_RESET_HEADER'],
+        default: 'RateLimit-Reset',
+        doc: "Name of the header with the seconds to the window's end",
+      }),
+    },
+  }),
+  counting: section('Counting', {
+    backend: choice({
+      names: ['BACKEND_TYPE'],
+      words: {
+        kvstore: 'redis',
+        redis: 'redis',
+        memstore: 'memcached',
+        memcache: 'memcached',
+        memory: 'memory',
+        '': 'redis',
+      },
+      default: 'redis',
+      doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
+    }),
+    keyPrefix: text({
+      names: ['CACHE_KEY_PREFIX'],
+      default: '',
+      doc: 'Begins every counter key',
+    }),
+    expirationJitterSeconds: int({
+      names: ['EXPIRATION_JITTER_MAX_SECONDS'],
+      default: 300,
+      max: 2_147_483_647,
+      doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
+    }),
+  }),
+  store: section('Key-value store', storeSettings('KVSTORE')),
+  perSecondStore: section('Key-value store for limits per second', {
+    enabled: bool({
+      names: bothNames('KVSTORE_PERSECOND'),
+      default: false,
+      doc: 'Count limits per second in a store of their own',
+    }),
+    ...storeSettings('KVSTORE_PERSECOND'),
+  }),
+  bothStores: section('Both key-value stores', {
+    tls: {
+      certFile: text({
+        names: bothNames('KVSTORE_TLS_CLIENT_CERT'),
+        default: '',
+        doc: 'File of the client certificate chain',
+      }),
+      keyFile: text({
+        names: bothNames('KVSTORE_TLS_CLIENT_KEY'),
+        default: '',
+        doc: 'File of the private key',
+      }),
+      caFile: text({
+        names: bothNames('KVSTORE_TLS_CACERT'),
+        default: '',
+        doc: "File of the authority that the store's certificate comes from",
+      }),
+      skipHostnameVerification: bool({
+        names: bothNames('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),
+        default: false,
+        doc: "Accept a store's certificate for another host name",
+      }),
+    },
+    closeOnReadonlyError: bool({
+      names: bothNames('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
+      default: false,
+      doc: 'Close a connection on which a command failed because the store is a read-only replica',
+      notYet: 'such a connection is kept',
+    }),
+    startup: {
+      initialIntervalMs: duration({
+        names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
+        default: 1_000,
+        min: 1,
+        doc: 'The first wait between attempts to connect at start; each further one is twice as long',
+      }),
+      maxIntervalMs: duration({
+        names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
+        default: 30_000,
+        min: 1,
+        doc: 'The longest wait between attempts',
+      }),
+      maxElapsedMs: duration({
+        names: bothNames('KVSTORE_STARTUP_MAX_ELAPSED_TIME'),
+        default: 0,
+        example: 60_000,
+        doc: 'After this long without a connection the start fails; 0 tries for ever',
+      }),
+    },
+  }),
+  memcached: section('Memory cache', memcachedSettings()),
+  stats: section('Statistics', statsSettings()),
+  tracing: section('Tracing', tracingSettings()),
+};
