@@ -50,7 +50,11 @@ export function createUnaryMethod<Request>(
         reply(answer);
       };
       try {
-        return handle(decoded.message, timeoutMs, replyOnce);
+        const cancel = handle(decoded.message, timeoutMs, replyOnce);
+        // Transports say that the call is over also after a normal end.
+        return () => {
+          if (!isAnswered) cancel();
+        };
       } catch (error) {
         log.error(`defect in ${name}: ${errorText(error)}`);
         replyOnce({ ok: false, status: grpcStatus.internal, text: 'internal error' });

@@ -1,0 +1,159 @@
+// The debug port: what this process has loaded, counts and does. It opens before everything else, so
+// all it shows comes from providers that answer at any time (reference-behaviour 4.2).
+import { METHODS } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import {
+  createPlainHttpServer,
+  type HttpListener,
+  sendError,
+  sendText,
+} from './plain-http-server.ts';
+import { createProfiler } from './profiler.ts';
+
+export interface DebugProviders {
+  /** One line per rule in force; undefined before the first load. */
+  readonly rules: () => readonly string[] | undefined;
+  /** Counters and gauges by name, sorted. */
+  readonly stats: () => ReadonlyMap<string, number>;
+  /** One line per setting, secrets masked. */
+  readonly settings: () => readonly string[];
+  /** For people: what is awaited or in force, since when, and what is wrong. */
+  readonly status: () => readonly string[];
+}
+
+export interface DebugDeps {
+  readonly providers: DebugProviders;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+const defaultCpuSeconds = 30;
+const defaultHeapSeconds = 10;
+const maxProfileSeconds = 120;
+/** Nothing is sent while a profile is taken. */
+const stallLimitMs = (maxProfileSeconds + 30) * 1000;
+
+type Handler = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+) => FastifyReply | Promise<FastifyReply>;
+
+interface Page {
+  readonly path: string;
+  readonly help: string;
+  readonly handler: Handler;
+}
+
+export function createDebugServer(
+  { providers, log, clock }: DebugDeps,
+  { host, port }: { readonly host: string; readonly port: number },
+): HttpListener {
+  const profiler = createProfiler({ clock });
+
+  function profile(kind: 'cpu' | 'heap', defaultSeconds: number): Handler {
+    return async (request, reply) => {
+      const seconds = parseSeconds(request, defaultSeconds);
+      if (seconds === undefined) {
+        return sendError(
+          reply,
+          400,
+          `seconds must be a whole number from 1 to ${maxProfileSeconds}`,
+        );
+      }
+      const gone = new AbortController();
+      reply.raw.once('close', () => gone.abort());
+      const bytes = await profiler[kind](seconds * 1000, gone.signal);
+      if (bytes === undefined) {
+        return sendError(reply, 409, 'another profile is being taken; try again when it has ended');
+      }
+      return reply
+        .type('application/octet-stream')
+        .header('content-disposition', `attachment; filename="${kind}.pb.gz"`)
+        .send(bytes);
+    };
+  }
+
+  const pages: readonly Page[] = [
+    {
+      path: '/debug/pprof/',
+      help: 'root of various pprof endpoints. hit for help.',
+      handler: (_request, reply) => sendText(reply, 200, toText(profilePages)),
+    },
+    {
+      path: '/debug/pprof/heap',
+      help: 'heap profiling endpoint',
+      handler: profile('heap', defaultHeapSeconds),
+    },
+    {
+      path: '/debug/pprof/profile',
+      help: 'CPU profiling endpoint',
+      handler: profile('cpu', defaultCpuSeconds),
+    },
+    {
+      path: '/debug/pprof/trace',
+      help: 'trace endpoint',
+      handler: (_request, reply) =>
+        sendError(
+          reply,
+          501,
+          'execution traces do not exist here; take a CPU profile from /debug/pprof/profile',
+        ),
+    },
+    {
+      path: '/rlconfig',
+      help: 'print out the currently loaded configuration for debugging',
+      handler: (_request, reply) => sendText(reply, 200, toText(providers.rules() ?? [])),
+    },
+    {
+      path: '/settings',
+      help: 'print out the settings in force, secrets masked',
+      handler: (_request, reply) => sendText(reply, 200, toText(providers.settings())),
+    },
+    {
+      path: '/stats',
+      help: 'print out stats',
+      handler: (_request, reply) => sendText(reply, 200, toText(statLines(providers.stats()))),
+    },
+    {
+      path: '/status',
+      help: 'print out what is awaited, loaded, connected and healthy',
+      handler: (_request, reply) => sendText(reply, 200, toText(providers.status())),
+    },
+  ];
+  const index = toText(pages.map(({ path, help }) => `${path}: ${help}`));
+
+  return createPlainHttpServer(
+    { name: 'debug', host, port, stallLimitMs, log, clock },
+    (server) => {
+      for (const { path, handler } of pages) server.route({ method: METHODS, url: path, handler });
+      // The root and every path that is not there.
+      server.setNotFoundHandler((_request, reply) => sendText(reply, 200, index));
+    },
+  );
+}
+
+const profilePages = [
+  `/debug/pprof/profile?seconds=${defaultCpuSeconds}: where CPU time goes during so many seconds`,
+  `/debug/pprof/heap?seconds=${defaultHeapSeconds}: what is allocated meanwhile and stays alive`,
+  '',
+  'Both are gzipped pprof files, at most one at a time and 120 seconds long:',
+  '  go tool pprof http://<this address>/debug/pprof/profile?seconds=10',
+];
+
+function parseSeconds(request: FastifyRequest, defaultSeconds: number): number | undefined {
+  const { seconds } = request.query as { readonly seconds?: string | string[] };
+  if (seconds === undefined) return defaultSeconds;
+  if (typeof seconds !== 'string' || !/^\d{1,3}$/.test(seconds)) return undefined;
+  const number = Number(seconds);
+  return number >= 1 && number <= maxProfileSeconds ? number : undefined;
+}
+
+function statLines(stats: ReadonlyMap<string, number>): string[] {
+  return [...stats].map(([name, value]) => `${name}: ${value}`);
+}
+
+function toText(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
+}

@@ -1,0 +1,95 @@
+// The worker's HTTP port: decisions as JSON, and the health check (reference-behaviour 4.1).
+import { METHODS } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import { codes } from '../decision/message.ts';
+import type { DecisionOutcome, ShouldRateLimit } from '../decision/should-rate-limit.ts';
+import type { Health } from '../health.ts';
+import {
+  createPlainHttpServer,
+  type HttpListener,
+  sendError,
+  sendText,
+} from './plain-http-server.ts';
+import { parseJsonRequest } from './proto-json-reader.ts';
+import { toJsonResponse } from './proto-json-writer.ts';
+import { createRepeatedLog } from './repeated-log.ts';
+import { readBody } from './request-body.ts';
+
+/** The reference has no limit; a request of this size holds more than 100,000 descriptors. */
+const maxBodyBytes = 8 * 1024 * 1024;
+/** Above every bound of a decision. */
+const stallLimitMs = 60_000;
+
+export interface HttpDeps {
+  readonly shouldRateLimit: ShouldRateLimit;
+  readonly health: Health;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export function createHttpServer(
+  { shouldRateLimit, health, log, clock }: HttpDeps,
+  { host, port }: { readonly host: string; readonly port: number },
+): HttpListener {
+  const failures = createRepeatedLog({ log, clock });
+
+  async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const body = await readBody(request.raw, maxBodyBytes);
+    if (body.kind === 'aborted')
+      return refuse(reply, 'the caller went away before its request ended');
+    if (body.kind === 'too-large') {
+      failures.warning(`error: body of more than ${maxBodyBytes} bytes`);
+      return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
+    }
+    const parsed = parseJsonRequest(body.bytes);
+    if (!parsed.ok) return refuse(reply, parsed.problem);
+    const outcome = await new Promise<DecisionOutcome>((resolve) => {
+      let isDecided = false;
+      const cancel = shouldRateLimit(parsed.request, undefined, (result) => {
+        isDecided = true;
+        resolve(result);
+      });
+      reply.raw.once('close', () => {
+        if (!isDecided) cancel();
+      });
+    });
+    if (!outcome.ok) return refuse(reply, outcome.error.message);
+    const json = toJsonResponse(outcome.response);
+    if (json === undefined) {
+      failures.warning('error: the dynamic metadata holds a number that JSON cannot write');
+      return sendError(reply, 500, 'Internal Server Error');
+    }
+    const status = outcome.response.overallCode === codes.overLimit ? 429 : 200;
+    // As bytes: to strings fastify adds a charset, which the reference's content type has not.
+    return reply.code(status).header('content-type', 'application/json').send(Buffer.from(json));
+  }
+
+  /** The caller learns nothing but that; the reason is for the log. */
+  function refuse(reply: FastifyReply, reason: string): FastifyReply {
+    failures.warning(`error: ${reason}`);
+    return sendError(reply, 400, 'Bad Request');
+  }
+
+  const listener = createPlainHttpServer(
+    { name: 'HTTP', host, port, stallLimitMs, log, clock },
+    (server) => {
+      server.route({ method: METHODS, url: '/json', handler: decide });
+      server.route({
+        method: METHODS,
+        url: '/healthcheck',
+        handler: (_request, reply) =>
+          health.healthy ? sendText(reply, 200, 'OK') : reply.code(500).send(),
+      });
+      server.setNotFoundHandler((_request, reply) => sendError(reply, 404, '404 page not found'));
+    },
+  );
+  return {
+    start: () => listener.start(),
+    async stop(graceMs) {
+      await listener.stop(graceMs);
+      failures.flush();
+    },
+  };
+}

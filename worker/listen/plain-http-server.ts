@@ -1,0 +1,103 @@
+// A fastify server stripped to what our HTTP ports need: every method on every path, plain text
+// errors in the reference's words, bounded waits, and a clean stop.
+import { METHODS } from 'node:http';
+import type { Socket } from 'node:net';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { boundAddress, type ListenAddress, type ListenerName, toListenError } from './address.ts';
+
+export interface HttpListener {
+  /** Rejects with AppError `cannot_start`. */
+  start(): Promise<ListenAddress>;
+  /** Accepts no more, lets requests in flight finish, and cuts what is left after `graceMs`.
+   * Idempotent. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface PlainHttpDeps {
+  readonly name: ListenerName;
+  readonly host: string;
+  readonly port: number;
+  /** How long a connection may stand still in the middle of a request or answer. */
+  readonly stallLimitMs: number;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** For the headers, and for the whole request. */
+const headersLimitMs = 10_000;
+const requestLimitMs = 30_000;
+/** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
+const keepAliveMs = 72_000;
+
+/** The routes are the caller's: `routes` adds them with `method: METHODS` and reads bodies itself. */
+export function createPlainHttpServer(
+  { name, host, port, stallLimitMs, log, clock }: PlainHttpDeps,
+  routes: (server: FastifyInstance) => void,
+): HttpListener {
+  const server = fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    connectionTimeout: stallLimitMs,
+    requestTimeout: requestLimitMs,
+    keepAliveTimeout: keepAliveMs,
+    http: { headersTimeout: headersLimitMs },
+    routerOptions: { maxParamLength: 1024 },
+    frameworkErrors: (_error, _request, reply) => sendError(reply, 400, 'Bad Request'),
+    clientErrorHandler(error, socket) {
+      if (socket.writable && error.code !== 'ECONNRESET') {
+        socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+      } else socket.destroy();
+    },
+  });
+  // Without this, fastify would parse bodies by content type, and refuse those that it cannot.
+  for (const method of METHODS) server.addHttpMethod(method, { overrideExisting: true });
+  server.setErrorHandler((error, _request, reply) => {
+    log.error(`defect in the ${name} port: ${errorText(error)}`);
+    return sendError(reply, 500, 'Internal Server Error');
+  });
+  routes(server);
+
+  const sockets = new Set<Socket>();
+  server.server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  let stopping: Promise<void> | undefined;
+
+  async function stopOnce(graceMs: number): Promise<void> {
+    const cancelTimer = clock.after(graceMs, () => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await server.close();
+    cancelTimer();
+  }
+
+  return {
+    async start() {
+      try {
+        await server.listen({ host, port });
+      } catch (error) {
+        throw toListenError(error, { host, port }, name);
+      }
+      const address = boundAddress(server.server);
+      log.warning(`Listening for ${name} on '${address.text}'`);
+      return address;
+    },
+    stop(graceMs) {
+      stopping ??= stopOnce(graceMs);
+      return stopping;
+    },
+  };
+}
+
+export function sendText(reply: FastifyReply, status: number, body: string): FastifyReply {
+  return reply.code(status).type('text/plain; charset=utf-8').send(body);
+}
+
+/** One sentence and a line end, which browsers are told not to take for anything else. */
+export function sendError(reply: FastifyReply, status: number, text: string): FastifyReply {
+  return sendText(reply.header('x-content-type-options', 'nosniff'), status, `${text}\n`);
+}

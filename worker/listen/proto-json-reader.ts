@@ -1,0 +1,178 @@
+// The proto3 JSON form of a RateLimitRequest to the decision's question: stricter than JSON.parse
+// (repeated and unknown members are errors) and exact for 64-bit integers.
+import type { Entry } from '../../shared/rules/rule.ts';
+import { unitNumbers } from '../../shared/rules/unit.ts';
+import type { RateLimitRequest, RequestDescriptor } from '../decision/message.ts';
+import { JsonCursor, JsonError } from './proto-json-cursor.ts';
+
+export type JsonRequest =
+  | { readonly ok: true; readonly request: RateLimitRequest }
+  | { readonly ok: false; readonly problem: string };
+
+const maxUint32 = 2n ** 32n - 1n;
+const maxUint64 = 2n ** 64n - 1n;
+
+/** Reads what the reference reads (reference-behaviour 4.1). The problem names line and column. */
+export function parseJsonRequest(body: Uint8Array): JsonRequest {
+  try {
+    const cursor = new JsonCursor(decodeText(body));
+    const request = readRequest(cursor);
+    cursor.expectEnd();
+    return { ok: true, request };
+  } catch (error) {
+    if (error instanceof JsonError) return { ok: false, problem: error.message };
+    throw error;
+  }
+}
+
+function decodeText(body: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
+  } catch {
+    throw new JsonError('the body is not UTF-8');
+  }
+}
+
+/** By member, in camelCase; each reads the member's value. */
+type Fields = Readonly<Record<string, () => void>>;
+
+/** A member may be written in camelCase or in snake_case, at most once; null leaves it unset. */
+function readMessage(cursor: JsonCursor, fields: Fields): void {
+  const seen = new Set<string>();
+  cursor.readObject((written, position) => {
+    const name = toFieldName(written, fields);
+    if (name === undefined) {
+      throw cursor.error(`unknown field ${quote(written)}`, position);
+    }
+    if (seen.has(name)) throw cursor.error(`duplicate field ${quote(written)}`, position);
+    seen.add(name);
+    if (!cursor.acceptWord('null')) fields[name]?.();
+  });
+}
+
+function toFieldName(written: string, fields: Fields): string | undefined {
+  if (Object.hasOwn(fields, written)) return written;
+  return Object.keys(fields).find((field) => toSnakeCase(field) === written);
+}
+
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function readRequest(cursor: JsonCursor): RateLimitRequest {
+  let domain = '';
+  let hitsAddend = 0;
+  const descriptors: RequestDescriptor[] = [];
+  readMessage(cursor, {
+    domain: () => {
+      domain = cursor.readString();
+    },
+    descriptors: () => cursor.readArray(() => descriptors.push(readDescriptor(cursor))),
+    hitsAddend: () => {
+      hitsAddend = Number(readInteger(cursor, 0n, maxUint32));
+    },
+  });
+  return { domain, descriptors, hitsAddend };
+}
+
+function readDescriptor(cursor: JsonCursor): RequestDescriptor {
+  const entries: Entry[] = [];
+  let limit: RequestDescriptor['limit'];
+  let hitsAddend: number | bigint | undefined;
+  let isNegativeHits = false;
+  readMessage(cursor, {
+    entries: () => cursor.readArray(() => entries.push(readEntry(cursor))),
+    limit: () => {
+      limit = readLimit(cursor);
+    },
+    hitsAddend: () => {
+      const exact = readInteger(cursor, 0n, maxUint64);
+      hitsAddend = exact <= Number.MAX_SAFE_INTEGER ? Number(exact) : exact;
+    },
+    isNegativeHits: () => {
+      isNegativeHits = readBoolean(cursor);
+    },
+  });
+  return { entries, limit, hitsAddend, isNegativeHits };
+}
+
+function readEntry(cursor: JsonCursor): Entry {
+  let key = '';
+  let value = '';
+  readMessage(cursor, {
+    key: () => {
+      key = cursor.readString();
+    },
+    value: () => {
+      value = cursor.readString();
+    },
+  });
+  return { key, value };
+}
+
+function readLimit(cursor: JsonCursor): { requestsPerUnit: number; unit: number } {
+  let requestsPerUnit = 0;
+  let unit = 0;
+  readMessage(cursor, {
+    requestsPerUnit: () => {
+      requestsPerUnit = Number(readInteger(cursor, 0n, maxUint32));
+    },
+    unit: () => {
+      unit = readUnit(cursor);
+    },
+  });
+  return { requestsPerUnit, unit };
+}
+
+/** A name of envoy.type.v3.RateLimitUnit, which has no week, or any number of 32 bits. */
+function readUnit(cursor: JsonCursor): number {
+  if (cursor.peek() !== '"') return Number(readInteger(cursor, -(2n ** 31n), 2n ** 31n - 1n));
+  const position = cursor.position();
+  const name = cursor.readString();
+  if (name === 'UNKNOWN') return 0;
+  for (const [unit, number] of Object.entries(unitNumbers)) {
+    if (unit !== 'week' && unit.toUpperCase() === name) return number;
+  }
+  throw cursor.error(`unknown unit ${quote(name)}`, position);
+}
+
+function readBoolean(cursor: JsonCursor): boolean {
+  if (cursor.acceptWord('true')) return true;
+  if (cursor.acceptWord('false')) return false;
+  throw cursor.error('expected true or false');
+}
+
+/** A number, or a string that holds one; `1.0` and `1e2` are integers too. */
+function readInteger(cursor: JsonCursor, least: bigint, most: bigint): bigint {
+  const position = cursor.position();
+  const digits = cursor.peek() === '"' ? cursor.readString() : cursor.readNumber();
+  const integer = toInteger(digits);
+  if (integer === undefined || integer < least || integer > most) {
+    const what = quote(digits);
+    throw cursor.error(`expected an integer from ${least} to ${most}, not ${what}`, position);
+  }
+  return integer;
+}
+
+/** Undefined for what is no number, has a fraction, or more digits than 64 bits can hold. */
+function toInteger(text: string): bigint | undefined {
+  const parts = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
+  if (parts === null) return undefined;
+  const whole = parts[2] === '0' ? '' : (parts[2] ?? '');
+  const fraction = (parts[3] ?? '').replace(/0+$/, '');
+  if (whole === '' && fraction === '') return 0n;
+  const exponent = Number(parts[4] ?? '0');
+  const zeros = exponent - fraction.length;
+  if (zeros >= 0) {
+    if (whole.length + exponent > 20) return undefined;
+    return BigInt(`${parts[1]}${whole}${fraction}${'0'.repeat(zeros)}`);
+  }
+  const kept = whole.length + exponent;
+  if (fraction !== '' || kept <= 0 || /[^0]/.test(whole.slice(kept))) return undefined;
+  return BigInt(`${parts[1]}${whole.slice(0, kept)}`);
+}
+
+/** What the caller wrote, short enough for a log line. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}...` : text);
+}
