@@ -1,0 +1,146 @@
+// Runs lint, types and every test, and ends with exactly `N passed, N failed`.
+//   npm test [-- <file, folder or glob> ...]
+// With arguments only the tests below them run. Lint and types count as one test each. Where
+// CI=true, a test that is skipped, todo or marked failing is a failure.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { createTapReader } from './tap-reader.ts';
+import { findMarkedTests, findTestFiles } from './test-files.ts';
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const isCi = process.env['CI'] === 'true';
+const progressEveryMs = 5_000;
+const totals = { passed: 0, failed: 0 };
+let running: ChildProcess | undefined;
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    running?.kill('SIGTERM');
+    fail(`the run was ended by ${signal}`);
+    finish();
+  });
+}
+
+const patterns = process.argv.slice(2);
+const files = findTestFiles(root, patterns);
+if (patterns.length === 0) {
+  await runCheck('lint', 'biome', ['check']);
+  await runCheck('types', 'tsc', ['--pretty', 'false']);
+}
+for (const marked of findMarkedTests(root, [...files.sideBySide, ...files.alone])) {
+  if (isCi) {
+    fail(`marked: ${marked}`);
+  } else {
+    print(`note: ${marked}`);
+  }
+}
+if (files.sideBySide.length + files.alone.length === 0) {
+  fail(`no test file matches ${patterns.join(' ')}`);
+}
+await runTests('tests side by side', files.sideBySide, ['--concurrency', '2']);
+await runTests('tests alone', files.alone, ['--concurrency', '1', '--timeout', '120s']);
+finish();
+
+/** A command that counts as one test; its output is shown when it fails. */
+async function runCheck(name: string, command: string, args: readonly string[]): Promise<void> {
+  const startedMs = Date.now();
+  const output: string[] = [];
+  const code = await run(command, args, (line) => output.push(line));
+  const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
+  if (code === 0) {
+    totals.passed += 1;
+    print(`${name}: ok (${seconds} s)`);
+  } else {
+    fail(`${name} (${command} ${args.join(' ')})`, output);
+  }
+}
+
+async function runTests(
+  name: string,
+  testFiles: readonly string[],
+  flags: readonly string[],
+): Promise<void> {
+  if (testFiles.length === 0) {
+    return;
+  }
+  const startedMs = Date.now();
+  const reader = createTapReader(({ title, details }) => printFailure(title, details));
+  const summary = (): string => {
+    const seconds = Math.round((Date.now() - startedMs) / 1000);
+    return `${name}: ${reader.passed} passed, ${reader.failed} failed, ${seconds} s`;
+  };
+  print(`${name}: ${testFiles.length} files`);
+  const timer = setInterval(() => print(summary()), progressEveryMs);
+  const code = await run('ava', ['--tap', ...flags, ...testFiles], reader.readLine);
+  clearInterval(timer);
+  reader.end();
+  totals.passed += reader.passed;
+  totals.failed += reader.failed;
+  print(summary());
+  for (const title of reader.skipped) {
+    if (isCi) {
+      fail(`not run: ${title}`);
+    } else {
+      print(`note: not run: ${title}`);
+    }
+  }
+  if (!reader.complete) {
+    fail(`${name}: ava ended early with code ${code}; tests may be missing above`);
+  } else if (code !== 0 && reader.failed === 0) {
+    fail(`${name}: ava ended with code ${code}`);
+  }
+}
+
+/** Runs one of the installed commands; resolves with its exit code when all output was read. */
+function run(
+  command: string,
+  args: readonly string[],
+  onLine: (line: string) => void,
+): Promise<number | string> {
+  return new Promise((resolve) => {
+    const child = spawn(join(root, 'node_modules', '.bin', command), args, {
+      cwd: root,
+      // ava finds colours out by itself; forced ones would get into the TAP text.
+      env: { ...process.env, FORCE_COLOR: '0' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    running = child;
+    createInterface({ input: child.stdout }).on('line', onLine);
+    // What tests write, and ava's own crashes: shown where it happens, apart from the results.
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      if (command === 'ava') {
+        print(`  ! ${line}`);
+      } else {
+        onLine(line);
+      }
+    });
+    child.on('error', (error) => {
+      onLine(error.message);
+      resolve(error.message);
+    });
+    child.on('close', (code, signal) => resolve(code ?? String(signal)));
+  });
+}
+
+function fail(title: string, details: readonly string[] = []): void {
+  totals.failed += 1;
+  printFailure(title, details);
+}
+
+function printFailure(title: string, details: readonly string[]): void {
+  print(`\nFAILED ${title}`);
+  for (const line of details) {
+    print(`  ${line}`);
+  }
+}
+
+function finish(): never {
+  process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`);
+  process.exit(totals.failed === 0 ? 0 : 1);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

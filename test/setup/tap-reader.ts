@@ -1,0 +1,76 @@
+// Reads what ava writes in TAP form, line by line, and counts. Deciding what counts as a failure
+// of the whole run beyond that (a crash, a forbidden skip) is run-tests.ts' business.
+
+export interface TapFailure {
+  readonly title: string;
+  /** What follows the result line: log lines and the details block, as written. */
+  readonly details: readonly string[];
+}
+
+export interface TapReader {
+  /** One line without its end. */
+  readLine(line: string): void;
+  /** Says that no more lines come, so that the last failure is complete. */
+  end(): void;
+  readonly passed: number;
+  readonly failed: number;
+  /** Titles of tests that did not run, or may fail: `SKIP` and `TODO`. */
+  readonly skipped: readonly string[];
+  /** False until the plan line was seen, which ava writes last: then it has reached its end. */
+  readonly complete: boolean;
+}
+
+const resultLine = /^(ok|not ok) \d+ - (.*?)(?: # (SKIP|TODO))?$/;
+
+/** `onFailure` is called once per failed test, when all its details have been read. */
+export function createTapReader(onFailure: (failure: TapFailure) => void): TapReader {
+  let passed = 0;
+  let failed = 0;
+  let complete = false;
+  const skipped: string[] = [];
+  let open: { title: string; details: string[] } | undefined;
+
+  const closeFailure = (): void => {
+    if (open !== undefined) {
+      onFailure(open);
+      open = undefined;
+    }
+  };
+
+  return {
+    readLine(line) {
+      const result = resultLine.exec(line);
+      if (result === null) {
+        if (/^1\.\.\d+/.test(line)) {
+          closeFailure();
+          complete = true;
+        }
+        open?.details.push(line);
+        return;
+      }
+      closeFailure();
+      const [, outcome, title = '', directive] = result;
+      if (directive !== undefined) {
+        skipped.push(`${title} (${directive.toLowerCase()})`);
+      } else if (outcome === 'ok') {
+        passed += 1;
+      } else {
+        failed += 1;
+        open = { title, details: [] };
+      }
+    },
+    end: closeFailure,
+    get passed() {
+      return passed;
+    },
+    get failed() {
+      return failed;
+    },
+    get skipped() {
+      return skipped;
+    },
+    get complete() {
+      return complete;
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// Which test files there are, which of them a person asked for, and which must run alone.
+import { globSync, readFileSync } from 'node:fs';
+import { matchesGlob } from 'node:path';
+
+/** Tests that start several servers and processes each: two at once would starve one another on a
+ * small machine. */
+const aloneFolders = ['test/conformance/', 'test/feature/', 'test/e2e/'];
+
+export interface TestFiles {
+  readonly sideBySide: readonly string[];
+  readonly alone: readonly string[];
+}
+
+/**
+ * @param root the project's folder
+ * @param patterns files, folders or globs below it; empty means every test file
+ */
+export function findTestFiles(root: string, patterns: readonly string[]): TestFiles {
+  const wanted = patterns.map((pattern) => pattern.replace(/^\.\//, '').replace(/\/$/, ''));
+  const files = globSync('{shared,worker,control-plane,test}/**/*.test.ts', { cwd: root })
+    .map((file) => file.replaceAll('\\', '/'))
+    .filter((file) => wanted.length === 0 || wanted.some((pattern) => isBelow(file, pattern)))
+    .sort();
+  return {
+    sideBySide: files.filter((file) => !runsAlone(file)),
+    alone: files.filter(runsAlone),
+  };
+}
+
+/** Marks in the source that TAP does not show: `failing` tests look passed, and `only` hides others. */
+export function findMarkedTests(root: string, files: readonly string[]): string[] {
+  return files.flatMap((file) =>
+    readFileSync(`${root}/${file}`, 'utf8')
+      .split('\n')
+      .flatMap((line, index) => {
+        const mark = /^\s*test(?:\.\w+)*\.(failing|only)\(/.exec(line)?.[1];
+        return mark === undefined ? [] : [`${file}:${index + 1} (${mark})`];
+      }),
+  );
+}
+
+function isBelow(file: string, pattern: string): boolean {
+  return file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern);
+}
+
+function runsAlone(file: string): boolean {
+  return aloneFolders.some((folder) => file.startsWith(folder));
+}

@@ -1,0 +1,197 @@
+// The real worker as a child process of a test: on free ports, with the rules and settings given,
+// waited for, its output collected, and ended.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freePort } from './free-port.ts';
+import { waitUntil } from './wait-until.ts';
+
+const host = '127.0.0.1';
+const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
+const outputLimit = 4_000_000;
+const stopGraceMs = 6_000;
+
+export interface WorkerPorts {
+  readonly http: number;
+  readonly grpc: number;
+  readonly debug: number;
+}
+
+export interface WorkerProcessOptions {
+  /** Settings; they win over what the fixture gives (addresses, runtime folder, no push metrics). */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Rule files by name, in the worker's runtime folder. */
+  readonly rules?: Readonly<Record<string, string>>;
+  /** Instead of free ones. */
+  readonly ports?: WorkerPorts;
+  /** How long `startWorkerProcess` waits until it answers; default 15 s. */
+  readonly readyTimeoutMs?: number;
+}
+
+export interface WorkerProcess {
+  readonly ports: WorkerPorts;
+  readonly pid: number;
+  /** The folder that `rules` were written to. */
+  readonly rulesFolder: string;
+  /** Standard output and error so far, in the order of arrival. */
+  output(): string;
+  /** The exit code, or the signal's name; undefined while it runs. */
+  ended(): number | string | undefined;
+  /** What `ended` gives, once it has; undefined when it still runs after `timeoutMs`. */
+  waitForEnd(timeoutMs: number): Promise<number | string | undefined>;
+  signal(signal: NodeJS.Signals): void;
+  /** True when health, gRPC and debug ports answer; throws when the process has ended. */
+  isReady(): Promise<boolean>;
+  /** SIGTERM, then SIGKILL, and the folder is removed. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Starts it and waits until it answers; rejects with its output when it does not. */
+export async function startWorkerProcess(
+  options: WorkerProcessOptions = {},
+): Promise<WorkerProcess> {
+  const worker = await spawnWorkerProcess(options);
+  const timeoutMs = options.readyTimeoutMs ?? 15_000;
+  try {
+    if (!(await waitUntil(worker.isReady, timeoutMs))) {
+      throw new Error(`the worker was not ready after ${timeoutMs} ms: ${worker.output()}`);
+    }
+    return worker;
+  } catch (error) {
+    await worker.stop();
+    throw error;
+  }
+}
+
+/** Starts it without waiting, for a start that fails or that waits for something. */
+export async function spawnWorkerProcess(
+  options: WorkerProcessOptions = {},
+): Promise<WorkerProcess> {
+  const ports = options.ports ?? {
+    http: await freePort(),
+    grpc: await freePort(),
+    debug: await freePort(),
+  };
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-worker-'));
+  const rulesFolder = join(folder, 'config');
+  await mkdir(rulesFolder);
+  for (const [name, text] of Object.entries(options.rules ?? {})) {
+    await writeFile(join(rulesFolder, name), text);
+  }
+  const env = { ...defaultEnv(ports, folder), ...options.env };
+  const child = spawn(process.execPath, [mainFile], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  // A test process that ends early must not leave it behind.
+  const endWithUs = (): void => {
+    child.kill('SIGKILL');
+  };
+  process.once('exit', endWithUs);
+  let output = '';
+  let ended: number | string | undefined;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output = (output + chunk).slice(-outputLimit);
+    });
+  }
+  const hasEnded = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      ended = error.message;
+      resolve();
+    });
+    child.once('close', (code, signal) => {
+      process.removeListener('exit', endWithUs);
+      ended ??= code ?? String(signal);
+      resolve();
+    });
+  });
+
+  const waitForEnd = async (timeoutMs: number): Promise<number | string | undefined> => {
+    const timer = AbortSignal.timeout(timeoutMs);
+    await Promise.race([
+      hasEnded,
+      new Promise((resolve) => timer.addEventListener('abort', resolve, { once: true })),
+    ]);
+    return ended;
+  };
+
+  return {
+    ports,
+    pid: child.pid ?? 0,
+    rulesFolder,
+    output: () => output,
+    ended: () => ended,
+    waitForEnd,
+    signal: (signal) => {
+      child.kill(signal);
+    },
+    async isReady() {
+      if (ended !== undefined) {
+        throw new Error(`the worker ended with ${ended} before it was ready: ${output}`);
+      }
+      return isAnswering(ports, env);
+    },
+    async stop() {
+      await endProcess(child, waitForEnd);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function defaultEnv(ports: WorkerPorts, folder: string): Record<string, string> {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    HOME: process.env['HOME'] ?? '',
+    HOST: host,
+    PORT: String(ports.http),
+    GRPC_HOST: host,
+    GRPC_PORT: String(ports.grpc),
+    DEBUG_HOST: host,
+    DEBUG_PORT: String(ports.debug),
+    RUNTIME_ROOT: folder,
+    RUNTIME_WATCH_ROOT: 'false',
+    DISABLE_STATS: 'true',
+  };
+}
+
+async function isAnswering(
+  ports: WorkerPorts,
+  env: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://${host}:${ports.http}/healthcheck`, {
+      signal: AbortSignal.timeout(5_000),
+    });
+    await answer.body?.cancel();
+  } catch {
+    return false;
+  }
+  const others = env['GRPC_UDS'] === undefined ? [ports.debug, ports.grpc] : [ports.debug];
+  const open = await Promise.all(others.map(acceptsConnection));
+  return open.every(Boolean);
+}
+
+function acceptsConnection(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, host);
+    const end = (accepted: boolean) => () => {
+      socket.destroy();
+      resolve(accepted);
+    };
+    socket.once('connect', end(true));
+    socket.once('error', end(false));
+    socket.setTimeout(1_000, end(false));
+  });
+}
+
+async function endProcess(
+  child: ChildProcess,
+  waitForEnd: (timeoutMs: number) => Promise<unknown>,
+): Promise<void> {
+  child.kill('SIGTERM');
+  if ((await waitForEnd(stopGraceMs)) === undefined) {
+    child.kill('SIGKILL');
+    await waitForEnd(stopGraceMs);
+  }
+}
