@@ -1,0 +1,62 @@
+// The counter store contract for two Redis servers, one of them for per-second limits.
+import test from 'ava';
+import { createPerSecondStore } from '../../worker/counters/per-second-store.ts';
+import { createHit, startCounting } from '../support/counting.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { openRedisStore } from '../support/redis-store.ts';
+import { testCounterStore } from './counter-store.ts';
+
+const servers = Promise.all([startRedisServer(), startRedisServer()]);
+test.after.always(async () => {
+  for (const server of await servers) await server.stop();
+});
+
+async function open() {
+  const [mainServer, perSecondServer] = await servers;
+  const main = await openRedisStore(mainServer.url);
+  const perSecond = await openRedisStore(perSecondServer.url);
+  const store = createPerSecondStore({ main, perSecond });
+  return {
+    store,
+    async readCounter(key: string) {
+      const values = [
+        await mainServer.command('GET', key),
+        await perSecondServer.command('GET', key),
+      ];
+      return values.find((value) => value !== null)?.toString();
+    },
+    close: () => store.close(0),
+  };
+}
+
+testCounterStore(test, { name: 'per-second', isComposite: true, open });
+
+test('hits of per-second limits are only in the per-second store', async (t) => {
+  const [main, perSecond] = await servers;
+  const { store, close } = await open();
+  t.teardown(close);
+  const { request, result } = startCounting([
+    createHit({ key: 'split_s', unit: 'second', hits: 2 }),
+    createHit({ key: 'split_h', unit: 'hour', hits: 3 }),
+  ]);
+  store.count(request);
+  t.deepEqual((await result).after, [2, 3]);
+  t.is(await main.command('GET', 'split_s'), null);
+  t.is(await main.command('GET', 'split_h'), '3');
+  t.is(await perSecond.command('GET', 'split_s'), '2');
+  t.is(await perSecond.command('GET', 'split_h'), null);
+});
+
+test('when the main store fails, the per-second store is not asked', async (t) => {
+  const [main, perSecond] = await servers;
+  const { store, close } = await open();
+  t.teardown(close);
+  await main.command('LPUSH', 'wrong_h', 'x');
+  const { request, result } = startCounting([
+    createHit({ key: 'wrong_s', unit: 'second' }),
+    createHit({ key: 'wrong_h', unit: 'hour' }),
+  ]);
+  store.count(request);
+  t.regex((await result).error?.message ?? '', /WRONGTYPE/);
+  t.is(await perSecond.command('EXISTS', 'wrong_s'), 0);
+});

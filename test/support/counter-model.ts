@@ -1,0 +1,46 @@
+// Counting as the specification tells it, one request after the other, in plain exact arithmetic:
+// what the counter stores are compared with.
+import type { CountMode } from '../../worker/counters/store.ts';
+import type { HitOptions } from './counting.ts';
+
+export interface CounterModel {
+  /** `failed`: some hits did not fit; the request's other hits are counted all the same. */
+  count(mode: CountMode, hits: readonly HitOptions[]): { failed: boolean; after: bigint[] };
+  read(key: string): bigint | undefined;
+}
+
+const largest = 2n ** 63n - 1n;
+
+export function createCounterModel(): CounterModel {
+  const counters = new Map<string, bigint>();
+
+  function change(hit: HitOptions, isStill: boolean): bigint | undefined {
+    const current = counters.get(hit.key);
+    const amount = BigInt(hit.hits ?? 1);
+    if (hit.refund) {
+      if (current === undefined) return 0n;
+      counters.set(hit.key, current > amount ? current - amount : 0n);
+    } else {
+      const sum = (current ?? 0n) + (isStill ? 0n : amount);
+      if (sum > largest) return undefined;
+      counters.set(hit.key, sum);
+    }
+    return counters.get(hit.key);
+  }
+
+  return {
+    count(mode, hits) {
+      const overs = hits.map(
+        ({ key, hits: amount, refund, limit }) =>
+          !refund && (counters.get(key) ?? 0n) + BigInt(amount ?? 1) > BigInt(limit ?? 0),
+      );
+      const isStopped = mode === 'add-unless-over' && overs.includes(true);
+      const results = hits.map((hit, index) =>
+        change(hit, mode === 'look' || (isStopped && !overs[index])),
+      );
+      const after = results.filter((result) => result !== undefined);
+      return { failed: after.length < hits.length, after };
+    },
+    read: (key) => counters.get(key),
+  };
+}

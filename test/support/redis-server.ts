@@ -1,0 +1,194 @@
+// A real redis-server for a test: on a free loopback port or a unix socket, killed, stopped,
+// continued and restarted at will, and talked to without the client library under test.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A RESP2 reply; an error reply becomes a rejection. */
+export type RedisReply = string | number | null | RedisReply[];
+
+export interface RedisServer {
+  /** Undefined when it listens on a socket only. */
+  readonly port: number;
+  /** `host:port`, or the socket's path. */
+  readonly url: string;
+  readonly socketType: 'tcp' | 'unix';
+  /** One command over a connection of its own; rejects with the server's error text. */
+  command(...parts: (string | number)[]): Promise<RedisReply>;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** SIGSTOP: keeps its connections and says nothing. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
+  /** Starts it again at the same address, empty, after `kill`. */
+  restart(): Promise<void>;
+  /** Ends it and removes its folder. Idempotent. */
+  stop(): Promise<void>;
+}
+
+export interface RedisServerOptions {
+  /** A unix socket instead of a port. */
+  readonly unix?: boolean;
+  /** Further arguments of redis-server. */
+  readonly args?: readonly string[];
+  /** Sent by `command` before anything else. */
+  readonly auth?: readonly string[];
+}
+
+const startDeadlineMs = 10_000;
+const commandDeadlineMs = 10_000;
+
+export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
+  const socketPath = join(folder, 'redis.sock');
+  const port = options.unix ? 0 : await findFreePort();
+  const target = options.unix ? { path: socketPath } : { port, host: '127.0.0.1' };
+  let child = await start();
+
+  async function start(): Promise<ChildProcess> {
+    const listening = options.unix
+      ? ['--port', '0', '--unixsocket', socketPath]
+      : ['--port', String(port), '--bind', '127.0.0.1'];
+    const started = spawn(
+      'redis-server',
+      [...listening, '--dir', folder, '--save', '', '--appendonly', 'no', ...(options.args ?? [])],
+      { stdio: 'ignore' },
+    );
+    await once(started, 'spawn');
+    // A test process that ends early must not leave it behind.
+    const endWithUs = () => started.kill('SIGKILL');
+    process.once('exit', endWithUs);
+    started.once('exit', () => process.removeListener('exit', endWithUs));
+    const giveUpAt = Date.now() + startDeadlineMs;
+    for (;;) {
+      try {
+        await exchange(target, options.auth, ['PING']);
+        return started;
+      } catch (error) {
+        // Whatever the server itself says, it is up.
+        if (error instanceof RedisError && !error.message.startsWith('LOADING')) return started;
+        if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
+        await sleep(10);
+      }
+    }
+  }
+
+  async function end(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  return {
+    port,
+    url: options.unix ? socketPath : `127.0.0.1:${port}`,
+    socketType: options.unix ? 'unix' : 'tcp',
+    command: (...parts) => exchange(target, options.auth, parts.map(String)),
+    kill: end,
+    pause: () => {
+      child.kill('SIGSTOP');
+    },
+    resume: () => {
+      child.kill('SIGCONT');
+    },
+    async restart() {
+      await end();
+      child = await start();
+    },
+    async stop() {
+      await end();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+class RedisError extends Error {}
+
+/** A port that nothing listens on now. */
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+async function exchange(
+  target: { path: string } | { port: number; host: string },
+  auth: readonly string[] | undefined,
+  parts: readonly string[],
+): Promise<RedisReply> {
+  const socket = connect(target);
+  socket.setTimeout(commandDeadlineMs, () => socket.destroy(new Error('redis-server is silent')));
+  try {
+    await once(socket, 'connect');
+    const commands = auth === undefined ? [parts] : [['AUTH', ...auth], parts];
+    socket.write(commands.map(encode).join(''));
+    const replies = await readReplies(socket, commands.length);
+    return replies[replies.length - 1] ?? null;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function encode(parts: readonly string[]): string {
+  const bulks = parts.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`);
+  return `*${parts.length}\r\n${bulks.join('')}`;
+}
+
+async function readReplies(socket: Socket, count: number): Promise<RedisReply[]> {
+  let text = '';
+  for await (const chunk of socket) {
+    text += String(chunk);
+    const replies: RedisReply[] = [];
+    let offset = 0;
+    while (replies.length < count) {
+      const parsed = parse(text, offset);
+      if (parsed === undefined) break;
+      replies.push(parsed.reply);
+      offset = parsed.end;
+    }
+    if (replies.length === count) return replies;
+  }
+  throw new Error('redis-server closed the connection');
+}
+
+/** One reply of ASCII text from `offset`, or undefined when it is not there yet. */
+function parse(text: string, offset: number): { reply: RedisReply; end: number } | undefined {
+  const lineEnd = text.indexOf('\r\n', offset);
+  if (lineEnd === -1) return undefined;
+  const line = text.slice(offset + 1, lineEnd);
+  let end = lineEnd + 2;
+  switch (text[offset]) {
+    case '-':
+      throw new RedisError(line);
+    case ':':
+      return { reply: Number(line), end };
+    case '$': {
+      if (line === '-1') return { reply: null, end };
+      const bulkEnd = end + Number(line);
+      if (text.length < bulkEnd + 2) return undefined;
+      return { reply: text.slice(end, bulkEnd), end: bulkEnd + 2 };
+    }
+    case '*': {
+      const items: RedisReply[] = [];
+      for (let left = Number(line); left > 0; left--) {
+        const item = parse(text, end);
+        if (item === undefined) return undefined;
+        items.push(item.reply);
+        end = item.end;
+      }
+      return { reply: items, end };
+    }
+    default:
+      return { reply: line, end };
+  }
+}

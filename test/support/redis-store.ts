@@ -1,0 +1,76 @@
+// A counter store over a real Redis, with what it reports kept for the test to look at.
+import { systemClock } from '../../shared/clock.ts';
+import { parseRedisAddress } from '../../worker/counters/redis/address.ts';
+import { createStaticCredentials } from '../../worker/counters/redis/credentials.ts';
+import {
+  createRedisStore,
+  type RedisStoreOptions,
+} from '../../worker/counters/redis/redis-store.ts';
+import type { CounterStore } from '../../worker/counters/store.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+
+export interface RecordedRedisStore extends CounterStore {
+  readonly log: RecordedLog;
+  /** Each change that was reported. */
+  readonly healthChanges: boolean[];
+  readonly connections: { active: number; total: number; localClose: number };
+}
+
+export interface RecordedRedisStoreOptions extends Partial<Omit<RedisStoreOptions, 'address'>> {
+  readonly socketType?: 'tcp' | 'unix';
+}
+
+export function createRecordedRedisStore(
+  url: string,
+  { socketType = 'tcp', ...options }: RecordedRedisStoreOptions = {},
+): RecordedRedisStore {
+  const parsed = parseRedisAddress(socketType, url);
+  if (!parsed.ok) throw new Error(parsed.problem);
+  const log = createRecordedLog();
+  const healthChanges: boolean[] = [];
+  const connections = { active: 0, total: 0, localClose: 0 };
+  const counter = (name: 'total' | 'localClose') => ({
+    add(count: number) {
+      connections[name] += count;
+    },
+    get value() {
+      return connections[name];
+    },
+  });
+  const active = {
+    set(value: number) {
+      connections.active = value;
+    },
+    get value() {
+      return connections.active;
+    },
+  };
+  const store = createRedisStore(
+    {
+      address: parsed.address,
+      credentials: createStaticCredentials(''),
+      timeoutMs: 10_000,
+      pipelineWindowMs: 0,
+      jitterMaxSeconds: 300,
+      startup: { initialIntervalMs: 50, maxIntervalMs: 200, maxElapsedMs: 0 },
+      ...options,
+    },
+    {
+      clock: systemClock,
+      log,
+      connections: { active, total: counter('total'), localClose: counter('localClose') },
+      onHealthChange: (healthy) => healthChanges.push(healthy),
+    },
+  );
+  return { ...store, log, healthChanges, connections };
+}
+
+/** Connected; gives up after 10 s. */
+export async function openRedisStore(
+  url: string,
+  options?: RecordedRedisStoreOptions,
+): Promise<RecordedRedisStore> {
+  const store = createRecordedRedisStore(url, options);
+  await store.connect(AbortSignal.timeout(10_000));
+  return store;
+}

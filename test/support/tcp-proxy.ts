@@ -1,0 +1,106 @@
+// A loopback proxy between a client and a server that can lose replies, stall, and drop connections,
+// as networks do.
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+export interface TcpProxy {
+  readonly port: number;
+  /** Connections accepted so far. */
+  readonly accepted: number;
+  /**
+   * The next time the client sends something that contains `text`, the server gets all of it, but
+   * its answer is cut: the client's connection is closed instead. Resolves then.
+   */
+  cutNextReply(text: string): Promise<void>;
+  /** Passes nothing on, in either direction, until `flow`. */
+  stall(): void;
+  flow(): void;
+  /** Closes all connections, at once. */
+  dropAll(): void;
+  close(): Promise<void>;
+}
+
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+}
+
+export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+  const pairs = new Set<Pair>();
+  let accepted = 0;
+  let stalled = false;
+  let cut: { readonly text: string; readonly done: () => void } | undefined;
+
+  const listener = createServer((client) => {
+    accepted++;
+    const pair = { client, server: connect(targetPort, '127.0.0.1') };
+    pairs.add(pair);
+    let isCut = false;
+    client.on('data', (chunk) => {
+      if (cut !== undefined && chunk.includes(cut.text)) {
+        isCut = true;
+        const { done } = cut;
+        cut = undefined;
+        pair.server.once('data', () => {
+          end(pair);
+          done();
+        });
+      }
+      pair.server.write(chunk);
+    });
+    pair.server.on('data', (chunk) => {
+      if (!isCut) client.write(chunk);
+    });
+    for (const socket of [client, pair.server]) {
+      socket.setNoDelay(true);
+      socket.on('error', () => end(pair));
+      socket.on('close', () => end(pair));
+    }
+    if (stalled) pause(pair);
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const address = listener.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+
+  function end(pair: Pair): void {
+    pairs.delete(pair);
+    pair.client.destroy();
+    pair.server.destroy();
+  }
+
+  function pause({ client, server }: Pair): void {
+    client.pause();
+    server.pause();
+  }
+
+  return {
+    port: address.port,
+    get accepted() {
+      return accepted;
+    },
+    cutNextReply: (text) =>
+      new Promise((done) => {
+        cut = { text, done };
+      }),
+    stall() {
+      stalled = true;
+      for (const pair of pairs) pause(pair);
+    },
+    flow() {
+      stalled = false;
+      for (const { client, server } of pairs) {
+        client.resume();
+        server.resume();
+      }
+    },
+    dropAll() {
+      for (const pair of [...pairs]) end(pair);
+    },
+    async close() {
+      for (const pair of [...pairs]) end(pair);
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}

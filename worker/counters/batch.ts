@@ -1,0 +1,185 @@
+// Plans one batch: which operations the hits of many requests become, and what each hit's result is
+// once the operations are answered. Pure; batching-store.ts decides when a batch is sent and where.
+import { AppError } from '../../shared/errors.ts';
+import type { Operation, Reply } from './lane.ts';
+import type { CountRequest, Hit } from './store.ts';
+
+/** Hits above this are never summed with others, so that their overflow reaches no one else. */
+const maxSummedHits = 2 ** 31;
+/** Sums stay below this, so that they and the results computed from them are exact. */
+const sumBound = 2 ** 53;
+/** Counters are below this. */
+const counterBound = 2 ** 63;
+const maxHits = 2n ** 63n - 1n;
+
+/** The reason why no store can count this request, if there is one: hits above 2^63-1. */
+export function findUncountable(request: CountRequest): AppError | undefined {
+  for (const hit of request.hits) {
+    if (hit.exactHits !== undefined && hit.exactHits > maxHits) {
+      return new AppError('bad_request', `hits_addend ${hit.exactHits} is above ${maxHits}`);
+    }
+  }
+  return undefined;
+}
+
+/**
+ * True when what the request adds depends on the counters as they are before: with one hit that can
+ * be over its limit there is no other counter that would have to stand still.
+ */
+export function needsReading(request: CountRequest): boolean {
+  if (request.mode !== 'add-unless-over') return false;
+  let adding = 0;
+  for (const hit of request.hits) if (!hit.refund) adding++;
+  return adding > 1;
+}
+
+/**
+ * The requests of one batch, in order of arrival, and the operations that they come to: hits on one
+ * key are one increment, except that a refund and a large number of hits stand alone and that
+ * nothing is added to an increment before them (decisions 21).
+ */
+export class Batch {
+  /** Undefined where the request was settled before the batch was answered. */
+  readonly requests: (CountRequest | undefined)[] = [];
+  readonly operations: Operation[] = [];
+  /** For each request, the place of its first hit in the two lists below. */
+  readonly #firstHit: number[] = [];
+  /** For each hit: the operation it is in. */
+  readonly #operationOf: number[] = [];
+  /** For each hit: the sum of its operation up to and including it. */
+  readonly #sumSoFar: number[] = [];
+  /** By key, the increment that further hits may join. */
+  readonly #open = new Map<string, number>();
+  readonly #counters: Map<string, number> | undefined;
+
+  /**
+   * `counters`: the values that were read before, with which `add-unless-over` is decided; the map
+   * is kept up to date as requests are added. Undefined: such requests are planned as `add`.
+   */
+  constructor(counters: Map<string, number> | undefined) {
+    this.#counters = counters;
+  }
+
+  add(request: CountRequest): void {
+    this.requests.push(request);
+    this.#firstHit.push(this.#operationOf.length);
+    const standStill = this.#findStandStill(request);
+    for (const [index, hit] of request.hits.entries()) {
+      if (hit.refund) this.#addAlone(hit, 'refund');
+      else if (request.mode === 'look' || standStill?.[index]) this.#addSummed(hit, 0);
+      else if (hit.hits > maxSummedHits) this.#addAlone(hit, 'add');
+      else this.#addSummed(hit, hit.hits);
+    }
+  }
+
+  /** For each hit whether it is kept from counting because another one is over its limit. */
+  #findStandStill(request: CountRequest): boolean[] | undefined {
+    const counters = this.#counters;
+    if (counters === undefined || !needsReading(request)) return undefined;
+    const isOver = (hit: Hit) => !hit.refund && (counters.get(hit.key) ?? 0) + hit.hits > hit.limit;
+    if (!request.hits.some(isOver)) return undefined;
+    return request.hits.map((hit) => !isOver(hit));
+  }
+
+  #addSummed(hit: Hit, amount: number): void {
+    let index = this.#open.get(hit.key);
+    let operation = index === undefined ? undefined : this.operations[index];
+    if (index === undefined || operation === undefined || operation.amount + amount >= sumBound) {
+      index = this.operations.length;
+      operation = toOperation('add', hit.key, hit.windowSeconds);
+      this.operations.push(operation);
+      this.#open.set(hit.key, index);
+    }
+    operation.amount += amount;
+    operation.hitCount++;
+    this.#operationOf.push(index);
+    this.#sumSoFar.push(operation.amount);
+    this.#track(hit.key, amount);
+  }
+
+  #addAlone(hit: Hit, kind: 'add' | 'refund'): void {
+    const operation = toOperation(kind, hit.key, hit.windowSeconds);
+    operation.amount = hit.hits;
+    operation.exactAmount = hit.exactHits;
+    operation.hitCount = 1;
+    this.#operationOf.push(this.operations.length);
+    this.#sumSoFar.push(hit.hits);
+    this.operations.push(operation);
+    this.#open.delete(hit.key);
+    this.#track(hit.key, kind === 'add' ? hit.hits : -hit.hits);
+  }
+
+  #track(key: string, change: number): void {
+    const value = this.#counters?.get(key);
+    // What will not fit leaves the counter as it is.
+    if (value === undefined || (value > 0 && value + change >= counterBound)) return;
+    this.#counters?.set(key, Math.max(0, value + change));
+  }
+
+  /**
+   * Increments that would have passed the counter's range as a sum were not made at all. Returns
+   * their hits as increments of their own, to be sent next, so that those that fit are counted as
+   * if the requests had come one by one. The replies to them are appended to `replies`.
+   */
+  splitOverflows(replies: readonly Reply[]): Operation[] {
+    const sumBefore = new Map<number, number>();
+    for (const [index, reply] of replies.entries()) {
+      if (typeof reply !== 'number' && reply.overflow && this.operations[index]?.hitCount !== 1) {
+        sumBefore.set(index, 0);
+      }
+    }
+    if (sumBefore.size === 0) return [];
+    const split: Operation[] = [];
+    for (const [index, request] of this.requests.entries()) {
+      const end = this.#firstHit[index + 1] ?? this.#operationOf.length;
+      for (let place = this.#firstHit[index] ?? end; place < end; place++) {
+        const summed = this.operations[this.#operationOf[place] ?? -1];
+        const before = sumBefore.get(this.#operationOf[place] ?? -1);
+        if (before === undefined || summed === undefined) continue;
+        const sum = this.#sumSoFar[place] ?? 0;
+        sumBefore.set(this.#operationOf[place] ?? -1, sum);
+        if (request === undefined) continue;
+        const operation = toOperation('add', summed.key, summed.windowSeconds);
+        operation.amount = sum - before;
+        operation.hitCount = 1;
+        this.#operationOf[place] = this.operations.length;
+        this.#sumSoFar[place] = operation.amount;
+        this.operations.push(operation);
+        split.push(operation);
+      }
+    }
+    return split;
+  }
+
+  /**
+   * Writes the `after` of each hit of the request at `index`, given the replies to all operations.
+   * Returns the first failure among them, if any: it fails exactly the requests that have a hit in
+   * the failed operation.
+   */
+  complete(index: number, replies: readonly Reply[]): AppError | undefined {
+    let place = this.#firstHit[index] ?? 0;
+    for (const hit of this.requests[index]?.hits ?? []) {
+      const operationIndex = this.#operationOf[place] ?? -1;
+      const operation = this.operations[operationIndex];
+      const reply = replies[operationIndex];
+      if (operation === undefined || reply === undefined) {
+        return new AppError('internal', 'the store answered fewer operations than it was sent');
+      }
+      if (typeof reply !== 'number') return reply.error;
+      hit.after =
+        operation.kind === 'refund'
+          ? reply
+          : reply - (operation.amount - (this.#sumSoFar[place] ?? 0));
+      place++;
+    }
+    return undefined;
+  }
+}
+
+export function toOperation(
+  kind: Operation['kind'],
+  key: string,
+  windowSeconds: number,
+): Operation {
+  return { kind, key, windowSeconds, amount: 0, exactAmount: undefined, hitCount: 0 };
+}

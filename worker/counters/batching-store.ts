@@ -1,0 +1,308 @@
+// Gathers requests into batches and sends each over the next free lane, and sees to it that every
+// request is settled once and by its deadline. What a batch contains is planned in batch.ts.
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
+import type { FailureLog } from './failure-log.ts';
+import type { Lane, LaneSet, Operation, Reply } from './lane.ts';
+import type { CountRequest } from './store.ts';
+
+/** A batch takes no further request at this many operations: it must not grow without bound, and
+ * the next one can already gather and go over another lane. */
+const maxOperations = 512;
+/** Requests that wait to be sent; beyond it they fail at once, which is kinder than a late answer. */
+const maxWaiting = 65_536;
+/** How late a deadline may be noticed. One timer for all requests, there only while some are open. */
+const sweepMs = 25;
+/** What an answer may take beyond the timeout before its connection is given up. */
+const resetGraceMs = 25;
+
+export interface BatchingStoreDeps {
+  readonly laneSet: LaneSet;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told about each request that fails because of the store. */
+  readonly requestFailures: FailureLog;
+  /** How long a lane may take to answer a batch before it is reset. */
+  readonly timeoutMs: number;
+  /** 0: a batch is what arrives in one tick. Above: waits up to this for more; below 1 ms the tick
+   * is what a timer could do at best. */
+  readonly pipelineWindowMs: number;
+}
+
+export interface BatchingStore {
+  /** As CounterStore.count. */
+  count(request: CountRequest): void;
+  /** To be called when a lane has become ready, or the lane set unavailable. */
+  lanesChanged(): void;
+  /** Refuses new requests; resolves when none is open, after `graceMs` at the latest, and fails
+   * those that then are. */
+  drain(graceMs: number): Promise<void>;
+}
+
+interface InFlight {
+  readonly batch: Batch;
+  /** When its last operations were written. */
+  writtenMs: number;
+}
+
+export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
+  const { laneSet, clock, log, timeoutMs } = deps;
+  const { name, lanes } = laneSet;
+  const windowMs = Math.floor(deps.pipelineWindowMs);
+  let waiting: CountRequest[] = [];
+  /** Place of the first waiting request, so that taking one does not move the others. */
+  let head = 0;
+  const inFlight = new Map<Lane, InFlight>();
+  let nextLane = 0;
+  let flushScheduled = false;
+  let cancelSweep: (() => void) | undefined;
+  let draining: Promise<void> | undefined;
+  let drained: (() => void) | undefined;
+
+  const store: BatchingStore = { count, lanesChanged, drain };
+  return store;
+
+  function count(request: CountRequest): void {
+    const refusal = findRefusal(request);
+    if (refusal !== undefined) {
+      setImmediate(() => settle(request, refusal));
+      return;
+    }
+    waiting.push(request);
+    startSweeping();
+    if (flushScheduled) return;
+    if (windowMs === 0) {
+      scheduleFlush();
+    } else {
+      flushScheduled = true;
+      clock.after(windowMs, flush);
+    }
+  }
+
+  function findRefusal(request: CountRequest): AppError | undefined {
+    if (draining !== undefined) return new AppError('store', `${name}: the worker is stopping`);
+    if (waiting.length - head >= maxWaiting) {
+      return new AppError('overloaded', `${name}: ${maxWaiting} requests are waiting already`);
+    }
+    return findUncountable(request);
+  }
+
+  function lanesChanged(): void {
+    if (!flushScheduled && waiting.length > head) scheduleFlush();
+  }
+
+  function scheduleFlush(): void {
+    flushScheduled = true;
+    setImmediate(flush);
+  }
+
+  function flush(): void {
+    flushScheduled = false;
+    if (laneSet.unavailable !== undefined) {
+      failWaiting(laneSet.unavailable);
+      return;
+    }
+    for (let tried = 0; tried < lanes.length && waiting.length > head; tried++) {
+      const lane = lanes[nextLane];
+      nextLane = (nextLane + 1) % lanes.length;
+      if (lane?.ready && !inFlight.has(lane)) sendNextBatch(lane);
+    }
+  }
+
+  function failWaiting(error: AppError): void {
+    for (const request of takeAllWaiting()) fail(request, error);
+    finishDraining();
+  }
+
+  function takeAllWaiting(): CountRequest[] {
+    const all = head === 0 ? waiting : waiting.slice(head);
+    waiting = [];
+    head = 0;
+    return all;
+  }
+
+  function sendNextBatch(lane: Lane): void {
+    const now = clock.monotonicMs();
+    const batch = new Batch(undefined);
+    const reads = new Map<string, Operation>();
+    while (batch.operations.length < maxOperations) {
+      const request = waiting[head];
+      if (request === undefined) break;
+      head++;
+      const reason = findReasonToLeave(request, now);
+      if (reason !== undefined) {
+        settle(request, reason);
+        continue;
+      }
+      batch.add(request);
+      if (needsReading(request)) {
+        for (const { key } of request.hits) {
+          if (!reads.has(key)) reads.set(key, toOperation('read', key, 0));
+        }
+      }
+    }
+    if (head === waiting.length) takeAllWaiting();
+    if (batch.requests.length === 0) return;
+    const flight = { batch, writtenMs: now };
+    inFlight.set(lane, flight);
+    if (reads.size === 0) send(lane, flight, now);
+    else sendReads(lane, flight, [...reads.values()]);
+  }
+
+  /** Why a request that is not written yet is not to be written any more, if so. */
+  function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
+    if (request.cancelled) {
+      return new AppError('store', `${name}: the caller left before its hits were sent`);
+    }
+    if (request.deadlineMs > now) return undefined;
+    const error = new AppError('store', `${name}: the deadline passed before the hits were sent`);
+    deps.requestFailures.failed(error.message);
+    return error;
+  }
+
+  /** First round of a batch with `add-unless-over`: what the counters are. The second is planned
+   * with that as if the requests came one by one. */
+  function sendReads(lane: Lane, flight: InFlight, reads: Operation[]): void {
+    lane.send(reads, (replies) => {
+      const counters = new Map<string, number>();
+      const failures = new Map<string, AppError>();
+      for (const [index, { key }] of reads.entries()) {
+        const reply = replies[index];
+        if (typeof reply === 'number') counters.set(key, reply);
+        else if (reply !== undefined) failures.set(key, reply.error);
+      }
+      const now = clock.monotonicMs();
+      const second = { batch: new Batch(counters), writtenMs: now };
+      for (const request of flight.batch.requests) {
+        if (request === undefined) continue;
+        const reason = findReasonToLeave(request, now);
+        const failure = needsReading(request) ? findFailure(request, failures) : undefined;
+        if (reason !== undefined) settle(request, reason);
+        else if (failure !== undefined) fail(request, failure);
+        else second.batch.add(request);
+      }
+      if (second.batch.requests.length === 0) {
+        finish(lane);
+      } else {
+        inFlight.set(lane, second);
+        send(lane, second, now);
+      }
+    });
+  }
+
+  function send(lane: Lane, flight: InFlight, now: number): void {
+    flight.writtenMs = now;
+    lane.send(flight.batch.operations, (replies) => {
+      const again = flight.batch.splitOverflows(replies);
+      if (again.length === 0) {
+        complete(lane, flight.batch, replies);
+        return;
+      }
+      flight.writtenMs = clock.monotonicMs();
+      lane.send(again, (more) => complete(lane, flight.batch, replies.concat(more)));
+    });
+  }
+
+  function complete(lane: Lane, batch: Batch, replies: readonly Reply[]): void {
+    for (const [index, request] of batch.requests.entries()) {
+      if (request === undefined) continue;
+      const error = batch.complete(index, replies);
+      if (error === undefined) settle(request, undefined);
+      else fail(request, error);
+    }
+    finish(lane);
+  }
+
+  function finish(lane: Lane): void {
+    inFlight.delete(lane);
+    lanesChanged();
+    finishDraining();
+  }
+
+  function fail(request: CountRequest, error: AppError): void {
+    deps.requestFailures.failed(error.message);
+    settle(request, error);
+  }
+
+  function settle(request: CountRequest, error: AppError | undefined): void {
+    try {
+      request.settle(error);
+    } catch (thrown) {
+      log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+    }
+  }
+
+  function startSweeping(): void {
+    cancelSweep ??= clock.after(sweepMs, sweep);
+  }
+
+  function sweep(): void {
+    cancelSweep = undefined;
+    const now = clock.monotonicMs();
+    sweepWaiting(now);
+    for (const [lane, { batch, writtenMs }] of inFlight) {
+      for (const [index, request] of batch.requests.entries()) {
+        if (request === undefined || request.deadlineMs > now) continue;
+        batch.requests[index] = undefined;
+        fail(request, new AppError('store', `${name}: no answer before the deadline`));
+      }
+      if (now >= writtenMs + timeoutMs + resetGraceMs) lane.reset(`no answer in ${timeoutMs} ms`);
+    }
+    if (waiting.length > head || inFlight.size > 0) startSweeping();
+    finishDraining();
+  }
+
+  function sweepWaiting(now: number): void {
+    const leaving = new Map<CountRequest, AppError>();
+    const staying: CountRequest[] = [];
+    for (const request of takeAllWaiting()) {
+      const reason = findReasonToLeave(request, now);
+      if (reason === undefined) staying.push(request);
+      else leaving.set(request, reason);
+    }
+    // Put back before anyone is told, who may at once count again.
+    waiting = staying;
+    for (const [request, reason] of leaving) settle(request, reason);
+  }
+
+  function drain(graceMs: number): Promise<void> {
+    draining ??= new Promise((resolve) => {
+      const cancelGrace = clock.after(graceMs, () => endDrain());
+      drained = endDrain;
+      function endDrain() {
+        drained = undefined;
+        cancelGrace();
+        cancelSweep?.();
+        const error = new AppError('store', `${name}: the worker stopped before an answer came`);
+        for (const request of takeAllWaiting()) settle(request, error);
+        for (const { batch } of inFlight.values()) {
+          for (const [index, request] of batch.requests.entries()) {
+            batch.requests[index] = undefined;
+            if (request !== undefined) settle(request, error);
+          }
+        }
+        resolve();
+      }
+    });
+    finishDraining();
+    return draining;
+  }
+
+  function finishDraining(): void {
+    if (waiting.length === head && inFlight.size === 0) drained?.();
+  }
+}
+
+function findFailure(
+  request: CountRequest,
+  failures: ReadonlyMap<string, AppError>,
+): AppError | undefined {
+  if (failures.size === 0) return undefined;
+  for (const hit of request.hits) {
+    const failure = failures.get(hit.key);
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}

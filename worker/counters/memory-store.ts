@@ -1,0 +1,202 @@
+// Counts in this process alone: exact, bounded and expiring. For trying things out and for single
+// workers; several processes count apart. Requests are simply executed one by one.
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { findUncountable, needsReading } from './batch.ts';
+import type { CounterStore, CountRequest, Hit } from './store.ts';
+
+/** Live counters, and the characters of their keys, which requests can make long. Beyond either,
+ * requests that need a new counter fail: dropping a live one would lift somebody's limit. */
+const maxCounters = 1_000_000;
+const maxCharacters = 268_435_456;
+/** Expired counters dropped per tick, so that a window's end does not stop the process. */
+const maxDropsPerTick = 10_000;
+/** A counter that would pass 2^63-1 refuses the hits, as the key-value store's do. */
+const counterBound = 2n ** 63n;
+
+interface Counter {
+  /** A bigint only above 2^53. */
+  value: number | bigint;
+  readonly expiresAtSecond: number;
+}
+
+export interface MemoryStoreDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Smaller bounds than those that apply otherwise. */
+  readonly maxCounters?: number;
+}
+
+export interface MemoryStore extends CounterStore {
+  /** The counter as it is, undefined when there is none; for looking in from outside. */
+  read(key: string): number | bigint | undefined;
+}
+
+export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
+  const { clock, log } = deps;
+  const counterLimit = deps.maxCounters ?? maxCounters;
+  const counters = new Map<string, Counter>();
+  let characters = 0;
+  /** The keys whose counters expire in a second, to find them without looking at all others. */
+  const keysByExpiry = new Map<number, string[]>();
+  let droppedUpToSecond = toSecond(clock);
+  let waiting: CountRequest[] = [];
+  let scheduled = false;
+  let closed = false;
+  return { count, connect, state, close, read: (key) => find(key)?.value };
+
+  function count(request: CountRequest): void {
+    waiting.push(request);
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(execute);
+  }
+
+  function execute(): void {
+    scheduled = false;
+    const requests = waiting;
+    waiting = [];
+    const now = clock.monotonicMs();
+    dropExpired();
+    for (const request of requests) {
+      const error = findReasonToLeave(request, now) ?? findUncountable(request) ?? apply(request);
+      try {
+        request.settle(error);
+      } catch (thrown) {
+        log.error(`a decision failed when its hits were counted: ${errorText(thrown)}`);
+      }
+    }
+  }
+
+  function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
+    if (closed) return storeError('the worker is stopping');
+    if (request.cancelled) return storeError('the caller left before its hits were counted');
+    if (request.deadlineMs > now) return undefined;
+    return storeError('the deadline passed before the hits were counted');
+  }
+
+  function apply(request: CountRequest): AppError | undefined {
+    let overs: boolean[] | undefined;
+    if (needsReading(request)) {
+      overs = request.hits.map((hit) => !hit.refund && readValue(hit.key) + hit.hits > hit.limit);
+      if (!overs.includes(true)) overs = undefined;
+    }
+    let failure: AppError | undefined;
+    for (const [index, hit] of request.hits.entries()) {
+      const isStill = request.mode === 'look' || overs?.[index] === false;
+      const error = hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
+      failure ??= error;
+    }
+    return failure;
+  }
+
+  function find(key: string): Counter | undefined {
+    const counter = counters.get(key);
+    if (counter !== undefined && counter.expiresAtSecond <= toSecond(clock)) return undefined;
+    return counter;
+  }
+
+  function readValue(key: string): number {
+    return Number(find(key)?.value ?? 0);
+  }
+
+  function add(hit: Hit, amount: number | bigint): AppError | undefined {
+    const counter = find(hit.key) ?? create(hit);
+    if (counter === undefined) {
+      return new AppError(
+        'store',
+        `in-process counters: ${counters.size} are live, no room for more`,
+      );
+    }
+    const sum = plus(counter.value, amount);
+    if (sum === undefined) return storeError('increment or decrement would overflow');
+    counter.value = sum;
+    hit.after = Number(sum);
+    return undefined;
+  }
+
+  function takeBack(hit: Hit): undefined {
+    const counter = find(hit.key);
+    if (counter === undefined) {
+      hit.after = 0;
+      return;
+    }
+    const rest = plus(counter.value, -toAmount(hit));
+    counter.value = rest === undefined || rest < 0 ? 0 : rest;
+    hit.after = Number(counter.value);
+  }
+
+  function create(hit: Hit): Counter | undefined {
+    drop(hit.key);
+    if (counters.size >= counterLimit) return undefined;
+    if (characters + hit.key.length > maxCharacters) return undefined;
+    const expiresAtSecond = toSecond(clock) + hit.windowSeconds;
+    const counter: Counter = { value: 0, expiresAtSecond };
+    counters.set(hit.key, counter);
+    characters += hit.key.length;
+    const keys = keysByExpiry.get(expiresAtSecond);
+    if (keys === undefined) keysByExpiry.set(expiresAtSecond, [hit.key]);
+    else keys.push(hit.key);
+    return counter;
+  }
+
+  function drop(key: string): void {
+    if (counters.delete(key)) characters -= key.length;
+  }
+
+  function dropExpired(): void {
+    const now = toSecond(clock);
+    let budget = maxDropsPerTick;
+    while (droppedUpToSecond < now && keysByExpiry.size > 0) {
+      const keys = keysByExpiry.get(droppedUpToSecond + 1);
+      for (; keys !== undefined && keys.length > 0; budget--) {
+        if (budget === 0) return;
+        const key = keys.pop() ?? '';
+        // The key may have got a new counter since.
+        if ((counters.get(key)?.expiresAtSecond ?? now + 1) <= now) drop(key);
+      }
+      keysByExpiry.delete(droppedUpToSecond + 1);
+      droppedUpToSecond++;
+    }
+    if (keysByExpiry.size === 0) droppedUpToSecond = now;
+  }
+
+  function connect(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  function state() {
+    return { healthy: true, detail: `${counters.size} counters in this process` };
+  }
+
+  function close(): Promise<void> {
+    // What came before is executed first.
+    if (scheduled) execute();
+    closed = true;
+    return Promise.resolve();
+  }
+}
+
+function storeError(text: string): AppError {
+  return new AppError('store', `in-process counters: ${text}`);
+}
+
+function toSecond(clock: Clock): number {
+  return Math.floor(clock.monotonicMs() / 1000);
+}
+
+function toAmount(hit: Hit): number | bigint {
+  return hit.exactHits ?? hit.hits;
+}
+
+/** The exact sum, as a number where it is one; undefined when a counter cannot hold it. */
+function plus(value: number | bigint, amount: number | bigint): number | bigint | undefined {
+  if (typeof value === 'number' && typeof amount === 'number') {
+    const sum = value + amount;
+    if (Number.isSafeInteger(sum)) return sum;
+  }
+  const sum = BigInt(value) + BigInt(amount);
+  if (sum >= counterBound) return undefined;
+  return Number.isSafeInteger(Number(sum)) ? Number(sum) : sum;
+}

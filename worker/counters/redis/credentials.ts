@@ -1,0 +1,44 @@
+// Where the user name and password for a connection come from. Asked for each attempt to connect, so
+// that a rotated file is picked up; the content is never put into an error or a log.
+import { readFile } from 'node:fs/promises';
+import { AppError } from '../../../shared/errors.ts';
+
+export interface Credentials {
+  /** '': only the password is sent. */
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Undefined: no authentication. Rejections count as a failed attempt to connect. */
+export type ReadCredentials = () => Promise<Credentials | undefined>;
+
+/** Splits `user:pass` at the first colon; without one it is all password (reference-behaviour 5.2). */
+export function parseCredentials(text: string): Credentials {
+  const colon = text.indexOf(':');
+  if (colon === -1) return { username: '', password: text };
+  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** `text` is the value of KVSTORE_AUTH; '' is no authentication. */
+export function createStaticCredentials(text: string): ReadCredentials {
+  const credentials = text === '' ? undefined : parseCredentials(text);
+  return () => Promise.resolve(credentials);
+}
+
+/** Reads the file of KVSTORE_AUTH_FILE anew each time; white space around the content is ignored. */
+export function createFileCredentials(path: string): ReadCredentials {
+  return async () => {
+    const text = (await readAuthFile(path)).trim();
+    if (text === '') throw new AppError('store', `the credentials file ${path} is empty`);
+    return parseCredentials(text);
+  };
+}
+
+async function readAuthFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw new AppError('store', `the credentials file ${path} cannot be read: ${code}`);
+  }
+}

@@ -1,0 +1,145 @@
+// How operations on counters become Redis commands and replies become results. Exactly the
+// reference's INCRBY and EXPIRE on its keys, so that both count together (reference-behaviour 2.3).
+import { AppError } from '../../../shared/errors.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
+import type { Failure, Operation, Reply } from '../lane.ts';
+import type { RawReply, RedisCommand } from './connection.ts';
+
+/**
+ * A refund (reference-behaviour 13.1). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
+ * counter afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not
+ * exact above 2^53, and subtracted by DECRBY, which keeps the expiry and rejects what is no number.
+ * Sent whole each time: the server keeps it compiled, and there is no "unknown script" to recover
+ * from after a failover or SCRIPT FLUSH.
+ */
+const refundScript = [
+  "local c = redis.call('GET', KEYS[1])",
+  "if not c or c == '0' or string.sub(c, 1, 1) == '-' then return '0' end",
+  'local n = ARGV[1]',
+  'if #c < #n or (#c == #n and c < n) then n = c end',
+  "redis.call('DECRBY', KEYS[1], n)",
+  "return redis.call('GET', KEYS[1])",
+].join('\n');
+
+export interface OperationCodecDeps {
+  /** Names the store in errors. */
+  readonly name: string;
+  readonly knownExpiries: KnownExpiries;
+  /** A counter's lifetime is its window plus a random whole number of seconds below this. */
+  readonly jitterMaxSeconds: number;
+}
+
+export interface OperationCodec {
+  encode(operations: readonly Operation[]): EncodedOperations;
+  /** The results, in the order of the operations. */
+  decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies;
+  /** Takes the replies to `DecodedReplies.missingExpiries`. */
+  confirmExpiries(commands: readonly RedisCommand[], raw: readonly RawReply[]): void;
+}
+
+export interface EncodedOperations {
+  readonly operations: readonly Operation[];
+  /** One per operation, or two where the expiry is sent along. */
+  readonly commands: readonly RedisCommand[];
+  /** Per operation, the lifetime that is sent along; 0 for none. */
+  readonly lifetimes: readonly number[];
+}
+
+export interface DecodedReplies {
+  readonly replies: Reply[];
+  /** To be sent next: counters that had gone and were created anew without a lifetime. */
+  readonly missingExpiries: readonly RedisCommand[];
+}
+
+export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
+  const { name, knownExpiries, jitterMaxSeconds } = deps;
+  return { encode, decode, confirmExpiries };
+
+  function encode(operations: readonly Operation[]): EncodedOperations {
+    const commands: RedisCommand[] = [];
+    const lifetimes: number[] = [];
+    for (const operation of operations) {
+      commands.push(toCommand(operation));
+      let lifetime = 0;
+      if (operation.kind === 'add' && !knownExpiries.has(operation.key)) {
+        lifetime = drawLifetime(operation);
+        commands.push(['expire', operation.key, lifetime]);
+      }
+      lifetimes.push(lifetime);
+    }
+    return { operations, commands, lifetimes };
+  }
+
+  function drawLifetime({ windowSeconds }: Operation): number {
+    return windowSeconds + Math.floor(Math.random() * jitterMaxSeconds);
+  }
+
+  function decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies {
+    const replies: Reply[] = [];
+    const missingExpiries: RedisCommand[] = [];
+    let next = 0;
+    for (const [index, operation] of encoded.operations.entries()) {
+      let reply = parseReply(raw[next++]);
+      const lifetime = encoded.lifetimes[index] ?? 0;
+      if (lifetime > 0) {
+        const expiry = raw[next++];
+        if (expiry instanceof Error) reply = toFailure(name, expiry);
+        else if (expiry === '1' && operation.amount > 0) {
+          knownExpiries.remember(operation.key, lifetime);
+        }
+      } else if (operation.kind === 'add' && reply === operation.amount) {
+        knownExpiries.forget(operation.key);
+        missingExpiries.push(['expire', operation.key, drawLifetime(operation)]);
+      }
+      replies.push(reply);
+    }
+    return { replies, missingExpiries };
+  }
+
+  function confirmExpiries(commands: readonly RedisCommand[], raw: readonly RawReply[]): void {
+    for (const [index, [, key, lifetime]] of commands.entries()) {
+      if (raw[index] === '1') knownExpiries.remember(String(key), Number(lifetime));
+    }
+  }
+
+  function parseReply(raw: RawReply | undefined): Reply {
+    if (raw instanceof Error) return toFailure(name, raw);
+    const value = raw === null ? 0 : parseCounter(raw);
+    if (value !== undefined && value >= 0) return value;
+    const what = value === undefined ? 'is not a number' : `is negative: ${value}`;
+    return { error: new AppError('store', `${name}: a counter ${what}`), overflow: false };
+  }
+}
+
+/** Undefined for what is no number: a value that something else has set. */
+function parseCounter(text: string | undefined): number | undefined {
+  return text !== undefined && /^-?\d{1,19}$/.test(text) ? Number(text) : undefined;
+}
+
+function toCommand(operation: Operation): RedisCommand {
+  const amount = (operation.exactAmount ?? operation.amount).toString();
+  switch (operation.kind) {
+    case 'read':
+      return ['get', operation.key];
+    case 'add':
+      return ['incrby', operation.key, amount];
+    case 'refund':
+      return ['eval', refundScript, 1, operation.key, amount];
+  }
+}
+
+/** The one place where a driver's error becomes ours. */
+function toFailure(name: string, error: Error): Failure {
+  // The script's place in the server's text says nothing to the reader.
+  const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
+  const text = isReplyError(error) ? said : `the connection was lost before the answer came`;
+  return {
+    error: new AppError('store', `${name}: ${text}`),
+    overflow: said.includes('would overflow'),
+  };
+}
+
+/** Everything else comes from the client library when the connection ends. */
+function isReplyError(error: Error): boolean {
+  return error.name === 'ReplyError';
+}

@@ -1,0 +1,114 @@
+// A lane to Redis: keeps one connection open, opening the next when it ends, and carries operations
+// over it as commands. When batches are sent is decided in batching-store.ts.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { Lane, Operation, Reply } from '../lane.ts';
+import type { Connection } from './connection.ts';
+import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
+
+const firstRetryMs = 50;
+/** Below a second, so that decisions are answered within one of the server's return. */
+const maxRetryMs = 500;
+
+export interface RedisLaneDeps {
+  readonly clock: Clock;
+  readonly codec: OperationCodec;
+  readonly open: (signal: AbortSignal) => Promise<Connection>;
+  readonly onOpen: () => void;
+  /** The connection ended, by itself or by us; the next attempt has begun. */
+  readonly onEnd: (reason: string, byUs: boolean) => void;
+  /** An attempt of the lane's own to connect failed; it goes on trying. */
+  readonly onFailure: (reason: string) => void;
+}
+
+export interface RedisLane extends Lane {
+  /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
+  tryToOpen(signal: AbortSignal): Promise<void>;
+  /** Connects and stays connected, until `close`. */
+  keepOpen(): void;
+  /** Ends the connection and all attempts. Idempotent. */
+  close(): void;
+}
+
+export function createRedisLane(deps: RedisLaneDeps): RedisLane {
+  const { clock, codec } = deps;
+  const closing = new AbortController();
+  let connection: Connection | undefined;
+  let failures = 0;
+  let cancelRetry: (() => void) | undefined;
+
+  return {
+    get ready() {
+      return connection !== undefined;
+    },
+    send,
+    reset: (reason) => endByUs(reason),
+    tryToOpen,
+    keepOpen,
+    close,
+  };
+
+  async function tryToOpen(signal: AbortSignal): Promise<void> {
+    const opened = await deps.open(AbortSignal.any([signal, closing.signal]));
+    connection = opened;
+    failures = 0;
+    deps.onOpen();
+    void opened.ended.then((reason) => {
+      // What we ended ourselves is no longer the current one.
+      if (connection !== opened) return;
+      connection = undefined;
+      ended(reason, false);
+    });
+  }
+
+  function keepOpen(): void {
+    if (closing.signal.aborted) return;
+    tryToOpen(closing.signal).catch((error: unknown) => {
+      if (closing.signal.aborted) return;
+      const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
+      failures++;
+      // Spread, so that many workers do not come back in step.
+      cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), keepOpen);
+      deps.onFailure(errorText(error));
+    });
+  }
+
+  function ended(reason: string, byUs: boolean): void {
+    keepOpen();
+    deps.onEnd(reason, byUs);
+  }
+
+  function endByUs(reason: string): void {
+    const ending = connection;
+    if (ending === undefined) return;
+    connection = undefined;
+    ending.destroy();
+    ended(reason, true);
+  }
+
+  function close(): void {
+    closing.abort();
+    cancelRetry?.();
+    endByUs('closed');
+  }
+
+  function send(operations: readonly Operation[], done: (replies: Reply[]) => void): void {
+    const encoded = codec.encode(operations);
+    const carrier = connection;
+    if (carrier === undefined) {
+      setImmediate(() => done(codec.decode(encoded, failAll(encoded)).replies));
+      return;
+    }
+    carrier.send(encoded.commands, (raw) => {
+      const { replies, missingExpiries } = codec.decode(encoded, raw);
+      if (missingExpiries.length > 0) {
+        carrier.send(missingExpiries, (answers) => codec.confirmExpiries(missingExpiries, answers));
+      }
+      done(replies);
+    });
+  }
+}
+
+function failAll({ commands }: EncodedOperations): Error[] {
+  return commands.map(() => new Error('no connection'));
+}
