@@ -1,0 +1,236 @@
+// Reads the descriptors of a rules document, level by level, in the reference's order of checks
+// (reference-behaviour 1.2).
+import { checkKeys, joinPath, type KeyFindings, listOf } from './document-keys.ts';
+import type { DocumentReporter } from './document-reporter.ts';
+import {
+  readCount,
+  readFlag,
+  readList,
+  readMap,
+  readMetadata,
+  readText,
+} from './document-values.ts';
+import { nearestWord } from './nearest-word.ts';
+import {
+  type RateLimitBlock,
+  type Replacement,
+  type RuleDescriptor,
+  toCompositeKey,
+} from './rule-document.ts';
+import { toExcerpt } from './text-excerpt.ts';
+import { type Unit, units } from './unit.ts';
+import type { TreeMap } from './yaml-tree.ts';
+
+/**
+ * Reads `map.descriptors`. `parentKey` is the domain and the composite keys above, joined by dots.
+ * Undefined when it is not a list, which has been reported.
+ */
+export function readDescriptors(
+  map: TreeMap,
+  path: string,
+  parentKey: string,
+  reporter: DocumentReporter,
+): readonly RuleDescriptor[] | undefined {
+  const firstOffsets = new Map<string, number>();
+  return readList(map, 'descriptors', path, reporter, (item, itemPath) =>
+    readDescriptor(item, itemPath, parentKey, firstOffsets, reporter),
+  );
+}
+
+function readDescriptor(
+  map: TreeMap,
+  path: string,
+  parentKey: string,
+  firstOffsets: Map<string, number>,
+  reporter: DocumentReporter,
+): RuleDescriptor {
+  const findings = checkKeys(map, 'descriptor', path, reporter);
+  const flag = (name: string) => readFlag(map, name, path, reporter) ?? false;
+  const key = readText(map, 'key', path, reporter);
+  const value = readText(map, 'value', path, reporter);
+  if (key === '' && !findings.explainsAbsence('key')) {
+    const offset = map.entries.get('key')?.value.offset ?? map.offset;
+    reporter.error(offset, joinPath(path, 'key'), 'descriptor has empty key', 'give it a key');
+  }
+  const composite = toCompositeKey(key ?? '', value ?? '');
+  const fullKey = `${parentKey}.${composite}`;
+  if (key && value !== undefined) {
+    const first = firstOffsets.get(composite);
+    if (first === undefined) firstOffsets.set(composite, map.offset);
+    else {
+      const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
+      const isAlias = first === map.offset;
+      const hint = isAlias ? 'an alias repeats it' : `the first one is at ${reporter.place(first)}`;
+      reporter.error(map.offset, path, message, hint);
+    }
+  }
+  const limitMap = readMap(map, 'rate_limit', path, reporter);
+  const rateLimit =
+    limitMap === undefined || limitMap === 'absent'
+      ? undefined
+      : readRateLimit(limitMap, map, joinPath(path, 'rate_limit'), reporter);
+  const shareThreshold = flag('share_threshold');
+  if (shareThreshold && key && value !== undefined && !value.endsWith('*')) {
+    const offset = map.entries.get('share_threshold')?.value.offset ?? map.offset;
+    const message = `share_threshold can only be used with wildcard values (ending in '*'), but found key '${toExcerpt(composite)}'`;
+    const hint = value === '' ? 'give the descriptor a value that ends in *' : undefined;
+    reporter.error(offset, joinPath(path, 'share_threshold'), message, hint);
+  }
+  const metadata = readMetadata(map, path, reporter);
+  const descriptor: RuleDescriptor = Object.freeze({
+    key: key ?? '',
+    value: value ?? '',
+    rateLimit,
+    shadowMode: flag('shadow_mode'),
+    quotaMode: flag('quota_mode'),
+    detailedMetric: flag('detailed_metric'),
+    valueToMetric: flag('value_to_metric'),
+    shareThreshold,
+    metadata: metadata === 'absent' ? undefined : metadata,
+    descriptors: readDescriptors(map, path, fullKey, reporter) ?? [],
+    position: reporter.position(map.offset),
+  });
+  if (limitMap === 'absent') warnWithoutLimit(descriptor, map, path, findings, reporter);
+  return descriptor;
+}
+
+/** What is legal on a descriptor without a limit of its own, and hardly ever meant. */
+function warnWithoutLimit(
+  descriptor: RuleDescriptor,
+  map: TreeMap,
+  path: string,
+  findings: KeyFindings,
+  reporter: DocumentReporter,
+): void {
+  if (findings.isSuspect) return;
+  const children = map.entries.get('descriptors')?.value;
+  const hasChildren = children !== undefined && children.kind !== 'null';
+  if (descriptor.descriptors.length === 0 && !hasChildren) {
+    const message = 'this descriptor has neither rate_limit nor descriptors: it is never limited';
+    const hint = 'if that is meant, write rate_limit: {unlimited: true} to say so';
+    reporter.warning(map.offset, path, message, hint);
+    return;
+  }
+  for (const name of ['shadow_mode', 'quota_mode', 'detailed_metric']) {
+    const entry = map.entries.get(name);
+    if (entry?.value.kind !== 'bool' || entry.value.value !== true) continue;
+    const message = `${name} has no effect on a descriptor without rate_limit`;
+    const hint = 'it is not inherited: write it beside each rate_limit below';
+    reporter.warning(entry.key.offset, joinPath(path, name), message, hint);
+  }
+}
+
+function readRateLimit(
+  map: TreeMap,
+  descriptor: TreeMap,
+  path: string,
+  reporter: DocumentReporter,
+): RateLimitBlock {
+  const findings = checkKeys(map, 'rate_limit', path, reporter);
+  const unlimited = readFlag(map, 'unlimited', path, reporter);
+  const unitText = readText(map, 'unit', path, reporter);
+  const unit = units.find((known) => known === unitText?.toLowerCase());
+  const count = readCount(map, 'requests_per_unit', path, reporter);
+  if (unlimited === true && unit !== undefined) {
+    const message = 'should not specify rate limit unit when unlimited';
+    const offset = map.entries.get('unit')?.value.offset ?? map.offset;
+    reporter.error(offset, joinPath(path, 'unit'), message, 'remove either unlimited or unit');
+  }
+  if (unlimited === false) {
+    if (unitText !== undefined && unit === undefined) {
+      reportUnit(unitText, map, descriptor, path, findings, reporter);
+    }
+    checkCount(count, map, descriptor, path, findings, reporter);
+  }
+  const name = readText(map, 'name', path, reporter);
+  return Object.freeze({
+    unit: unlimited === true ? undefined : unit,
+    requestsPerUnit: typeof count === 'number' ? count : 0,
+    unlimited: unlimited ?? false,
+    name: name ?? '',
+    replaces: readReplaces(map, name ?? '', path, reporter),
+  });
+}
+
+function reportUnit(
+  text: string,
+  map: TreeMap,
+  descriptor: TreeMap,
+  path: string,
+  findings: KeyFindings,
+  reporter: DocumentReporter,
+): void {
+  if (text === '' && findings.explainsAbsence('unit')) return;
+  const offset = map.entries.get('unit')?.value.offset ?? map.offset;
+  const allowed = `allowed are ${listOf(units)}`;
+  const guess: Unit | undefined = units.find((unit) => unit === nearestWord(text, units));
+  const hint = guess ? `did you mean '${guess}'? ${allowed}` : allowed;
+  const unitPath = joinPath(path, 'unit');
+  const message = `invalid rate limit unit '${toExcerpt(text)}'`;
+  reporter.error(offset, unitPath, message, strayHint('unit', descriptor, reporter) ?? hint);
+}
+
+function checkCount(
+  count: number | 'absent' | undefined,
+  map: TreeMap,
+  descriptor: TreeMap,
+  path: string,
+  findings: KeyFindings,
+  reporter: DocumentReporter,
+): void {
+  const countPath = joinPath(path, 'requests_per_unit');
+  const entry = map.entries.get('requests_per_unit');
+  const offset = entry?.value.offset ?? map.offset;
+  if (count === 'absent' && !findings.explainsAbsence('requests_per_unit')) {
+    const hint = strayHint('requests_per_unit', descriptor, reporter);
+    const message = 'requests_per_unit is missing';
+    reporter.error(offset, countPath, message, hint ?? 'write 0 to block everything');
+  }
+  if (count === 0) {
+    const message = 'requests_per_unit is 0, so every matching request is rejected';
+    reporter.warning(offset, countPath, message);
+  }
+}
+
+/** Says where a key stands that is missing in rate_limit because it was written beside it. */
+function strayHint(
+  name: string,
+  descriptor: TreeMap,
+  reporter: DocumentReporter,
+): string | undefined {
+  const stray = descriptor.entries.get(name)?.key;
+  return stray && `move the ${name} at ${reporter.place(stray.offset)} into rate_limit`;
+}
+
+function readReplaces(
+  map: TreeMap,
+  ownName: string,
+  path: string,
+  reporter: DocumentReporter,
+): readonly Replacement[] {
+  const replaces = readList(map, 'replaces', path, reporter, (item, itemPath) =>
+    readReplacement(item, ownName, itemPath, reporter),
+  );
+  return replaces ?? [];
+}
+
+function readReplacement(
+  map: TreeMap,
+  ownName: string,
+  path: string,
+  reporter: DocumentReporter,
+): Replacement {
+  const findings = checkKeys(map, 'replaces', path, reporter);
+  const name = readText(map, 'name', path, reporter);
+  const offset = map.entries.get('name')?.value.offset ?? map.offset;
+  const hint = 'give it the name of another rule';
+  if (name === '' && !findings.explainsAbsence('name')) {
+    const message = 'should not have an empty replaces entry';
+    reporter.error(offset, joinPath(path, 'name'), message, hint);
+  }
+  if (name && name === ownName) {
+    const message = `replaces should not contain name of same descriptor ('${toExcerpt(name)}')`;
+    reporter.error(offset, joinPath(path, 'name'), message, hint);
+  }
+  return Object.freeze({ name: name ?? '', position: reporter.position(offset) });
+}

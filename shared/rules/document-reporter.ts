@@ -1,0 +1,54 @@
+// How the readers of one document tell its problems: by offset, turned into lines here.
+import type { Problem } from './problem.ts';
+import { createProblemList } from './problem-list.ts';
+import { createSourceText, type Position } from './source-text.ts';
+
+export interface DocumentReporter {
+  /** `offset` is undefined for what concerns the document as a whole. */
+  error(offset: number | undefined, path: string, message: string, hint?: string): void;
+  warning(offset: number | undefined, path: string, message: string, hint?: string): void;
+  position(offset: number): Position;
+  /** `line:column`, to name another place in a hint. */
+  place(offset: number): string;
+  readonly hasErrors: boolean;
+  toProblems(): Problem[];
+}
+
+export function createDocumentReporter(text: string, file: string): DocumentReporter {
+  const source = createSourceText(text);
+  const list = createProblemList(file);
+
+  function add(
+    severity: Problem['severity'],
+    offset: number | undefined,
+    path: string,
+    message: string,
+    hint: string | undefined,
+  ): void {
+    const position = offset === undefined ? undefined : source.position(offset);
+    list.add({
+      severity,
+      file,
+      line: position?.line,
+      column: position?.column,
+      path,
+      message,
+      hint,
+      sourceLine: position?.sourceLine,
+    });
+  }
+
+  return {
+    error: (offset, path, message, hint) => add('error', offset, path, message, hint),
+    warning: (offset, path, message, hint) => add('warning', offset, path, message, hint),
+    position: (offset) => source.position(offset),
+    place(offset) {
+      const { line, column } = source.position(offset);
+      return `${line}:${column}`;
+    },
+    get hasErrors() {
+      return list.hasErrors;
+    },
+    toProblems: () => list.toProblems(),
+  };
+}

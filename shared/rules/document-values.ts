@@ -1,0 +1,149 @@
+// Reads single values of a rules document: text, flags, numbers, lists, free-form metadata. Each
+// returns undefined for what it has reported, so that one mistake makes one problem.
+import { joinPath, reportFloat, reportListItem } from './document-keys.ts';
+import type { DocumentReporter } from './document-reporter.ts';
+import type { JsonObject, JsonValue } from './rule.ts';
+import { toExcerpt } from './text-excerpt.ts';
+import { type TreeMap, type TreeNode, toNoun } from './yaml-tree.ts';
+
+/** The text of a field; '' when it is absent or null. Integers and booleans keep their source. */
+export function readText(
+  map: TreeMap,
+  name: string,
+  path: string,
+  reporter: DocumentReporter,
+): string | undefined {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return '';
+  if (node.kind === 'text' || node.kind === 'int' || node.kind === 'bool') return node.source;
+  const fieldPath = joinPath(path, name);
+  if (node.kind === 'float') reportFloat(node.source, node.offset, fieldPath, reporter);
+  else reportKind(node, name, 'text', fieldPath, reporter);
+  return undefined;
+}
+
+/** False when absent or null. */
+export function readFlag(
+  map: TreeMap,
+  name: string,
+  path: string,
+  reporter: DocumentReporter,
+): boolean | undefined {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return false;
+  if (node.kind === 'bool') return node.value === true;
+  const fieldPath = joinPath(path, name);
+  const isQuoted = 'isQuoted' in node && node.isQuoted && /^(?:true|false)$/i.test(node.source);
+  const hint = isQuoted ? `write it without quotes: ${node.source.toLowerCase()}` : undefined;
+  reportKind(node, name, 'true or false', fieldPath, reporter, hint);
+  return undefined;
+}
+
+const maxCount = 0xffff_ffff;
+
+/** A whole number from 0 to 4294967295; `absent` when the field is absent or null. */
+export function readCount(
+  map: TreeMap,
+  name: string,
+  path: string,
+  reporter: DocumentReporter,
+): number | 'absent' | undefined {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return 'absent';
+  const isCount = node.kind === 'int' && Number(node.value) >= 0 && Number(node.value) <= maxCount;
+  if (isCount) return Number(node.value);
+  const isQuoted = 'isQuoted' in node && node.isQuoted && /^[0-9]+$/.test(node.source);
+  const hint = isQuoted ? `write it without quotes: ${toExcerpt(node.source)}` : undefined;
+  const wanted = `a whole number from 0 to ${maxCount}`;
+  reportKind(node, name, wanted, joinPath(path, name), reporter, hint);
+  return undefined;
+}
+
+/**
+ * What `readItem` makes of each mapping in a list; empty when absent or null. Items that are not
+ * mappings are reported and left out.
+ */
+export function readList<Item>(
+  map: TreeMap,
+  name: string,
+  path: string,
+  reporter: DocumentReporter,
+  readItem: (item: TreeMap, itemPath: string) => Item,
+): readonly Item[] | undefined {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return [];
+  const listPath = joinPath(path, name);
+  if (node.kind !== 'list') {
+    const hint = node.kind === 'map' ? "begin each item with '- '" : undefined;
+    reportKind(node, name, 'a list', listPath, reporter, hint);
+    return undefined;
+  }
+  const items: Item[] = [];
+  node.items.forEach((item, index) => {
+    const itemPath = `${listPath}[${index}]`;
+    if (item.kind === 'map') items.push(readItem(item, itemPath));
+    else reportListItem(item, itemPath, reporter);
+  });
+  return Object.freeze(items);
+}
+
+/** `absent` when the field is absent or null. */
+export function readMap(
+  map: TreeMap,
+  name: string,
+  path: string,
+  reporter: DocumentReporter,
+): TreeMap | 'absent' | undefined {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return 'absent';
+  if (node.kind === 'map') return node;
+  reportKind(node, name, 'a mapping', joinPath(path, name), reporter);
+  return undefined;
+}
+
+/** Free-form data. Keys that are not text become it; `absent` as for `readMap`. */
+export function readMetadata(
+  map: TreeMap,
+  path: string,
+  reporter: DocumentReporter,
+): JsonObject | 'absent' | undefined {
+  const metadata = readMap(map, 'metadata', path, reporter);
+  if (metadata === undefined || metadata === 'absent') return metadata;
+  return toJsonObject(metadata, joinPath(path, 'metadata'), reporter);
+}
+
+function toJsonObject(map: TreeMap, path: string, reporter: DocumentReporter): JsonObject {
+  const members = [...map.entries].map(([name, { value }]): [string, JsonValue] => [
+    name,
+    toJson(value, joinPath(path, name), reporter),
+  ]);
+  // Unlike an assignment, fromEntries makes `__proto__` a member like any other.
+  return Object.freeze(Object.fromEntries(members));
+}
+
+function toJson(node: TreeNode, path: string, reporter: DocumentReporter): JsonValue {
+  if (node.kind === 'map') return toJsonObject(node, path, reporter);
+  if (node.kind === 'list') {
+    const items = node.items.map((item, index) => toJson(item, `${path}[${index}]`, reporter));
+    return Object.freeze(items) as JsonValue[];
+  }
+  if (node.kind === 'gap') return null;
+  if (typeof node.value === 'number' && !Number.isFinite(node.value)) {
+    const message = `error parsing metadata: ${toExcerpt(node.source)} is not a finite number`;
+    reporter.error(node.offset, path, message, 'for text, write it in quotes');
+  }
+  return node.value;
+}
+
+function reportKind(
+  node: TreeNode,
+  name: string,
+  wanted: string,
+  path: string,
+  reporter: DocumentReporter,
+  hint?: string,
+): void {
+  if (node.kind === 'gap') return;
+  const shown = 'source' in node ? `'${toExcerpt(node.source)}'` : `a ${toNoun(node)}`;
+  reporter.error(node.offset, path, `${name} is ${shown}, not ${wanted}`, hint);
+}

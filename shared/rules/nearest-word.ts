@@ -1,0 +1,58 @@
+// "Did you mean ...?": the known word that a misspelled one most likely stands for.
+
+/** Longer words are no typos of ours, and must not cost time. */
+const maxLength = 64;
+
+/**
+ * The one of `known` that `word` is a slip of: equal but for letter case, `_` and `-`; or within an
+ * edit for every three letters (a swap of neighbours is one edit); or its only completion.
+ * Undefined when nothing is near.
+ */
+export function nearestWord(word: string, known: readonly string[]): string | undefined {
+  const plain = toPlain(word);
+  if (plain === '' || plain.length > maxLength) return undefined;
+  let nearest: string | undefined;
+  let nearestDistance = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    const target = toPlain(candidate);
+    const distance = editDistance(plain, target);
+    if (distance <= Math.max(plain.length, target.length) / 3 && distance < nearestDistance) {
+      nearest = candidate;
+      nearestDistance = distance;
+    }
+  }
+  if (nearest !== undefined) return nearest;
+  const completions = known.filter((candidate) => toPlain(candidate).startsWith(plain));
+  return completions.length === 1 ? completions[0] : undefined;
+}
+
+function toPlain(word: string): string {
+  return word
+    .slice(0, maxLength * 2)
+    .toLowerCase()
+    .replaceAll(/[_\- ]/g, '');
+}
+
+/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1];
+      let best = Math.min(
+        (last[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (last[j - 1] ?? 0) + (same ? 0 : 1),
+      );
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        best = Math.min(best, (beforeLast[j - 2] ?? 0) + 1);
+      }
+      row.push(best);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[b.length] ?? 0;
+}

@@ -1,0 +1,61 @@
+// Problems as a person reads them in a log or on a terminal.
+import type { Problem } from './problem.ts';
+
+/** Columns of a source line that are shown; a longer line is cut around the place. */
+const maxShown = 100;
+const indent = '    ';
+
+/**
+ * `path:line:column: error: message`, then the source line with a caret under the place, then the
+ * hint. Several lines without a final line end; control characters are escaped.
+ */
+export function formatProblem(problem: Problem): string {
+  const { severity, file, line, column, path, message, hint, sourceLine } = problem;
+  const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
+  // Without lines, the path in the document is the only way to find the place.
+  const where = line === undefined && path !== '' ? `${path}: ` : '';
+  const lines = [escapeText(`${file}${place}: ${severity}: ${where}${message}`)];
+  if (sourceLine !== undefined && sourceLine.trim() !== '') {
+    const { text, caret } = toWindow(sourceLine, (column ?? 1) - 1);
+    lines.push(indent + text, `${indent}${' '.repeat(caret)}^`);
+  }
+  if (hint !== undefined) lines.push(`${indent}hint: ${escapeText(hint)}`);
+  return lines.join('\n');
+}
+
+/** One after the other, each as `formatProblem` has it. */
+export function formatProblems(problems: readonly Problem[]): string {
+  return problems.map(formatProblem).join('\n');
+}
+
+/** The part of a line around `index`, and how many columns come before the caret. */
+function toWindow(line: string, index: number): { text: string; caret: number } {
+  let start = 0;
+  if (line.length > maxShown) {
+    start = Math.max(0, Math.min(index - maxShown / 2, line.length - maxShown));
+    if (isLowSurrogate(line, start)) start++;
+  }
+  let end = Math.min(line.length, start + maxShown);
+  if (isLowSurrogate(line, end)) end--;
+  const before = (start > 0 ? '...' : '') + escapeText(line.slice(start, index));
+  const after = escapeText(line.slice(Math.max(index, start), end));
+  return {
+    text: before + after + (end < line.length ? '...' : ''),
+    caret: [...before].length,
+  };
+}
+
+function isLowSurrogate(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+/** Tabs become two spaces; what a terminal would act on, or not show, becomes `\u{...}`. */
+function escapeText(text: string): string {
+  return text
+    .replaceAll('\t', '  ')
+    .replaceAll(
+      /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu,
+      (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+    );
+}

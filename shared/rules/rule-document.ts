@@ -1,0 +1,50 @@
+// One rules document as a plain immutable tree, whatever it was written in.
+import type { JsonObject } from './rule.ts';
+import type { Position } from './source-text.ts';
+import type { Unit } from './unit.ts';
+
+export interface RuleDocument {
+  /** The file's path, or the resource's name. */
+  readonly file: string;
+  readonly domain: string;
+  /** Where the domain is; undefined, here and below, when the source has no lines. */
+  readonly position: Position | undefined;
+  readonly descriptors: readonly RuleDescriptor[];
+}
+
+/** Field meanings are those of the specification, "Descriptor entry". */
+export interface RuleDescriptor {
+  readonly key: string;
+  /** '' when the rule is for every value. */
+  readonly value: string;
+  readonly rateLimit: RateLimitBlock | undefined;
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  readonly shareThreshold: boolean;
+  /** Deeply frozen. */
+  readonly metadata: JsonObject | undefined;
+  readonly descriptors: readonly RuleDescriptor[];
+  readonly position: Position | undefined;
+}
+
+export interface RateLimitBlock {
+  /** Undefined only when `unlimited`. */
+  readonly unit: Unit | undefined;
+  readonly requestsPerUnit: number;
+  readonly unlimited: boolean;
+  /** '' when the rule has no name. */
+  readonly name: string;
+  readonly replaces: readonly Replacement[];
+}
+
+export interface Replacement {
+  readonly name: string;
+  readonly position: Position | undefined;
+}
+
+/** The name of a rule on its level: the key, with `_` and the value if there is one. */
+export function toCompositeKey(key: string, value: string): string {
+  return value === '' ? key : `${key}_${value}`;
+}

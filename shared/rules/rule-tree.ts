@@ -1,0 +1,275 @@
+// One domain's rules as a tree of levels, and the lookup in it (specification, rules 4 to 6, 10 and
+// 14; reference-behaviour 1.3 to 1.5). This is on the path of every decision: a match allocates
+// nothing unless the metric key needs values of the request.
+
+import { toMetricKey, toSegment } from './metric-key.ts';
+import type { DomainRules, Entry, Limit, Match } from './rule.ts';
+import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
+import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
+
+/** A descriptor of the configuration in force. */
+export interface RuleNode {
+  /** Domain and composite keys, joined by dots. */
+  readonly fullKey: string;
+  readonly limit: Limit | undefined;
+  readonly children: readonly RuleNode[];
+}
+
+interface Node extends RuleNode {
+  readonly key: string;
+  readonly composite: string;
+  /** The whole composite key as a pattern, if it holds a `*`. */
+  readonly wildcard: Wildcard | undefined;
+  readonly isShared: boolean;
+  readonly valueToMetric: boolean;
+  readonly detailedMetric: boolean;
+  /** The answer wherever the metric key needs nothing of the request; set when there is a limit. */
+  readonly staticMatch: Match | undefined;
+  readonly children: readonly Node[];
+  readonly level: Level | undefined;
+}
+
+/** The rules of one level, under all the ways in which an entry can name them. */
+interface Level {
+  readonly byKey: Map<string, KeyRules>;
+  /** Exact rules that are not under `byKey` for each split; undefined when there are none. */
+  readonly byComposite: Map<string, Node> | undefined;
+  /** In configuration order. */
+  readonly wildcards: readonly Node[];
+}
+
+interface KeyRules {
+  /** The rule whose composite key is the entry's key. */
+  keyOnly: Node | undefined;
+  /** By the entry's value: the rule whose composite key is key, `_` and value. */
+  byValue: Map<string, Node> | undefined;
+}
+
+/** How an entry found its rule. */
+const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
+type Found = (typeof found)[keyof typeof found];
+
+interface DomainTree {
+  readonly rules: DomainRules;
+  /** The top level, in configuration order. */
+  readonly nodes: readonly RuleNode[];
+}
+
+export function createDomainTree(
+  domain: string,
+  descriptors: readonly RuleDescriptor[],
+  sanitizeMetricDots: boolean,
+): DomainTree {
+  const nodes = descriptors.map((descriptor) => createNode(descriptor, [], domain));
+  const root = createLevel(nodes);
+  const maxDepth = depthOf(nodes);
+  /** How each entry of the request at hand found its rule; reused, as `match` runs to its end. */
+  const finds: Found[] = new Array(maxDepth).fill(found.exact);
+  const path: Node[] = [];
+
+  function createNode(
+    descriptor: RuleDescriptor,
+    ancestors: readonly RuleDescriptor[],
+    parentKey: string,
+  ): Node {
+    const { key, value } = descriptor;
+    const composite = toCompositeKey(key, value);
+    const fullKey = `${parentKey}.${composite}`;
+    const lineage = [...ancestors, descriptor];
+    const children = descriptor.descriptors.map((child) => createNode(child, lineage, fullKey));
+    const limit = createLimit(descriptor);
+    return {
+      fullKey,
+      key,
+      composite,
+      wildcard: composite.includes('*') ? parseWildcard(composite) : undefined,
+      isShared: descriptor.shareThreshold,
+      valueToMetric: descriptor.valueToMetric,
+      detailedMetric: descriptor.detailedMetric,
+      limit,
+      staticMatch: limit && createStaticMatch(limit, lineage),
+      children,
+      level: children.length === 0 ? undefined : createLevel(children),
+    };
+  }
+
+  function createStaticMatch(limit: Limit, lineage: readonly RuleDescriptor[]): Match {
+    const segments = lineage.map(({ key, value, shareThreshold }) =>
+      toSegment(key, shareThreshold ? toSharedPart(value) : value),
+    );
+    const isShared = lineage.some((descriptor) => descriptor.shareThreshold);
+    return Object.freeze({
+      limit,
+      metricKey: toMetricKey(domain, segments, sanitizeMetricDots),
+      metricKeyIsStatic: true,
+      sharedValues: isShared
+        ? Object.freeze(lineage.map((each) => (each.shareThreshold ? each.value : undefined)))
+        : undefined,
+    });
+  }
+
+  function match(entries: readonly Entry[]): Match | undefined {
+    const depth = entries.length;
+    if (depth === 0 || depth > maxDepth) return undefined;
+    let level: Level | undefined = root;
+    let node: Node | undefined;
+    let plainIsStatic = true;
+    let detailedIsStatic = true;
+    for (let index = 0; index < depth; index++) {
+      if (level === undefined) return undefined;
+      const { key, value } = entries[index] as Entry;
+      const keyRules: KeyRules | undefined = level.byKey.get(key);
+      let find: Found = found.exact;
+      node = keyRules?.byValue?.get(value) ?? level.byComposite?.get(`${key}_${value}`);
+      if (node === undefined && level.wildcards.length > 0) {
+        node = findWildcard(level.wildcards, `${key}_${value}`);
+      }
+      if (node === undefined) {
+        node = keyRules?.keyOnly;
+        if (node === undefined) return undefined;
+        find = found.keyOnly;
+        detailedIsStatic = false;
+        if (node.valueToMetric) plainIsStatic = false;
+      } else if (node.wildcard !== undefined) {
+        // Also where the value is the pattern's own text: it shares the pattern's counter.
+        find = found.wildcard;
+        if (node.key !== key) plainIsStatic = detailedIsStatic = false;
+        else if (!node.isShared) {
+          detailedIsStatic = false;
+          if (node.valueToMetric) plainIsStatic = false;
+        }
+      } else if (value === '') {
+        // A key that ends in `_`: the metric key has no underscore for the empty value.
+        plainIsStatic = detailedIsStatic = false;
+      }
+      finds[index] = find;
+      path[index] = node;
+      level = node.level;
+    }
+    if (node === undefined) return undefined;
+    const isStatic = node.detailedMetric ? detailedIsStatic : plainIsStatic;
+    return isStatic ? node.staticMatch : createRuntimeMatch(entries, node);
+  }
+
+  /** Reads `path` and `finds`, which `match` has just filled. */
+  function createRuntimeMatch(entries: readonly Entry[], node: Node): Match | undefined {
+    const { limit } = node;
+    if (limit === undefined) return undefined;
+    const sharedValues = entries.map(({ key }, index) => {
+      const rule = path[index] as Node;
+      return rule.isShared && finds[index] === found.wildcard ? toPattern(rule, key) : undefined;
+    });
+    const isShared = sharedValues.some((pattern) => pattern !== undefined);
+    const segments = entries.map(({ key, value }, index) => {
+      const pattern = sharedValues[index];
+      if (pattern !== undefined) return toSegment(key, toSharedPart(pattern));
+      if (node.detailedMetric) return isShared ? toSegment(key, value) : `${key}_${value}`;
+      return toSegment(key, toValuePart(path[index] as Node, finds[index], key, value));
+    });
+    return {
+      limit,
+      metricKey: toMetricKey(domain, segments, sanitizeMetricDots),
+      metricKeyIsStatic: false,
+      sharedValues: isShared ? sharedValues : undefined,
+    };
+  }
+
+  return { rules: Object.freeze({ domain, match }), nodes };
+}
+
+function findWildcard(nodes: readonly Node[], text: string): Node | undefined {
+  for (const node of nodes) {
+    if (node.wildcard !== undefined && matchesWildcard(node.wildcard, text)) return node;
+  }
+  return undefined;
+}
+
+/** The value part of a level that is not shared, in a metric key that is not detailed. */
+function toValuePart(node: Node, find: Found | undefined, key: string, value: string): string {
+  if (find === found.exact || node.valueToMetric) return value;
+  return find === found.wildcard ? toPattern(node, key) : '';
+}
+
+/** The pattern as it stands for the entry's value. A star within the key leaves it whole. */
+function toPattern(node: Node, key: string): string {
+  const { composite } = node;
+  const isValuePattern = composite.startsWith(key) && composite.charAt(key.length) === '_';
+  return isValuePattern ? composite.slice(key.length + 1) : composite;
+}
+
+/** What a metric key has of a shared pattern: the part before the `*` (decisions 11). */
+function toSharedPart(pattern: string): string {
+  return pattern.slice(0, pattern.indexOf('*'));
+}
+
+function createLimit(descriptor: RuleDescriptor): Limit | undefined {
+  const { rateLimit } = descriptor;
+  return (
+    rateLimit &&
+    Object.freeze({
+      requestsPerUnit: rateLimit.requestsPerUnit,
+      unit: rateLimit.unit,
+      unlimited: rateLimit.unlimited,
+      name: rateLimit.name,
+      replaces: Object.freeze(rateLimit.replaces.map((replacement) => replacement.name)),
+      shadowMode: descriptor.shadowMode,
+      quotaMode: descriptor.quotaMode,
+      metadata: descriptor.metadata,
+    })
+  );
+}
+
+/** Above this many underscores a composite key is looked up whole instead. */
+const maxSplits = 32;
+
+/**
+ * A request's key and value name a rule by their joined text, so key `a_b` and key `a` with value
+ * `b` are the same name. Each split of a composite key is entered, which saves joining strings for
+ * each request.
+ */
+function createLevel(nodes: readonly Node[]): Level {
+  const byKey = new Map<string, KeyRules>();
+  let byComposite: Map<string, Node> | undefined;
+
+  function at(key: string): KeyRules {
+    let rules = byKey.get(key);
+    if (rules === undefined) {
+      rules = { keyOnly: undefined, byValue: undefined };
+      byKey.set(key, rules);
+    }
+    return rules;
+  }
+
+  for (const node of nodes) {
+    const { composite } = node;
+    at(composite).keyOnly = node;
+    const splits = splitsOf(composite);
+    if (splits === undefined) {
+      byComposite ??= new Map();
+      byComposite.set(composite, node);
+      continue;
+    }
+    for (const split of splits) {
+      const rules = at(composite.slice(0, split));
+      rules.byValue ??= new Map();
+      rules.byValue.set(composite.slice(split + 1), node);
+    }
+  }
+  return { byKey, byComposite, wildcards: nodes.filter((node) => node.wildcard !== undefined) };
+}
+
+/** The offsets of underscores; undefined when there are too many to enter each. */
+function splitsOf(composite: string): number[] | undefined {
+  const splits: number[] = [];
+  for (let at = composite.indexOf('_'); at !== -1; at = composite.indexOf('_', at + 1)) {
+    if (splits.length === maxSplits) return undefined;
+    splits.push(at);
+  }
+  return splits;
+}
+
+function depthOf(nodes: readonly Node[]): number {
+  let depth = 0;
+  for (const node of nodes) depth = Math.max(depth, 1 + depthOf(node.children));
+  return depth;
+}

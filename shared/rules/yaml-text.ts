@@ -1,0 +1,127 @@
+// YAML text to the library's nodes: syntax, and the bounds on what one document may cost.
+// Kinds of scalars, aliases and merges are left to yaml-tree.ts.
+import { Composer, Lexer, type ParsedNode, Parser, type Token } from 'yaml';
+import type { DocumentReporter } from './document-reporter.ts';
+import { toExcerpt } from './text-excerpt.ts';
+
+const maxTextLength = 4 * 1024 * 1024;
+/** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
+const maxLexemes = 2_000_000;
+/** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
+export const maxDepth = 200;
+
+/** What YAML does not allow in a text, and the sign left by decoding bytes that are not UTF-8. */
+const forbiddenCharacter =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
+
+/**
+ * The root node of the first document in `text`. Undefined when it cannot be read, which has been
+ * reported then; an empty document is a scalar without text.
+ */
+export function parseYamlText(text: string, reporter: DocumentReporter): ParsedNode | undefined {
+  if (text.length > maxTextLength) {
+    const message = `the document is longer than ${maxTextLength} characters`;
+    reporter.error(undefined, '', message, 'split it into several files');
+    return undefined;
+  }
+  const forbidden = forbiddenCharacter.exec(text);
+  if (forbidden) {
+    reportForbidden(forbidden[0], forbidden.index, reporter);
+    return undefined;
+  }
+  const tokens = readFirstDocument(text, reporter);
+  return tokens && composeDocument(tokens, text.length, reporter);
+}
+
+function reportForbidden(character: string, offset: number, reporter: DocumentReporter): void {
+  if (character === '\ufffd') {
+    reporter.error(offset, '', 'the text is not valid UTF-8', 'save the file as UTF-8');
+    return;
+  }
+  const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  const message = `the character U+${code} is not allowed in YAML`;
+  reporter.error(offset, '', message, 'remove it');
+}
+
+/** The tokens up to the second document, or undefined when a bound was passed. */
+function readFirstDocument(text: string, reporter: DocumentReporter): Token[] | undefined {
+  const tokens: Token[] = [];
+  const parser = new Parser();
+  let documents = 0;
+  let lexemes = 0;
+
+  function takeAll(parsed: Iterable<Token>): void {
+    for (const token of parsed) {
+      if (token.type === 'document' && ++documents === 2 && token.value !== undefined) {
+        const hint = 'put each domain into a file of its own';
+        reporter.warning(token.offset, '', 'only the first document of a file is read', hint);
+      }
+      if (documents < 2) tokens.push(token);
+    }
+  }
+
+  for (const lexeme of new Lexer().lex(text)) {
+    takeAll(parser.next(lexeme));
+    if (documents === 2) return tokens;
+    if (parser.stack.length > maxDepth) {
+      reporter.error(parser.offset, '', `nested more than ${maxDepth} levels deep`);
+      return undefined;
+    }
+    if (++lexemes > maxLexemes) {
+      const hint = 'split the document into several files';
+      reporter.error(parser.offset, '', `the document has more than ${maxLexemes} parts`, hint);
+      return undefined;
+    }
+  }
+  takeAll(parser.end());
+  return tokens;
+}
+
+function composeDocument(
+  tokens: readonly Token[],
+  endOffset: number,
+  reporter: DocumentReporter,
+): ParsedNode | undefined {
+  const composer = new Composer({
+    version: '1.1',
+    // Scalars stay text here, so that their source is what is read.
+    schema: 'failsafe',
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'silent',
+  });
+  const stackTraceLimit = Error.stackTraceLimit;
+  // The library makes an Error of each slip, and a hostile text can hold a million slips.
+  Error.stackTraceLimit = 0;
+  try {
+    const [document] = composer.compose(tokens, true, endOffset);
+    let first = document?.errors[0];
+    for (const error of document?.errors ?? []) {
+      if (first && error.pos[0] < first.pos[0]) first = error;
+    }
+    if (!first) return document?.contents ?? undefined;
+    // One slip makes several errors in the syntax, so only the first of them is told.
+    const text = toExcerpt(first.message, 120);
+    const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+    reporter.error(Math.min(first.pos[0], endOffset), '', message, syntaxHints.get(first.code));
+    return undefined;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+const syntaxHints: ReadonlyMap<string, string> = new Map([
+  ['TAB_AS_INDENT', 'indent with spaces'],
+  ['BAD_SCALAR_START', 'write the value in quotes'],
+  ['BAD_ALIAS', "a value that begins with '*' is written in quotes"],
+  ['BAD_DQ_ESCAPE', 'double a backslash in double quotes, or use single quotes'],
+  [
+    'BLOCK_AS_IMPLICIT_KEY',
+    "check the indentation of this line and the next; a value that holds ': ' is written in quotes",
+  ],
+  ['MULTILINE_IMPLICIT_KEY', "a key is followed by ': ' on its own line"],
+  ['BAD_INDENT', 'check the indentation, and that each bracket and brace is closed'],
+  ['MISSING_CHAR', 'check the indentation, and that each quote is closed'],
+]);

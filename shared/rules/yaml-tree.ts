@@ -1,0 +1,218 @@
+// A YAML document as a tree of plain nodes: aliases and `<<` merges resolved, scalars read as
+// YAML 1.1, an offset on every node. What the keys mean is left to document.ts.
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Scalar,
+  visit,
+  type YAMLMap,
+  type Node as YamlNode,
+} from 'yaml';
+import type { DocumentReporter } from './document-reporter.ts';
+import { toExcerpt } from './text-excerpt.ts';
+import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
+import { maxDepth, parseYamlText } from './yaml-text.ts';
+
+export type TreeNode = TreeScalar | TreeList | TreeMap | TreeGap;
+
+export interface TreeScalar extends ScalarValue {
+  /** As written, without quotes. */
+  readonly source: string;
+  readonly isQuoted: boolean;
+  readonly offset: number;
+}
+
+export interface TreeList {
+  readonly kind: 'list';
+  readonly items: readonly TreeNode[];
+  readonly offset: number;
+}
+
+export interface TreeMap {
+  readonly kind: 'map';
+  /** By the key's source. */
+  readonly entries: ReadonlyMap<string, TreeEntry>;
+  readonly offset: number;
+}
+
+export interface TreeEntry {
+  readonly key: TreeScalar;
+  readonly value: TreeNode;
+}
+
+/** Stands for what could not be read. It has been reported, so readers pass over it in silence. */
+export interface TreeGap {
+  readonly kind: 'gap';
+  readonly offset: number;
+}
+
+/** Nodes read through aliases: a few anchors within anchors can stand for billions. */
+const maxAliasedNodes = 500_000;
+
+/** Undefined when nothing of `text` is usable; an empty document is a null scalar. */
+export function parseYamlTree(text: string, reporter: DocumentReporter): TreeNode | undefined {
+  const root = parseYamlText(text, reporter);
+  return root && createTree(root, reporter);
+}
+
+function createTree(root: YamlNode, reporter: DocumentReporter): TreeNode {
+  const targets = resolveAliases(root);
+  /** The collections that are being read, to find an anchor within itself. */
+  const open = new Set<YamlNode>();
+  let aliasDepth = 0;
+  let aliasedNodes = 0;
+
+  /** `site` is the offset of a node that has no text. */
+  function toTree(node: YamlNode | null, path: string, depth: number, site: number): TreeNode {
+    const offset = node?.range?.[0] ?? site;
+    if (depth > maxDepth) {
+      reporter.error(offset, path, `nested more than ${maxDepth} levels deep`);
+      return { kind: 'gap', offset };
+    }
+    if (aliasDepth > 0 && ++aliasedNodes > maxAliasedNodes) {
+      // Only the first time: all that follows is passed over.
+      if (aliasedNodes === maxAliasedNodes + 1) {
+        const message = `aliases stand for more than ${maxAliasedNodes} values`;
+        reporter.error(offset, path, message, 'use fewer aliases within anchors');
+      }
+      return { kind: 'gap', offset };
+    }
+    if (node === null) return { ...toScalarValue(''), source: '', isQuoted: false, offset };
+    if (isAlias(node)) return toAliased(node, path, depth, offset);
+    if (isScalar(node)) return toScalar(node, path, offset, reporter);
+    open.add(node);
+    const tree = isMap<YamlNode, YamlNode | null>(node)
+      ? toMap(node, path, depth, offset)
+      : toList(node, path, depth, offset);
+    open.delete(node);
+    return tree;
+  }
+
+  function toAliased(alias: Alias, path: string, depth: number, offset: number): TreeNode {
+    const target = targets.get(alias);
+    const name = toExcerpt(alias.source);
+    if (target === undefined) {
+      const hint = `a value that begins with '*' is written in quotes: '*${name}'`;
+      reporter.error(offset, path, `unknown anchor '${name}'`, hint);
+      return { kind: 'gap', offset };
+    }
+    if (open.has(target)) {
+      reporter.error(offset, path, `anchor '${name}' contains itself`);
+      return { kind: 'gap', offset };
+    }
+    aliasDepth++;
+    const tree = toTree(target, path, depth + 1, offset);
+    aliasDepth--;
+    return tree;
+  }
+
+  function toList(node: YamlNode, path: string, depth: number, offset: number): TreeList {
+    const items = isSeq<YamlNode | null>(node) ? node.items : [];
+    return {
+      kind: 'list',
+      items: items.map((item, index) => toTree(item, `${path}[${index}]`, depth + 1, offset)),
+      offset,
+    };
+  }
+
+  function toMap(
+    map: YAMLMap<YamlNode, YamlNode | null>,
+    path: string,
+    depth: number,
+    offset: number,
+  ): TreeMap {
+    const entries = new Map<string, TreeEntry>();
+    const merged = new Map<string, TreeEntry>();
+    for (const pair of map.items) {
+      const site = pair.key.range?.[0] ?? offset;
+      const key = toTree(pair.key, path, depth + 1, site);
+      if (key.kind === 'gap') continue;
+      if (key.kind === 'list' || key.kind === 'map') {
+        reporter.error(site, path, `key is not of type string: a ${toNoun(key)}`);
+        continue;
+      }
+      const valuePath = (path === '' ? '' : `${path}.`) + toExcerpt(key.source);
+      const value = toTree(pair.value, valuePath, depth + 1, pair.key.range?.[0] ?? site);
+      if (key.source === '<<' && !key.isQuoted) {
+        merge(value, merged, path);
+        continue;
+      }
+      const earlier = entries.get(key.source);
+      if (earlier) {
+        const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
+        const hint = `the first one is at ${reporter.place(earlier.key.offset)}`;
+        reporter.warning(key.offset, valuePath, message, hint);
+      }
+      entries.set(key.source, { key, value });
+    }
+    for (const [source, entry] of merged) {
+      if (!entries.has(source)) entries.set(source, entry);
+    }
+    return { kind: 'map', entries, offset };
+  }
+
+  /** Adds what a `<<` brings; of several maps in a list the first has precedence. */
+  function merge(value: TreeNode, merged: Map<string, TreeEntry>, path: string): void {
+    const sources = value.kind === 'list' ? [...value.items].reverse() : [value];
+    for (const source of sources) {
+      if (source.kind === 'map') {
+        for (const [key, entry] of source.entries) merged.set(key, entry);
+      } else if (source.kind !== 'gap') {
+        const message = `'<<' can only merge a mapping, not a ${toNoun(source)}`;
+        reporter.error(source.offset, path, message, 'give it an alias, such as <<: *name');
+      }
+    }
+  }
+
+  return toTree(root, '', 0, 0);
+}
+
+/** For each alias the node that its anchor names at that point of the document. */
+function resolveAliases(root: YamlNode): Map<Alias, YamlNode> {
+  const anchors = new Map<string, YamlNode>();
+  const targets = new Map<Alias, YamlNode>();
+  visit(root, {
+    Alias(_, alias) {
+      const target = anchors.get(alias.source);
+      if (target) targets.set(alias, target);
+    },
+    Value(_, node) {
+      if (node.anchor) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
+}
+
+const tagPrefix = 'tag:yaml.org,2002:';
+
+function toScalar(
+  scalar: Scalar,
+  path: string,
+  offset: number,
+  reporter: DocumentReporter,
+): TreeNode {
+  const source = scalar.source ?? '';
+  const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
+  const text: ScalarValue = { kind: 'text', value: source };
+  if (scalar.tag === undefined) {
+    return { ...(isQuoted ? text : toScalarValue(source)), source, isQuoted, offset };
+  }
+  const wanted = scalar.tag.startsWith(tagPrefix) ? scalar.tag.slice(tagPrefix.length) : '';
+  // Any other tag leaves the text as it is, as in the reference.
+  if (!['int', 'float', 'bool', 'null'].includes(wanted)) {
+    return { ...text, source, isQuoted, offset };
+  }
+  const resolved = toScalarValue(source);
+  if (resolved.kind === wanted) return { ...resolved, source, isQuoted, offset };
+  reporter.error(offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
+  return { kind: 'gap', offset };
+}
+
+/** What a person calls the node, after "a". */
+export function toNoun(node: TreeNode): string {
+  if (node.kind === 'map') return 'mapping';
+  return node.kind === 'list' ? 'list' : 'single value';
+}
