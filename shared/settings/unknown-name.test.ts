@@ -1,0 +1,83 @@
+import test from 'ava';
+import { warnUnknownNames } from './unknown-name.ts';
+
+const known = new Set([
+  'HOST',
+  'PORT',
+  'LOG_LEVEL',
+  'REDIS_URL',
+  'REDIS_TLS',
+  'REDIS_AUTH',
+  'REDIS_TIMEOUT',
+  'LOCAL_CACHE_SIZE_IN_BYTES',
+  'EXPIRATION_JITTER_MAX_SECONDS',
+]);
+
+function warn(environment: Record<string, string>): string[] {
+  return warnUnknownNames(environment, known, ['REDIS_']);
+}
+
+const suggested: [string, string][] = [
+  ['REDIS_TIMOUT', 'REDIS_TIMEOUT'],
+  ['REDIS_TIMEOUT_MS', 'REDIS_TIMEOUT'],
+  ['REDIS_ULR', 'REDIS_URL'],
+  ['redis_url', 'REDIS_URL'],
+  ['LOGLEVEL', 'LOG_LEVEL'],
+  ['LOG_LEVLE', 'LOG_LEVEL'],
+  ['LOCAL_CACHE_SIZE_BYTES', 'LOCAL_CACHE_SIZE_IN_BYTES'],
+  ['EXPIRATION_JITER_MAX_SECOND', 'EXPIRATION_JITTER_MAX_SECONDS'],
+];
+for (const [name, nearest] of suggested) {
+  test(`${name} is taken for a misspelled ${nearest}`, (t) => {
+    t.deepEqual(warn({ [name]: 'x' }), [
+      `${name} is not a setting and is ignored: did you mean ${nearest}?`,
+    ]);
+  });
+}
+
+for (const name of ['REDIS_HOST', 'REDIS_PORT', 'REDIS_PASSWORD', 'REDIS_X']) {
+  test(`${name} looks like ours and is like no setting`, (t) => {
+    t.deepEqual(warn({ [name]: '6379' }), [
+      `${name} is not a setting and is ignored; --help lists all settings`,
+    ]);
+  });
+}
+
+test('what other programs put into the environment is left alone', (t) => {
+  const others = {
+    PATH: '/bin',
+    HOME: '/root',
+    HOSTNAME: 'pod-1',
+    HOSTS: 'x',
+    PORTS: 'x',
+    POST: 'x',
+    TERM: 'xterm',
+    PWD: '/',
+    LANG: 'C',
+    NODE_ENV: 'production',
+    NODE_OPTIONS: '',
+    npm_config_loglevel: 'warn',
+    npm_config_log_level: 'warn',
+    OTEL_LOG_LEVEL: 'info',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x',
+    OTEL_SEMCONV_STABILITY_OPT_IN: 'http/dup',
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    KUBERNETES_PORT_443_TCP_ADDR: '10.0.0.1',
+    REDIS_SERVICE_HOST: '10.0.0.1',
+    REDIS_SERVICE_PORT: '6379',
+    REDIS_SERVICE_PORT_CLIENT: '6379',
+    REDIS_PORT: 'tcp://10.0.0.1:6379',
+    REDIS_PORT_6379_TCP: 'tcp://10.0.0.1:6379',
+    REDIS_PORT_6379_TCP_PROTO: 'tcp',
+    REDIS_URL_SERVICE_HOST: '10.0.0.1',
+    GRPC_VERBOSITY: 'debug',
+    GRPC_TRACE: 'all',
+    LOG_FILE: 'x',
+    [`REDIS_${'X'.repeat(200)}`]: 'x',
+  };
+  t.deepEqual(warn(others), []);
+});
+
+test('known names are not told', (t) => {
+  t.deepEqual(warn(Object.fromEntries([...known].map((name) => [name, 'x']))), []);
+});
