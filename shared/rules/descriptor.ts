@@ -18,8 +18,8 @@ import {
   toCompositeKey,
 } from './rule-document.ts';
 import { toExcerpt } from './text-excerpt.ts';
-import { type Unit, units } from './unit.ts';
-import type { TreeMap } from './yaml-tree.ts';
+import { units } from './unit.ts';
+import { isEmptyList, type TreeMap } from './yaml-tree.ts';
 
 /**
  * Reads `map.descriptors`. `parentKey` is the domain and the composite keys above, joined by dots.
@@ -45,67 +45,71 @@ function readDescriptor(
   reporter: DocumentReporter,
 ): RuleDescriptor {
   const findings = checkKeys(map, 'descriptor', path, reporter);
-  const flag = (name: string) => readFlag(map, name, path, reporter) ?? false;
   const key = readText(map, 'key', path, reporter);
   const value = readText(map, 'value', path, reporter);
+  const flag = (name: string) => readFlag(map, name, path, reporter) ?? false;
+  const flags = {
+    shadowMode: flag('shadow_mode'),
+    quotaMode: flag('quota_mode'),
+    detailedMetric: flag('detailed_metric'),
+    valueToMetric: flag('value_to_metric'),
+    shareThreshold: flag('share_threshold'),
+  };
+  const composite = toCompositeKey(key ?? '', value ?? '');
+  const fullKey = `${parentKey}.${composite}`;
+  const isNamed = key !== undefined && key !== '' && value !== undefined;
   if (key === '' && !findings.explainsAbsence('key')) {
     const offset = map.entries.get('key')?.value.offset ?? map.offset;
     reporter.error(offset, joinPath(path, 'key'), 'descriptor has empty key', 'give it a key');
   }
-  const composite = toCompositeKey(key ?? '', value ?? '');
-  const fullKey = `${parentKey}.${composite}`;
-  if (key && value !== undefined) {
-    const first = firstOffsets.get(composite);
-    if (first === undefined) firstOffsets.set(composite, map.offset);
-    else {
-      const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
-      const isAlias = first === map.offset;
-      const hint = isAlias ? 'an alias repeats it' : `the first one is at ${reporter.place(first)}`;
-      reporter.error(map.offset, path, message, hint);
-    }
-  }
+  if (isNamed) checkDuplicate(map, composite, fullKey, path, firstOffsets, reporter);
   const limitMap = readMap(map, 'rate_limit', path, reporter);
   const rateLimit =
     limitMap === undefined || limitMap === 'absent'
       ? undefined
       : readRateLimit(limitMap, map, joinPath(path, 'rate_limit'), reporter);
-  const shareThreshold = flag('share_threshold');
-  if (shareThreshold && key && value !== undefined && !value.endsWith('*')) {
+  if (isNamed && flags.shareThreshold && !value.endsWith('*')) {
     const offset = map.entries.get('share_threshold')?.value.offset ?? map.offset;
-    const message = `share_threshold can only be used with wildcard values (ending in '*'), but found key '${toExcerpt(composite)}'`;
-    const hint = value === '' ? 'give the descriptor a value that ends in *' : undefined;
+    const found = `but found key '${toExcerpt(composite)}'`;
+    const message = `share_threshold can only be used with wildcard values (ending in '*'), ${found}`;
+    const hint = "remove share_threshold, or give the descriptor a value that ends in '*'";
     reporter.error(offset, joinPath(path, 'share_threshold'), message, hint);
   }
   const metadata = readMetadata(map, path, reporter);
-  const descriptor: RuleDescriptor = Object.freeze({
+  if (limitMap === 'absent' && !findings.isSuspect) warnWithoutLimit(map, path, reporter);
+  return Object.freeze({
     key: key ?? '',
     value: value ?? '',
     rateLimit,
-    shadowMode: flag('shadow_mode'),
-    quotaMode: flag('quota_mode'),
-    detailedMetric: flag('detailed_metric'),
-    valueToMetric: flag('value_to_metric'),
-    shareThreshold,
+    ...flags,
     metadata: metadata === 'absent' ? undefined : metadata,
     descriptors: readDescriptors(map, path, fullKey, reporter) ?? [],
     position: reporter.position(map.offset),
   });
-  if (limitMap === 'absent') warnWithoutLimit(descriptor, map, path, findings, reporter);
-  return descriptor;
+}
+
+function checkDuplicate(
+  map: TreeMap,
+  composite: string,
+  fullKey: string,
+  path: string,
+  firstOffsets: Map<string, number>,
+  reporter: DocumentReporter,
+): void {
+  const first = firstOffsets.get(composite);
+  if (first === undefined) {
+    firstOffsets.set(composite, map.offset);
+    return;
+  }
+  const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
+  const isAlias = first === map.offset;
+  const hint = isAlias ? 'an alias repeats it' : `the first one is at ${reporter.place(first)}`;
+  reporter.error(map.offset, path, message, hint);
 }
 
 /** What is legal on a descriptor without a limit of its own, and hardly ever meant. */
-function warnWithoutLimit(
-  descriptor: RuleDescriptor,
-  map: TreeMap,
-  path: string,
-  findings: KeyFindings,
-  reporter: DocumentReporter,
-): void {
-  if (findings.isSuspect) return;
-  const children = map.entries.get('descriptors')?.value;
-  const hasChildren = children !== undefined && children.kind !== 'null';
-  if (descriptor.descriptors.length === 0 && !hasChildren) {
+function warnWithoutLimit(map: TreeMap, path: string, reporter: DocumentReporter): void {
+  if (isEmptyList(map, 'descriptors')) {
     const message = 'this descriptor has neither rate_limit nor descriptors: it is never limited';
     const hint = 'if that is meant, write rate_limit: {unlimited: true} to say so';
     reporter.warning(map.offset, path, message, hint);
@@ -163,7 +167,7 @@ function reportUnit(
   if (text === '' && findings.explainsAbsence('unit')) return;
   const offset = map.entries.get('unit')?.value.offset ?? map.offset;
   const allowed = `allowed are ${listOf(units)}`;
-  const guess: Unit | undefined = units.find((unit) => unit === nearestWord(text, units));
+  const guess = nearestWord(text, units);
   const hint = guess ? `did you mean '${guess}'? ${allowed}` : allowed;
   const unitPath = joinPath(path, 'unit');
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;

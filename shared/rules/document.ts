@@ -6,7 +6,8 @@ import { createDocumentReporter, type DocumentReporter } from './document-report
 import { readText } from './document-values.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
-import { parseYamlTree, type TreeMap, toNoun } from './yaml-tree.ts';
+import { toExcerpt } from './text-excerpt.ts';
+import { isEmptyList, parseYamlTree, type TreeMap, toNoun } from './yaml-tree.ts';
 
 export interface ParsedDocument {
   /** Undefined when `problems` has an error. */
@@ -37,8 +38,8 @@ function readDocument(map: TreeMap, file: string, reporter: DocumentReporter): R
     reportEmptyDomain(domainOffset, reporter);
   }
   const descriptors = readDescriptors(map, '', domain ?? '', reporter);
-  if (descriptors?.length === 0 && !findings.isSuspect && domain) {
-    const message = `domain '${domain}' has no descriptors, so nothing of it is limited`;
+  if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
+    const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
     reporter.warning(domainOffset, 'descriptors', message);
   }
   return Object.freeze({

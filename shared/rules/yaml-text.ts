@@ -16,10 +16,13 @@ const forbiddenCharacter =
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
 
 /**
- * The root node of the first document in `text`. Undefined when it cannot be read, which has been
- * reported then; an empty document is a scalar without text.
+ * The root node of the first document in `text`; null when the document is empty. Undefined when it
+ * cannot be read, which has been reported then.
  */
-export function parseYamlText(text: string, reporter: DocumentReporter): ParsedNode | undefined {
+export function parseYamlText(
+  text: string,
+  reporter: DocumentReporter,
+): ParsedNode | null | undefined {
   if (text.length > maxTextLength) {
     const message = `the document is longer than ${maxTextLength} characters`;
     reporter.error(undefined, '', message, 'split it into several files');
@@ -31,7 +34,7 @@ export function parseYamlText(text: string, reporter: DocumentReporter): ParsedN
     return undefined;
   }
   const tokens = readFirstDocument(text, reporter);
-  return tokens && composeDocument(tokens, text.length, reporter);
+  return tokens && composeDocument(tokens, text, reporter);
 }
 
 function reportForbidden(character: string, offset: number, reporter: DocumentReporter): void {
@@ -80,9 +83,9 @@ function readFirstDocument(text: string, reporter: DocumentReporter): Token[] | 
 
 function composeDocument(
   tokens: readonly Token[],
-  endOffset: number,
+  source: string,
   reporter: DocumentReporter,
-): ParsedNode | undefined {
+): ParsedNode | null | undefined {
   const composer = new Composer({
     version: '1.1',
     // Scalars stay text here, so that their source is what is read.
@@ -96,20 +99,28 @@ function composeDocument(
   // The library makes an Error of each slip, and a hostile text can hold a million slips.
   Error.stackTraceLimit = 0;
   try {
-    const [document] = composer.compose(tokens, true, endOffset);
+    const [document] = composer.compose(tokens, true, source.length);
     let first = document?.errors[0];
     for (const error of document?.errors ?? []) {
       if (first && error.pos[0] < first.pos[0]) first = error;
     }
-    if (!first) return document?.contents ?? undefined;
+    if (!first) return document?.contents ?? null;
     // One slip makes several errors in the syntax, so only the first of them is told.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
-    reporter.error(Math.min(first.pos[0], endOffset), '', message, syntaxHints.get(first.code));
+    const offset = skipSpaces(source, first.pos[0]);
+    reporter.error(offset, '', message, syntaxHints.get(first.code));
     return undefined;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
+}
+
+/** The library blames the indentation of a line; a person looks at what is indented. */
+function skipSpaces(text: string, offset: number): number {
+  let at = Math.min(offset, text.length);
+  while (text[at] === ' ') at++;
+  return at;
 }
 
 const syntaxHints: ReadonlyMap<string, string> = new Map([

@@ -55,10 +55,10 @@ const maxAliasedNodes = 500_000;
 /** Undefined when nothing of `text` is usable; an empty document is a null scalar. */
 export function parseYamlTree(text: string, reporter: DocumentReporter): TreeNode | undefined {
   const root = parseYamlText(text, reporter);
-  return root && createTree(root, reporter);
+  return root === undefined ? undefined : createTree(root, reporter);
 }
 
-function createTree(root: YamlNode, reporter: DocumentReporter): TreeNode {
+function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode {
   const targets = resolveAliases(root);
   /** The collections that are being read, to find an anchor within itself. */
   const open = new Set<YamlNode>();
@@ -171,9 +171,10 @@ function createTree(root: YamlNode, reporter: DocumentReporter): TreeNode {
 }
 
 /** For each alias the node that its anchor names at that point of the document. */
-function resolveAliases(root: YamlNode): Map<Alias, YamlNode> {
+function resolveAliases(root: YamlNode | null): Map<Alias, YamlNode> {
   const anchors = new Map<string, YamlNode>();
   const targets = new Map<Alias, YamlNode>();
+  if (root === null) return targets;
   visit(root, {
     Alias(_, alias) {
       const target = anchors.get(alias.source);
@@ -209,6 +210,13 @@ function toScalar(
   if (resolved.kind === wanted) return { ...resolved, source, isQuoted, offset };
   reporter.error(offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
   return { kind: 'gap', offset };
+}
+
+/** True when the field holds no item: absent, null, or an empty list. */
+export function isEmptyList(map: TreeMap, name: string): boolean {
+  const node = map.entries.get(name)?.value;
+  if (node === undefined || node.kind === 'null') return true;
+  return node.kind === 'list' && node.items.length === 0;
 }
 
 /** What a person calls the node, after "a". */
