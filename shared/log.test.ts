@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import test from 'ava';
 import fc from 'fast-check';
 import type { LogFormat, LogLevel } from './log.ts';
-import { createLog, parseLogLevel } from './log.ts';
+import { createLog } from './log.ts';
 
 function linesOf(level: LogLevel, format: LogFormat, wallMs = 1_795_221_309_955.253) {
   const lines: string[] = [];
@@ -114,11 +114,4 @@ test('a very long message is cut and says by how much', (t) => {
   log.info('a b'.repeat(100_000));
   t.true((lines[0]?.length ?? 0) < 70_000);
   t.regex(lines[0] ?? '', /\.\.\. \(234464 characters more\)"\n$/);
-});
-
-test('level names are read in any letter case, and warn is warning', (t) => {
-  t.is(parseLogLevel('WARN'), 'warning');
-  t.is(parseLogLevel('Warning'), 'warning');
-  t.is(parseLogLevel('debug'), 'debug');
-  t.is(parseLogLevel('verbose'), undefined);
 });

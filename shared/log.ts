@@ -31,12 +31,6 @@ export interface LogOptions {
 /** A debug line may quote a request of any size; nobody reads more than this of it. */
 const maxMessageLength = 64 * 1024;
 
-/** The level with this name in any letter case (`warn` is `warning`), or undefined. */
-export function parseLogLevel(text: string): LogLevel | undefined {
-  const name = text.toLowerCase();
-  return name === 'warn' ? 'warning' : logLevels.find((level) => level === name);
-}
-
 /** Line formats: reference-behaviour 12. */
 export function createLog({ level, format, write, wallMs = preciseWallMs }: LogOptions): Log {
   const lowest = logLevels.indexOf(level);

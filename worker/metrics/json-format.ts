@@ -1,0 +1,23 @@
+// The lines for standard output, where no other output is on: one JSON object each
+// (reference-behaviour 6.6, decisions 26).
+import type { LineFormat } from './line-sink.ts';
+
+/** `wallMs` is the time since the epoch that the lines carry. */
+export function createJsonFormat(wallMs: () => number): LineFormat {
+  const toLine = (type: string, name: string, value: number): string => {
+    const timestamp = (wallMs() / 1000).toFixed(6);
+    const json = JSON.stringify({ name, type, value: value.toFixed(6) });
+    return `${toStart(timestamp, `flushing ${type}`)},"json":${json}}\n`;
+  };
+  return {
+    counter: (name, delta) => toLine('counter', name, delta),
+    gauge: (name, value) => toLine('gauge', name, value),
+    timer: (name, ms) => toLine('timer', name, ms),
+    flushed: () => toLine('all stats', '', 0),
+  };
+}
+
+/** The logger's name is part of the format: readers tell these lines from others by it. */
+function toStart(timestamp: string, message: string): string {
+  return `{"level":"debug","ts":${timestamp},"logger":"gostats.loggingsink","msg":"${message}"`;
+}

@@ -1,0 +1,146 @@
+// Turns the registry's numbers into lines and hands them to a transport: what changed since the last
+// time, and each observation of a timer. The form of a line is left to the formats, its way to the
+// transports, the rhythm to flusher.ts.
+import type { MetricsRegistry, TimerListener } from './registry.ts';
+
+/** One line each, its newline included. `name` is clean and carries the tags. */
+export interface LineFormat {
+  counter(name: string, delta: number): string;
+  gauge(name: string, value: number): string;
+  timer(name: string, ms: number): string;
+  /** What follows each flush; may be empty. */
+  flushed(): string;
+}
+
+export interface LineTransport {
+  /** False while lines would be lost or would pile up; ask again later. */
+  readonly ready: boolean;
+  /** Whole lines. Never blocks and never throws. */
+  send(lines: string): void;
+  /** Waits for what was sent, `graceMs` at most, then lets go. Idempotent. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface MetricsSink {
+  /** Sends what changed in the counters, and all gauges. While the transport is not ready nothing
+   * is taken away: the counters' changes add up and go out later. */
+  flush(): void;
+  /** Sends the observations of timers since the last call. */
+  flushTimers(): void;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface LineSinkDeps {
+  readonly registry: MetricsRegistry;
+  readonly format: LineFormat;
+  readonly transport: LineTransport;
+  /** Follows every name, such as `.__env=prod`; '' for none. */
+  readonly tagSuffix: string;
+}
+
+/** Carries no tags, so that it is found whatever the tags are (reference-behaviour 6.1). */
+export const untaggedName = 'reserved_tag';
+
+/** Lines of timers that could not be sent, for want of a receiver or because there were too many. */
+export const droppedLinesName = 'ratelimit.node.dropped_metric_lines';
+
+const chunkLength = 64 * 1024;
+/** One line per observation: more text than this at a time is more than receivers take. */
+const maxTimerText = 4 * 1024 * 1024;
+
+export function createLineSink(deps: LineSinkDeps): MetricsSink {
+  const { registry, format, transport, tagSuffix } = deps;
+  const { counters, gauges } = registry;
+  /** What was sent of each counter so far, by its place in the registry. */
+  const sent: number[] = [];
+  const observations: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
+  const dropped = registry.counter(droppedLinesName);
+
+  registry.listenToTimers((name) => {
+    const buffer = createObservationBuffer();
+    observations.push({ name: name + tagSuffix, buffer });
+    return buffer.observe;
+  });
+
+  return {
+    flush() {
+      let chunk = '';
+      const put = (line: string) => {
+        chunk += line;
+        if (chunk.length < chunkLength) return;
+        transport.send(chunk);
+        chunk = '';
+      };
+      for (const [index, { name, value }] of counters.entries()) {
+        if (!transport.ready) return;
+        const delta = value - (sent[index] ?? 0);
+        sent[index] = value;
+        if (delta === 0) continue;
+        put(format.counter(name === untaggedName ? name : name + tagSuffix, delta));
+      }
+      for (const { name, value } of gauges) put(format.gauge(name + tagSuffix, value));
+      put(format.flushed());
+      if (chunk !== '') transport.send(chunk);
+    },
+    flushTimers() {
+      if (!transport.ready) return;
+      let room = maxTimerText;
+      for (const { name, buffer } of observations) {
+        for (const [ms, count] of buffer.take()) {
+          const line = format.timer(name, ms);
+          const fitting = Math.min(count, Math.floor(room / line.length));
+          dropped.add(count - fitting);
+          room -= fitting * line.length;
+          const perChunk = Math.ceil(chunkLength / line.length);
+          for (let left = fitting; left > 0; left -= perChunk) {
+            transport.send(line.repeat(Math.min(left, perChunk)));
+          }
+        }
+        dropped.add(buffer.takeDropped());
+      }
+    },
+    close: (graceMs) => transport.close(graceMs),
+  };
+}
+
+interface ObservationBuffer {
+  readonly observe: TimerListener;
+  /** Each value with how often it was observed since the last call. */
+  take(): Iterable<readonly [ms: number, count: number]>;
+  takeDropped(): number;
+}
+
+/** Distinct values that are kept beside the small whole ones. */
+const maxDistinct = 4096;
+const smallValues = 1024;
+
+/** Most observations are a few whole milliseconds: they are counted, not listed, so that a receiver
+ * that is away costs no memory. */
+function createObservationBuffer(): ObservationBuffer {
+  const small = new Uint32Array(smallValues);
+  let others = new Map<number, number>();
+  let dropped = 0;
+  return {
+    observe(ms) {
+      const count = small[ms];
+      if (count !== undefined) small[ms] = count + 1;
+      else if (others.size < maxDistinct || others.has(ms)) {
+        others.set(ms, (others.get(ms) ?? 0) + 1);
+      } else dropped++;
+    },
+    *take() {
+      for (const [ms, count] of small.entries()) {
+        if (count > 0) yield [ms, count] as const;
+      }
+      small.fill(0);
+      const taken = others;
+      others = new Map();
+      yield* taken;
+    },
+    takeDropped() {
+      const count = dropped;
+      dropped = 0;
+      return count;
+    },
+  };
+}

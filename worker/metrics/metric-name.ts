@@ -1,0 +1,52 @@
+// Names of metrics on their way out: what may stand in them, and how tags travel in them.
+
+/** EXTRA_TAGS: key to value. */
+export type Tags = Readonly<Record<string, string>>;
+
+/** Keys of tags that receivers set themselves (reference-behaviour 6.1, `reserved_tag`). */
+const reservedTags = new Set([
+  'asg',
+  'az',
+  'backend',
+  'canary',
+  'host',
+  'period',
+  'region',
+  'shard',
+  'window',
+  'source',
+  'project',
+  'facet',
+  'envoyservice',
+]);
+
+/**
+ * `:` and `|` end a name on the wire, and so does the end of a line, which a request can carry in a
+ * value: they become `_`, as do the dots of what looks like an IPv4 address (reference-behaviour 1.5).
+ */
+export function sanitizeMetricName(name: string): string {
+  return name
+    .replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
+    .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
+}
+
+/** `.__key=value` for each tag, sorted by key; tags with an empty part are left out
+ * (reference-behaviour 6.4). */
+export function toTagSuffix(tags: Tags): string {
+  return Object.entries(tags)
+    .filter(([key, value]) => key !== '' && value !== '')
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(
+      ([key, value]) => `.__${cleanTag(key, /[:|\p{Cc}]/gu)}=${cleanTag(value, /[.:|\p{Cc}]/gu)}`,
+    )
+    .join('');
+}
+
+/** How many of the tags have a key that receivers set themselves. */
+export function countReservedTags(tags: Tags): number {
+  return Object.keys(tags).filter((key) => reservedTags.has(key)).length;
+}
+
+function cleanTag(text: string, unwanted: RegExp): string {
+  return text.replace(unwanted, '_');
+}

@@ -1,0 +1,43 @@
+// What the process itself needs: memory, time since its start, and how late its event loop is.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Metrics } from './metric.ts';
+
+/** How often the event loop is asked for its delay; it adds as many wake-ups. */
+const resolutionMs = 50;
+
+/** Sets the gauges below `ratelimit.node.` before each reading, until the returned function is
+ * called. Delays are those since the last reading. */
+export function measureNode(metrics: Metrics): () => void {
+  const gauge = (name: string) => metrics.gauge(`ratelimit.node.${name}`);
+  const rss = gauge('rss_bytes');
+  const heapUsed = gauge('heap_used_bytes');
+  const heapTotal = gauge('heap_total_bytes');
+  const external = gauge('external_bytes');
+  const uptime = gauge('uptime_seconds');
+  const busy = gauge('event_loop_busy_percent');
+  const delayP99 = gauge('event_loop_delay_p99_us');
+  const delayMax = gauge('event_loop_delay_max_us');
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
+  delay.enable();
+  let lastBusy = performance.eventLoopUtilization();
+
+  /** The delay is measured with the pause between two questions in it. */
+  const toLateUs = (nanoseconds: number) =>
+    Math.max(0, Math.round(nanoseconds / 1000 - resolutionMs * 1000));
+
+  metrics.beforeReading(() => {
+    const memory = process.memoryUsage();
+    rss.set(memory.rss);
+    heapUsed.set(memory.heapUsed);
+    heapTotal.set(memory.heapTotal);
+    external.set(memory.external);
+    uptime.set(Math.floor(process.uptime()));
+    busy.set(Math.round(performance.eventLoopUtilization(lastBusy).utilization * 100));
+    lastBusy = performance.eventLoopUtilization();
+    if (delay.count === 0) return;
+    delayP99.set(toLateUs(delay.percentile(99)));
+    delayMax.set(toLateUs(delay.max));
+    delay.reset();
+  });
+  return () => delay.disable();
+}

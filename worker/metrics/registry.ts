@@ -1,0 +1,230 @@
+// The one place where the worker's numbers are kept. Handles are added to on the hot path; whoever
+// sends the numbers away reads the lists. How they are sent is left to the outputs.
+import type { Log } from '../../shared/log.ts';
+import type { Counter, Gauge, Metrics, RuleStats, Timer } from './metric.ts';
+import { sanitizeMetricName } from './metric-name.ts';
+
+/** Takes each observation of one timer, in milliseconds. */
+export type TimerListener = (ms: number) => void;
+
+export interface MetricsRegistry extends Metrics {
+  /** In the order of creation; a metric keeps its place and is never removed. */
+  readonly counters: readonly NamedCounter[];
+  readonly gauges: readonly NamedGauge[];
+  /** Calls `listen` with the name of each timer there is and will be; what it returns gets the
+   * observations of that timer. */
+  listenToTimers(listen: (name: string) => TimerListener): void;
+  /** Runs what was given to `beforeReading`. */
+  prepareReading(): void;
+}
+
+export interface NamedCounter extends Counter {
+  readonly name: string;
+}
+
+export interface NamedGauge extends Gauge {
+  readonly name: string;
+}
+
+export interface RegistryOptions {
+  /** How many metric keys may be made of what requests hold (decisions 28). */
+  readonly runtimeNamesMax: number;
+  readonly log: Log;
+}
+
+const ruleRoot = 'ratelimit.service.rate_limit';
+
+/** Where hits of runtime metric keys are counted that do not fit. In the shape of a domain and a
+ * key, so that receivers that split names can split this one. */
+export const foldedMetricKey = '_folded_.runtime_keys';
+
+/** How many times a name was folded. */
+export const foldedCountName = 'ratelimit.service.folded_metric_names';
+
+/** A value in a metric key can be as long as a request may be; a name longer than this is folded,
+ * so that the bound on names is one on memory. */
+const maxRuntimeKeyLength = 1024;
+
+export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): MetricsRegistry {
+  const counters = new Map<string, CounterCell>();
+  const gauges = new Map<string, GaugeCell>();
+  const timers = new Map<string, TimerCell>();
+  const counterList: CounterCell[] = [];
+  const gaugeList: GaugeCell[] = [];
+  const timerListens: ((name: string) => TimerListener)[] = [];
+  const tasks: (() => void)[] = [];
+  const ruleStats = new Map<string, LazyRuleStats>();
+  const unknownDomains = new Map<string, CounterCell>();
+  let runtimeNameCount = 0;
+
+  const folded = new LazyRuleStats(`${ruleRoot}.${foldedMetricKey}`, counter);
+  const foldedCount = counter(foldedCountName);
+
+  function counter(name: string): CounterCell {
+    const clean = sanitizeMetricName(name);
+    const known = counters.get(clean);
+    if (known !== undefined) return known;
+    const cell = new CounterCell(clean);
+    counters.set(clean, cell);
+    counterList.push(cell);
+    return cell;
+  }
+
+  /** Whether one more name made of a request's text may be kept. */
+  function admitRuntimeName(text: string): boolean {
+    if (runtimeNameCount < runtimeNamesMax && text.length <= maxRuntimeKeyLength) {
+      runtimeNameCount++;
+      return true;
+    }
+    if (foldedCount.value === 0) {
+      log.warning(
+        `Statistics: there are ${runtimeNamesMax} names made of values from requests, the most allowed (RUNTIME_METRIC_NAMES_MAX), or one is longer than ${maxRuntimeKeyLength} characters; such hits are counted below ${folded.prefix} from now on`,
+      );
+    }
+    foldedCount.add(1);
+    return false;
+  }
+
+  return {
+    counter,
+    gauge(name) {
+      const clean = sanitizeMetricName(name);
+      let cell = gauges.get(clean);
+      if (cell === undefined) {
+        cell = new GaugeCell(clean);
+        gauges.set(clean, cell);
+        gaugeList.push(cell);
+      }
+      return cell;
+    },
+    timer(name) {
+      const clean = sanitizeMetricName(name);
+      let cell = timers.get(clean);
+      if (cell === undefined) {
+        cell = new TimerCell(timerListens.map((listen) => listen(clean)));
+        timers.set(clean, cell);
+      }
+      return cell;
+    },
+    ruleStats(metricKey, isStatic) {
+      let stats = ruleStats.get(metricKey);
+      if (stats === undefined) {
+        if (!isStatic && !admitRuntimeName(metricKey)) return folded;
+        stats = new LazyRuleStats(`${ruleRoot}.${metricKey}`, counter);
+        ruleStats.set(metricKey, stats);
+      }
+      return stats;
+    },
+    unknownDomain(domain) {
+      let cell = unknownDomains.get(domain);
+      if (cell === undefined) {
+        if (!admitRuntimeName(domain)) return counter(`${ruleRoot}._folded_.domain_not_found`);
+        cell = counter(`${ruleRoot}.${domain}.domain_not_found`);
+        unknownDomains.set(domain, cell);
+      }
+      return cell;
+    },
+    beforeReading(task) {
+      tasks.push(task);
+    },
+    snapshot() {
+      for (const task of tasks) task();
+      const values = [...counterList, ...gaugeList].map(
+        ({ name, value }) => [name, value] as const,
+      );
+      return new Map(values.sort(([a], [b]) => (a < b ? -1 : 1)));
+    },
+    counters: counterList,
+    gauges: gaugeList,
+    listenToTimers(listen) {
+      timerListens.push(listen);
+      for (const [name, cell] of timers) cell.listeners.push(listen(name));
+    },
+    prepareReading() {
+      for (const task of tasks) task();
+    },
+  };
+}
+
+// Classes, because the hot path adds to these and there may be many: their methods are shared.
+
+class CounterCell implements NamedCounter {
+  readonly name: string;
+  value = 0;
+  constructor(name: string) {
+    this.name = name;
+  }
+  add(count: number): void {
+    this.value += count;
+  }
+}
+
+class GaugeCell implements NamedGauge {
+  readonly name: string;
+  value = 0;
+  constructor(name: string) {
+    this.name = name;
+  }
+  set(value: number): void {
+    this.value = value;
+  }
+}
+
+class TimerCell implements Timer {
+  readonly listeners: TimerListener[];
+  constructor(listeners: TimerListener[]) {
+    this.listeners = listeners;
+  }
+  observe(ms: number): void {
+    for (const listener of this.listeners) listener(ms);
+  }
+}
+
+/** Makes each counter when it is first asked for: most rules need two or three of the seven. */
+class LazyRuleStats implements RuleStats {
+  readonly prefix: string;
+  readonly #make: (name: string) => Counter;
+  #totalHits: Counter | undefined;
+  #overLimit: Counter | undefined;
+  #nearLimit: Counter | undefined;
+  #withinLimit: Counter | undefined;
+  #overLimitWithLocalCache: Counter | undefined;
+  #shadowMode: Counter | undefined;
+  #totalNegativeHits: Counter | undefined;
+
+  constructor(prefix: string, make: (name: string) => Counter) {
+    this.prefix = prefix;
+    this.#make = make;
+  }
+  #counter(stat: string): Counter {
+    return this.#make(`${this.prefix}.${stat}`);
+  }
+  get totalHits(): Counter {
+    this.#totalHits ??= this.#counter('total_hits');
+    return this.#totalHits;
+  }
+  get overLimit(): Counter {
+    this.#overLimit ??= this.#counter('over_limit');
+    return this.#overLimit;
+  }
+  get nearLimit(): Counter {
+    this.#nearLimit ??= this.#counter('near_limit');
+    return this.#nearLimit;
+  }
+  get withinLimit(): Counter {
+    this.#withinLimit ??= this.#counter('within_limit');
+    return this.#withinLimit;
+  }
+  get overLimitWithLocalCache(): Counter {
+    this.#overLimitWithLocalCache ??= this.#counter('over_limit_with_local_cache');
+    return this.#overLimitWithLocalCache;
+  }
+  get shadowMode(): Counter {
+    this.#shadowMode ??= this.#counter('shadow_mode');
+    return this.#shadowMode;
+  }
+  get totalNegativeHits(): Counter {
+    this.#totalNegativeHits ??= this.#counter('total_negative_hits');
+    return this.#totalNegativeHits;
+  }
+}

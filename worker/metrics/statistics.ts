@@ -1,0 +1,134 @@
+// The worker's statistics as a whole: the registry, the outputs that are switched on, and the rhythm
+// in which numbers leave.
+import type { Clock } from '../../shared/clock.ts';
+import type { LineOutput } from '../../shared/line-output.ts';
+import type { Log } from '../../shared/log.ts';
+import { createJsonFormat } from './json-format.ts';
+import type { MetricsSink } from './line-sink.ts';
+import { createLineSink, untaggedName } from './line-sink.ts';
+import type { Metrics } from './metric.ts';
+import type { Tags } from './metric-name.ts';
+import { countReservedTags, toTagSuffix } from './metric-name.ts';
+import { measureNode } from './node-gauges.ts';
+import { createOutputLines } from './output-lines.ts';
+import { createReceiverLog } from './receiver-log.ts';
+import type { MetricsRegistry } from './registry.ts';
+import { createRegistry } from './registry.ts';
+import { statsdFormat } from './statsd-format.ts';
+import { createTcpLines } from './tcp-lines.ts';
+import { createUdpLines } from './udp-lines.ts';
+
+/** Where statistics are pushed to (reference-behaviour 6.3). */
+export interface PushTarget {
+  readonly protocol: 'tcp' | 'tcp4' | 'tcp6' | 'udp' | 'udp4' | 'udp6';
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface StatisticsOptions {
+  readonly push: PushTarget | undefined;
+  /** JSON lines to this output: for when nothing else is on (decisions 26). */
+  readonly lines: LineOutput | undefined;
+  readonly flushIntervalMs: number;
+  readonly extraTags: Tags;
+  /** RUNTIME_METRIC_NAMES_MAX (decisions 28). */
+  readonly runtimeNamesMax: number;
+}
+
+export interface StatisticsDeps {
+  readonly options: StatisticsOptions;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface Statistics {
+  readonly metrics: Metrics;
+  /** Opens the outputs and sends from now on. */
+  start(): void;
+  /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Observations of timers leave at least this often (reference-behaviour 6.3). */
+const timerIntervalMs = 1000;
+
+export function createStatistics({ options, log, clock }: StatisticsDeps): Statistics {
+  const { extraTags, flushIntervalMs, runtimeNamesMax } = options;
+  const registry = createRegistry({ runtimeNamesMax, log });
+  const reserved = countReservedTags(extraTags);
+  if (reserved > 0) registry.counter(untaggedName).add(reserved);
+  let sinks: MetricsSink[] = [];
+  let stopMeasuring = () => {};
+  let cancelFlush = () => {};
+  let cancelTimers = () => {};
+
+  function flush(): void {
+    registry.prepareReading();
+    for (const sink of sinks) {
+      sink.flushTimers();
+      sink.flush();
+    }
+  }
+
+  function scheduleFlush(): void {
+    cancelFlush = clock.after(flushIntervalMs, () => {
+      flush();
+      scheduleFlush();
+    });
+  }
+
+  function scheduleTimers(): void {
+    cancelTimers = clock.after(timerIntervalMs, () => {
+      for (const sink of sinks) sink.flushTimers();
+      scheduleTimers();
+    });
+  }
+
+  return {
+    metrics: registry,
+    start() {
+      sinks = createSinks(registry, options, { log, clock });
+      stopMeasuring = measureNode(registry);
+      if (sinks.length === 0) return;
+      scheduleFlush();
+      if (flushIntervalMs > timerIntervalMs) scheduleTimers();
+    },
+    async stop(graceMs) {
+      cancelFlush();
+      cancelTimers();
+      stopMeasuring();
+      const closing = sinks;
+      flush();
+      sinks = [];
+      await Promise.all(closing.map((sink) => sink.close(graceMs)));
+    },
+  };
+}
+
+function createSinks(
+  registry: MetricsRegistry,
+  { push, lines, extraTags, flushIntervalMs }: StatisticsOptions,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
+): MetricsSink[] {
+  const tagSuffix = toTagSuffix(extraTags);
+  const sinks: MetricsSink[] = [];
+  const every = `every ${flushIntervalMs}ms`;
+  if (push !== undefined) {
+    const { host, port, protocol } = push;
+    const receiver = `${host}:${port} (${protocol})`;
+    const family = protocol.endsWith('4') ? 4 : protocol.endsWith('6') ? 6 : 0;
+    const receiverLog = createReceiverLog({ log, clock, receiver });
+    const target = { host, port, family, clock, receiverLog } as const;
+    const transport = protocol.startsWith('udp') ? createUdpLines(target) : createTcpLines(target);
+    sinks.push(createLineSink({ registry, format: statsdFormat, transport, tagSuffix }));
+    log.info(`Statistics are pushed to ${receiver} ${every}`);
+  }
+  if (lines !== undefined) {
+    const format = createJsonFormat(() => clock.wallMs());
+    const transport = createOutputLines(lines);
+    sinks.push(createLineSink({ registry, format, transport, tagSuffix }));
+    log.info(`Statistics are written to standard output ${every}`);
+  }
+  if (sinks.length === 0) log.info('Statistics leave the process only by its debug port');
+  return sinks;
+}

@@ -1,0 +1,105 @@
+// Lines over one TCP connection that is opened again whenever it is lost (reference-behaviour 6.3).
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import type { Clock } from '../../shared/clock.ts';
+import type { LineTransport } from './line-sink.ts';
+import type { ReceiverLog } from './receiver-log.ts';
+
+export interface TcpLinesDeps {
+  readonly host: string;
+  readonly port: number;
+  /** 4 or 6 for only that family of addresses, 0 for either. */
+  readonly family: 0 | 4 | 6;
+  readonly clock: Clock;
+  readonly receiverLog: ReceiverLog;
+}
+
+const reconnectMs = 3000;
+const dialTimeoutMs = 1500;
+/** A receiver that takes nothing for this long is as good as gone. */
+const stallMs = 10_000;
+/** What may wait for a receiver that is slow. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+
+/** Starts connecting at once. */
+export function createTcpLines(deps: TcpLinesDeps): LineTransport {
+  const { host, port, family, clock, receiverLog } = deps;
+  let socket: Socket;
+  let isConnected = false;
+  let isClosed = false;
+  let takenCount = 0;
+  let isWatching = false;
+  let cancelReconnect = () => {};
+  let cancelDeadline = () => {};
+
+  function open(): void {
+    const opened = connect({ host, port, family, noDelay: true });
+    socket = opened;
+    let reason = 'the receiver closed the connection';
+    cancelDeadline = clock.after(dialTimeoutMs, () => {
+      opened.destroy(new Error(`no connection within ${dialTimeoutMs}ms`));
+    });
+    opened.on('connect', () => {
+      cancelDeadline();
+      isConnected = true;
+      receiverLog.back();
+    });
+    // Nothing is expected; reading it away keeps a receiver that talks from filling the buffers.
+    opened.resume();
+    opened.on('error', (error) => {
+      reason = error.message;
+    });
+    opened.on('close', () => {
+      isConnected = false;
+      isWatching = false;
+      cancelDeadline();
+      if (isClosed) return;
+      receiverLog.lost(reason);
+      cancelReconnect = clock.after(reconnectMs, open);
+    });
+  }
+
+  /** Gives up the connection when nothing of what waits is taken for too long. */
+  function watchProgress(): void {
+    const watched = socket;
+    const takenBefore = takenCount;
+    isWatching = true;
+    cancelDeadline = clock.after(stallMs, () => {
+      isWatching = false;
+      if (watched.writableLength === 0) return;
+      if (takenCount > takenBefore) watchProgress();
+      else watched.destroy(new Error(`the receiver took nothing for ${stallMs}ms`));
+    });
+  }
+
+  open();
+  return {
+    get ready() {
+      return isConnected && socket.writableLength < maxWaitingBytes;
+    },
+    send(lines) {
+      if (!isConnected) return;
+      socket.write(lines, () => {
+        takenCount++;
+      });
+      if (!isWatching) watchProgress();
+    },
+    async close(graceMs) {
+      if (isClosed) return;
+      isClosed = true;
+      cancelReconnect();
+      cancelDeadline();
+      if (isConnected) {
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(graceMs, resolve);
+          const done = () => {
+            cancel();
+            resolve();
+          };
+          socket.once('finish', done).once('close', done).end();
+        });
+      }
+      socket.destroy();
+    },
+  };
+}

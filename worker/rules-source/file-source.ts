@@ -1,0 +1,329 @@
+// Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
+// (reference-behaviour 7, decisions 9). Which files count is left to rules-directory.ts, what they
+// mean to `load`.
+import { createHash } from 'node:crypto';
+import { lstat, readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { Metrics } from '../metrics/metric.ts';
+import { createDirectoryWatch } from './directory-watch.ts';
+import type { Bounds, Listing, RulesFile } from './rules-directory.ts';
+import {
+  codeOf,
+  defaultBounds,
+  listRulesFiles,
+  problemOf,
+  readRulesFiles,
+} from './rules-directory.ts';
+import type { LoadResult, RulesSource } from './source.ts';
+
+/** Text to rules, all files at once, in the order in which they take effect. */
+export type LoadRules = (
+  files: readonly RulesFile[],
+) =>
+  | { readonly ok: true; readonly ruleSet: RuleSet; readonly warnings: readonly Problem[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** The RUNTIME_* settings (specification, Configuration loading). */
+export interface FileSourceOptions {
+  readonly root: string;
+  readonly subdirectory: string;
+  readonly appDirectory: string;
+  readonly ignoreDotFiles: boolean;
+  readonly watchRoot: boolean;
+}
+
+export interface FileSourceDeps {
+  readonly options: FileSourceOptions;
+  readonly load: LoadRules;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly timing?: Timing;
+  readonly bounds?: Bounds;
+}
+
+/** Milliseconds. */
+interface Timing {
+  /** A change is looked at after this long without another... */
+  readonly quiet: number;
+  /** ...but no later than this after the first. */
+  readonly patience: number;
+  /** Files that do not load are looked at again after this long: somebody may be writing them. */
+  readonly settle: number;
+  /** How often the files are compared when nothing was heard: not every file system tells. */
+  readonly poll: number;
+}
+
+const defaultTiming: Timing = { quiet: 50, patience: 250, settle: 150, poll: 10_000 };
+
+/** How often files that change while they are read are read again before they are taken as found. */
+const maxRereads = 5;
+
+/** One consistent look at the files. */
+interface Reading {
+  readonly listing: Listing;
+  readonly files: readonly RulesFile[];
+  readonly problems: readonly Problem[];
+}
+
+export function createFileSource({
+  options,
+  load,
+  metrics,
+  log,
+  clock,
+  timing = defaultTiming,
+  bounds = defaultBounds,
+}: FileSourceDeps): RulesSource {
+  const { root, watchRoot } = options;
+  const upper = join(root, options.subdirectory);
+  const directory = join(upper, options.appDirectory);
+  // The reference also takes `config.anything.yaml` beside the directory `config`.
+  const beside = watchRoot ? { directory: upper, prefix: `${options.appDirectory}.` } : undefined;
+  const watchedAtStart = watchRoot ? dirname(root) : directory;
+  const loadAttempts = metrics.counter('runtime.load_attempts');
+  const loadFailures = metrics.counter('runtime.load_failures');
+  const fileCount = metrics.gauge('runtime.num_values');
+
+  let onLoad: (result: LoadResult) => void = () => {};
+  /** What the last delivered load was made from. */
+  let seenTrigger: string | undefined;
+  let seenContent: string | undefined;
+  let hasLoaded = false;
+  let lastLoad = 'nothing was loaded yet';
+  let closed = false;
+  let isChecking = false;
+  let isNewsWaiting = false;
+  let firstNewsMs: number | undefined;
+  let cancelNews = () => {};
+  let cancelPoll = () => {};
+
+  const watch = createDirectoryWatch({
+    onEvent(path, name) {
+      if (isRelevant(path, name)) noteNews();
+    },
+    onTrouble(path, reason) {
+      const seconds = timing.poll / 1000;
+      log.warning(`Changes in ${path} are noticed only every ${seconds}s: ${reason}`);
+    },
+  });
+
+  function isRelevant(path: string, name: string | undefined): boolean {
+    if (name === undefined) return true;
+    if (watchRoot) return name === '..data' || (path === dirname(root) && name === basename(root));
+    // Of a ConfigMap's own folders only the link that makes a new one current matters.
+    return !name.startsWith('..') || name === '..data';
+  }
+
+  function noteNews(): void {
+    if (closed) return;
+    const now = clock.monotonicMs();
+    firstNewsMs ??= now;
+    cancelNews();
+    const waitMs = Math.min(timing.quiet, firstNewsMs + timing.patience - now);
+    cancelNews = clock.after(Math.max(0, waitMs), () => {
+      firstNewsMs = undefined;
+      void check('news');
+    });
+  }
+
+  function schedulePoll(): void {
+    cancelPoll = clock.after(timing.poll, () => {
+      void check('poll').then(() => {
+        if (!closed) schedulePoll();
+      });
+    });
+  }
+
+  /** One look at a time; news that arrives meanwhile is followed by one more. */
+  async function check(cause: 'news' | 'poll'): Promise<void> {
+    if (isChecking) {
+      isNewsWaiting ||= cause === 'news';
+      return;
+    }
+    isChecking = true;
+    await checkOnce(cause);
+    while (isNewsWaiting && !closed) {
+      isNewsWaiting = false;
+      await checkOnce('news');
+    }
+    isChecking = false;
+  }
+
+  async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
+    const trigger = await readTrigger();
+    // A write within one tick of the file system's clock shows only in the content.
+    const isContentCompared = cause === 'news' && !watchRoot;
+    if (closed || (trigger === seenTrigger && !isContentCompared)) return;
+
+    let reading = await readStable();
+    if (trigger === seenTrigger && contentOf(reading) === seenContent) return;
+    let result = toResult(reading);
+    for (let again = 0; !result.ok && again < maxRereads && !closed; again++) {
+      await new Promise<void>((resolve) => clock.after(timing.settle, resolve));
+      if ((await list()).signature === reading.listing.signature) break;
+      reading = await readStable();
+      result = toResult(reading);
+    }
+    if (closed) return;
+
+    seenTrigger = watchRoot ? trigger : reading.listing.signature;
+    seenContent = contentOf(reading);
+    hasLoaded ||= result.ok;
+    fileCount.set(reading.files.length);
+    lastLoad = `${result.ok ? 'loaded' : 'could not load'} ${result.origin}`;
+    onLoad(result);
+  }
+
+  function list(): Promise<Listing> {
+    return listRulesFiles({ directory, beside, ignoreDotFiles: options.ignoreDotFiles, bounds });
+  }
+
+  /** What must change for the rules to be loaded again. */
+  async function readTrigger(): Promise<string> {
+    if (!watchRoot) return (await list()).signature;
+    const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
+    const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
+    const target = await realpath(root).catch(codeOf);
+    return [...identities, target].join('\n');
+  }
+
+  /** Reads until nothing changes meanwhile, so that no load mixes old files with new ones. */
+  async function readStable(): Promise<Reading> {
+    for (let again = 0; ; again++) {
+      const listing = await list();
+      await watch.update(await directoriesToWatch(listing));
+      loadAttempts.add(1);
+      const { files, problems } = await readRulesFiles(listing.files, bounds);
+      const isStable = (await list()).signature === listing.signature;
+      if (!isStable && again < maxRereads && !closed) continue;
+      const all = [...listing.problems, ...problems];
+      loadFailures.add(all.filter(isError).length);
+      return { listing, files, problems: all };
+    }
+  }
+
+  async function directoriesToWatch(listing: Listing): Promise<string[]> {
+    if (watchRoot) return [dirname(root), root, upper, directory];
+    return listing.missing ? [await nearestDirectory(directory)] : [...listing.directories];
+  }
+
+  function toResult({ listing, files, problems }: Reading): LoadResult {
+    const origin = `${files.length} ${files.length === 1 ? 'file' : 'files'} from ${directory}`;
+    const all = [...problems];
+    if (listing.missing) all.push(missingProblem());
+    else if (listing.files.length === 0 && !all.some(isError)) all.push(emptyProblem());
+    let loaded: ReturnType<LoadRules>;
+    try {
+      loaded = load(files);
+    } catch (error) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      const defect = `these files met a defect of the program: ${text}`;
+      loaded = { ok: false, problems: [problemOf('error', directory, defect)] };
+    }
+    if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };
+    if (all.some(isError)) return { ok: false, problems: [...all, ...loaded.warnings], origin };
+    return { ok: true, ruleSet: loaded.ruleSet, warnings: [...all, ...loaded.warnings], origin };
+  }
+
+  function missingProblem(): Problem {
+    if (watchRoot && !hasLoaded) {
+      return problemOf(
+        'warning',
+        directory,
+        'the directory does not exist; no limit applies',
+        `create it, then replace ${root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`,
+      );
+    }
+    return problemOf('error', directory, 'the directory does not exist any more');
+  }
+
+  function emptyProblem(): Problem {
+    return problemOf(
+      'warning',
+      directory,
+      'no file named *.yaml or *.yml; no limit applies',
+      watchRoot
+        ? `changes are noticed when ${root} is replaced, as RUNTIME_WATCH_ROOT is true`
+        : undefined,
+    );
+  }
+
+  return {
+    async start(listener) {
+      onLoad = listener;
+      await requireDirectory(watchedAtStart, directory, watchRoot);
+      await watch.update([watchedAtStart]);
+      await check('news');
+      if (!closed) schedulePoll();
+    },
+    describe() {
+      const trigger = watchRoot
+        ? `loads again when ${root} is replaced (RUNTIME_WATCH_ROOT=true)`
+        : `loads again when a file below ${directory} changes (RUNTIME_WATCH_ROOT=false)`;
+      return `files: ${lastLoad}; ${trigger}`;
+    },
+    async close() {
+      closed = true;
+      cancelNews();
+      cancelPoll();
+      watch.close();
+    },
+  };
+}
+
+async function requireDirectory(
+  path: string,
+  directory: string,
+  watchRoot: boolean,
+): Promise<void> {
+  const found = await stat(path).then(
+    (stats) => (stats.isDirectory() ? undefined : 'it is not a directory'),
+    (error) =>
+      codeOf(error) === 'ENOENT' ? 'it does not exist' : `cannot be read (${codeOf(error)})`,
+  );
+  if (found === undefined) return;
+  const role = watchRoot
+    ? `the directory that holds RUNTIME_ROOT is watched for its replacement (RUNTIME_WATCH_ROOT=true; rules are read from ${directory})`
+    : 'the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY';
+  throw new AppError('cannot_start', `Cannot watch ${path}: ${found}; ${role}`);
+}
+
+function isError({ severity }: Problem): boolean {
+  return severity === 'error';
+}
+
+function contentOf({ listing, files }: Reading): string {
+  const hash = createHash('sha256').update(listing.signature);
+  for (const { path, text } of files) hash.update(`\0${path}\0${text.length}\0${text}`);
+  return hash.digest('base64');
+}
+
+/** Changes when the link, or the directory in its place, is replaced; not when something inside of
+ * the directory changes. */
+async function readLinkIdentity(path: string): Promise<string> {
+  try {
+    const { dev, ino, ctimeMs, ...found } = await lstat(path);
+    return found.isSymbolicLink()
+      ? [dev, ino, ctimeMs, await readlink(path)].join(' ')
+      : [dev, ino].join(' ');
+  } catch (error) {
+    return codeOf(error);
+  }
+}
+
+/** The nearest directory above that exists, to see a missing one appear. */
+async function nearestDirectory(path: string): Promise<string> {
+  const above = dirname(path);
+  if (above === path) return path;
+  const isDirectory = await stat(above).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  return isDirectory ? above : nearestDirectory(above);
+}

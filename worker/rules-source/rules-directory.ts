@@ -1,0 +1,275 @@
+// Finds and reads the rules files below one directory: which names count, what is skipped, and the
+// bounds. When to look again is left to file-source.ts, what the text means to shared/rules.
+import type { Stats } from 'node:fs';
+import { constants } from 'node:fs';
+import { lstat, open, opendir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText } from '../../shared/errors.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+
+/** One rules file as it was read; `path` is what people know it by. */
+export interface RulesFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What is there, without its content. */
+export interface Listing {
+  /** Sorted by path; empty when there is more than the bounds allow. */
+  readonly files: readonly ListedFile[];
+  /** All directories that were looked into, for the watch. */
+  readonly directories: readonly string[];
+  readonly problems: readonly Problem[];
+  /** True when there is no such directory; the rest is then empty. */
+  readonly missing: boolean;
+  /** Differs when a file appeared, vanished, or was written, replaced or had its mode changed. */
+  readonly signature: string;
+}
+
+export interface ListedFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+export interface ListOptions {
+  /** The directory whose files are the rules, subdirectories included. */
+  readonly directory: string;
+  /** Another directory and a prefix: its own files that begin with the prefix are rules as well. */
+  readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
+  readonly ignoreDotFiles: boolean;
+  readonly bounds: Bounds;
+}
+
+/** What a directory of rules may hold. Far above real use; a mistaken mount is told apart by it. */
+export interface Bounds {
+  readonly fileBytes: number;
+  readonly totalBytes: number;
+  readonly files: number;
+  readonly entries: number;
+  readonly depth: number;
+}
+
+export const defaultBounds: Bounds = {
+  fileBytes: 8 * 1024 * 1024,
+  totalBytes: 64 * 1024 * 1024,
+  files: 10_000,
+  entries: 100_000,
+  depth: 16,
+};
+
+/** Names and links: decisions 9, reference-behaviour 7. Never rejects; what cannot be looked at is a
+ * problem. */
+export async function listRulesFiles(options: ListOptions): Promise<Listing> {
+  const { directory, beside, ignoreDotFiles, bounds } = options;
+  const files: ListedFile[] = [];
+  const directories: string[] = [];
+  const problems: Problem[] = [];
+  const identities: string[] = [];
+  let missing = false;
+  let entryCount = 0;
+
+  function addProblem(severity: Problem['severity'], file: string, message: string, hint?: string) {
+    problems.push(problemOf(severity, file, message, hint));
+  }
+
+  async function visitEntry(path: string, name: string, depth: number): Promise<void> {
+    let own: Stats | undefined;
+    let target: Stats;
+    try {
+      own = await lstat(path);
+      target = own.isSymbolicLink() ? await stat(path) : own;
+    } catch (error) {
+      // It was removed since its name was read.
+      if (own === undefined && codeOf(error) === 'ENOENT') return;
+      if (isYamlName(name)) addProblem('error', path, unreadable(error));
+      else addProblem('warning', path, `${unreadable(error)}; it is ignored`);
+      identities.push(`${path}\0${codeOf(error)}`);
+      return;
+    }
+    if (own.isSymbolicLink() && target.isDirectory()) {
+      addProblem(
+        'warning',
+        path,
+        'a symbolic link to a directory is not followed; it is ignored',
+        'link the files one by one, or make it a directory',
+      );
+    } else if (target.isDirectory()) {
+      await visitDirectory(path, depth + 1);
+    } else if (!isYamlName(name)) {
+      addProblem(
+        'warning',
+        path,
+        'only files named *.yaml and *.yml are read; it is ignored',
+        'rename it if it holds rules, else move it elsewhere',
+      );
+    } else if (!target.isFile()) {
+      addProblem('error', path, 'it is neither a file nor a directory');
+    } else {
+      files.push({ path, sizeBytes: target.size });
+      identities.push(`${path}\0${identityOf(target)}`);
+    }
+  }
+
+  async function visitDirectory(path: string, depth: number): Promise<void> {
+    if (depth > bounds.depth) {
+      addProblem('error', path, `directories are nested deeper than ${bounds.depth}`);
+      return;
+    }
+    const names = await readNames(path, depth === 0);
+    if (names === undefined) return;
+    directories.push(path);
+    identities.push(path);
+    for (const name of names) {
+      if (!isSkipped(name)) await visitEntry(join(path, name), name, depth);
+    }
+  }
+
+  function isSkipped(name: string): boolean {
+    return name.startsWith('..') || (ignoreDotFiles && name.startsWith('.'));
+  }
+
+  /** Sorted. Undefined when the directory cannot be read, which is noted. */
+  async function readNames(path: string, isTop: boolean): Promise<string[] | undefined> {
+    const names: string[] = [];
+    try {
+      for await (const entry of await opendir(path)) {
+        entryCount++;
+        if (entryCount > bounds.entries) break;
+        names.push(entry.name);
+      }
+    } catch (error) {
+      const code = codeOf(error);
+      if (isTop && (code === 'ENOENT' || code === 'ENOTDIR')) missing = true;
+      else addProblem('error', path, unreadable(error));
+      identities.push(`${path}\0${code}`);
+      return undefined;
+    }
+    return names.sort();
+  }
+
+  await visitDirectory(directory, 0);
+  if (beside !== undefined) {
+    for (const name of (await readNames(beside.directory, true)) ?? []) {
+      if (!name.startsWith(beside.prefix) || isSkipped(name)) continue;
+      const path = join(beside.directory, name);
+      if (isYamlName(name) && (await isFile(path))) await visitEntry(path, name, 0);
+    }
+    if (files.length > 0) missing = false;
+  }
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const excess = [
+    [entryCount, bounds.entries, 'entries'],
+    [files.length, bounds.files, 'files'],
+    [totalBytes, bounds.totalBytes, 'bytes in all'],
+  ] as const;
+  for (const [count, most, what] of excess) {
+    if (count <= most) continue;
+    const hint = 'keep nothing but rules files in this directory';
+    addProblem('error', directory, `more than ${most} ${what}; nothing is read`, hint);
+    files.length = 0;
+  }
+  files.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { files, directories, problems, missing, signature: identities.sort().join('\n') };
+}
+
+/** The text of each file, and a problem for each that cannot be read. */
+export async function readRulesFiles(
+  listed: readonly ListedFile[],
+  bounds: Bounds,
+): Promise<{ readonly files: readonly RulesFile[]; readonly problems: readonly Problem[] }> {
+  const files: RulesFile[] = [];
+  const problems: Problem[] = [];
+  for (const { path } of listed) {
+    const text = await readText(path, bounds.fileBytes);
+    if (typeof text === 'string') files.push({ path, text });
+    else problems.push(text);
+  }
+  return { files, problems };
+}
+
+async function readText(path: string, maxBytes: number): Promise<string | Problem> {
+  let bytes: Buffer;
+  try {
+    // Without O_NONBLOCK, a pipe put in the file's place would hold the reader for ever.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const { size } = await handle.stat();
+      if (size > maxBytes) return tooLarge(path, size, maxBytes);
+      // One byte more than allowed tells a file that grew meanwhile.
+      const buffer = Buffer.alloc(Math.min(size + 4096, maxBytes + 1));
+      let length = 0;
+      while (length < buffer.length) {
+        const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+        if (bytesRead === 0) break;
+        length += bytesRead;
+      }
+      if (length > maxBytes) return tooLarge(path, length, maxBytes);
+      if (length === buffer.length) return problemOf('error', path, 'it grew while it was read');
+      bytes = buffer.subarray(0, length);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    return problemOf('error', path, unreadable(error));
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8');
+  }
+}
+
+export function problemOf(
+  severity: Problem['severity'],
+  file: string,
+  message: string,
+  hint?: string,
+): Problem {
+  return {
+    severity,
+    file,
+    line: undefined,
+    column: undefined,
+    path: '',
+    message,
+    hint,
+    sourceLine: undefined,
+  };
+}
+
+function tooLarge(path: string, size: number, maxBytes: number): Problem {
+  return problemOf('error', path, `${size} bytes, more than the ${maxBytes} that a file may have`);
+}
+
+function isYamlName(name: string): boolean {
+  return name.endsWith('.yaml') || name.endsWith('.yml');
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
+/** The status change time moves with every write, replacement and change of mode. */
+function identityOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : errorText(error);
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'no permission to read it',
+  EPERM: 'no permission to read it',
+  ENOENT: 'it does not exist',
+  ELOOP: 'its symbolic links lead in a circle',
+  EISDIR: 'it is a directory',
+};
+
+function unreadable(error: unknown): string {
+  const code = codeOf(error);
+  return `cannot be read: ${reasons[code] ?? errorText(error)} (${code})`;
+}

@@ -1,0 +1,125 @@
+// The rules that decide right now, and what became of each attempt to load others. Where the rules
+// come from is left to the sources.
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { formatProblem } from '../../shared/rules/problem-text.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { Health } from '../health.ts';
+import type { Metrics } from '../metrics/metric.ts';
+import type { LoadResult } from './source.ts';
+
+export interface RulesInForce {
+  /** Undefined before the first good load. */
+  readonly current: RuleSet | undefined;
+  /** Resolves after the first load, good or bad (decisions 6). */
+  readonly firstLoad: Promise<void>;
+  /** A good load replaces the rules at once; after a bad one the old ones stay. */
+  apply(result: LoadResult): void;
+  /** For the debug port: what is in force, since when, and why a later load failed; several lines. */
+  describe(): string;
+}
+
+export interface RulesInForceDeps {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly health: Health;
+  readonly clock: Clock;
+}
+
+/** More lines about one load help nobody; the debug port has as many. */
+const maxProblemLines = 50;
+
+export function createRulesInForce({
+  log,
+  metrics,
+  health,
+  clock,
+}: RulesInForceDeps): RulesInForce {
+  const successes = metrics.counter('ratelimit.service.config_load_success');
+  const failures = metrics.counter('ratelimit.service.config_load_error');
+  const firstLoad = Promise.withResolvers<void>();
+  let current: RuleSet | undefined;
+  let inForce = 'no rules were loaded yet, every decision fails';
+  let lastFailure: { readonly at: string; readonly problems: readonly Problem[] } | undefined;
+  let isFirst = true;
+  let saidWarnings = new Set<string>();
+
+  /** A warning is said when it appears, not with each load that still has it. */
+  function sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
+    const texts = warnings.map(formatProblem);
+    sayLines(
+      texts.filter((text) => !saidWarnings.has(text)),
+      (text) => log.warning(`Configuration: ${text}`),
+    );
+    saidWarnings = new Set(isComplete ? texts : [...saidWarnings, ...texts]);
+  }
+
+  function sayLines(texts: readonly string[], say: (text: string) => void): void {
+    for (const text of new Set(texts.slice(0, maxProblemLines))) say(text);
+    if (texts.length > maxProblemLines) say(`${texts.length - maxProblemLines} more`);
+  }
+
+  function applyGood(result: LoadResult & { readonly ok: true }): void {
+    const { ruleSet, origin, warnings } = result;
+    current = ruleSet;
+    successes.add(1);
+    health.set('config', ruleSet.domainCount > 0);
+    const counts = `${count(ruleSet.domainCount, 'domain')}, ${count(ruleSet.limitCount, 'limit')}`;
+    inForce = `${origin}, ${counts}, since ${now()}`;
+    sayWarnings(warnings, true);
+    const text = `Successfully loaded new configuration: ${origin}, ${counts}`;
+    // Seen at the default level when it answers a question: what was loaded at the start, and
+    // whether a repair worked.
+    if (isFirst || lastFailure !== undefined) log.warning(text);
+    else log.info(text);
+    lastFailure = undefined;
+  }
+
+  function applyBad({ problems, origin }: LoadResult & { readonly ok: false }): void {
+    failures.add(1);
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    lastFailure = { at: now(), problems: errors };
+    sayWarnings(
+      problems.filter(({ severity }) => severity === 'warning'),
+      false,
+    );
+    sayLines(errors.map(formatProblem), (text) =>
+      log.error(`Error loading new configuration: ${text}`),
+    );
+    const consequence =
+      current === undefined
+        ? 'there are no rules, every decision fails until this is repaired'
+        : 'the rules loaded before stay in force';
+    log.error(`Could not load ${origin} (${count(errors.length, 'error')}): ${consequence}`);
+  }
+
+  function now(): string {
+    return new Date(clock.wallMs()).toISOString();
+  }
+
+  return {
+    get current() {
+      return current;
+    },
+    firstLoad: firstLoad.promise,
+    apply(result) {
+      if (result.ok) applyGood(result);
+      else applyBad(result);
+      isFirst = false;
+      firstLoad.resolve();
+    },
+    describe() {
+      const lines = [`in force: ${inForce}`];
+      if (lastFailure !== undefined) {
+        lines.push(`last load: failed at ${lastFailure.at}`);
+        sayLines(lastFailure.problems.map(formatProblem), (text) => lines.push(text));
+      }
+      return lines.join('\n');
+    },
+  };
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
