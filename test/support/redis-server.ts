@@ -3,10 +3,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 
 /** A RESP2 reply; an error reply becomes a rejection. */
 export type RedisReply = string | number | null | RedisReply[];
@@ -19,6 +20,8 @@ export interface RedisServer {
   readonly socketType: 'tcp' | 'unix';
   /** One command over a connection of its own; rejects with the server's error text. */
   command(...parts: (string | number)[]): Promise<RedisReply>;
+  /** User and password, or the password alone, for the commands from now on. */
+  authenticate(...auth: string[]): void;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGSTOP: keeps its connections and says nothing. */
@@ -46,8 +49,9 @@ const commandDeadlineMs = 10_000;
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
   const socketPath = join(folder, 'redis.sock');
-  const port = options.unix ? 0 : await findFreePort();
+  const port = options.unix ? 0 : await freePort();
   const target = options.unix ? { path: socketPath } : { port, host: '127.0.0.1' };
+  let auth = options.auth;
   let child = await start();
 
   async function start(): Promise<ChildProcess> {
@@ -67,7 +71,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     const giveUpAt = Date.now() + startDeadlineMs;
     for (;;) {
       try {
-        await exchange(target, options.auth, ['PING']);
+        await exchange(target, auth, ['PING']);
         return started;
       } catch (error) {
         // Whatever the server itself says, it is up.
@@ -89,7 +93,10 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     port,
     url: options.unix ? socketPath : `127.0.0.1:${port}`,
     socketType: options.unix ? 'unix' : 'tcp',
-    command: (...parts) => exchange(target, options.auth, parts.map(String)),
+    command: (...parts) => exchange(target, auth, parts.map(String)),
+    authenticate: (...given) => {
+      auth = given;
+    },
     kill: end,
     pause: () => {
       child.kill('SIGSTOP');
@@ -109,17 +116,6 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
 }
 
 class RedisError extends Error {}
-
-/** A port that nothing listens on now. */
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
 
 async function exchange(
   target: { path: string } | { port: number; host: string },

@@ -1,0 +1,59 @@
+// A steady stream of counting requests, with what became of each, for tests that break the store
+// underneath it.
+import { systemClock } from '../../shared/clock.ts';
+import type { CounterStore } from '../../worker/counters/store.ts';
+import { type CountOutcome, createHit, type HitOptions, startCounting } from './counting.ts';
+
+export interface LoadResult extends CountOutcome {
+  /** On performance.now(). */
+  readonly startedMs: number;
+}
+
+export interface SteadyLoad {
+  /** Settled so far, in the order of settling. */
+  readonly results: readonly LoadResult[];
+  /** The longest time that this process did nothing for itself: what no deadline can beat. */
+  readonly worstLagMs: number;
+  /** Ends the stream; resolves when every request is settled. */
+  stop(): Promise<readonly LoadResult[]>;
+}
+
+const everyMs = 5;
+
+/** One request every few milliseconds, each with `timeoutMs` to live. */
+export function startSteadyLoad(
+  store: CounterStore,
+  timeoutMs: number,
+  nextHits: (index: number) => readonly HitOptions[],
+): SteadyLoad {
+  const results: LoadResult[] = [];
+  const open = new Set<Promise<void>>();
+  let sent = 0;
+  let worstLagMs = 0;
+  let lastTickMs = performance.now();
+  const timer = setInterval(() => {
+    const startedMs = performance.now();
+    worstLagMs = Math.max(worstLagMs, startedMs - lastTickMs - everyMs);
+    lastTickMs = startedMs;
+    const { request, result } = startCounting(nextHits(sent++).map(createHit), {
+      deadlineMs: systemClock.monotonicMs() + timeoutMs,
+    });
+    store.count(request);
+    const kept = result.then((outcome) => {
+      results.push({ ...outcome, startedMs });
+      open.delete(kept);
+    });
+    open.add(kept);
+  }, everyMs);
+  return {
+    results,
+    get worstLagMs() {
+      return worstLagMs;
+    },
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(open);
+      return results;
+    },
+  };
+}
