@@ -171,7 +171,6 @@ export function tracingSettings() {
       names: ['OTEL_SEMCONV_STABILITY_OPT_IN'],
       example: 'rpc/dup',
       doc: 'Older attributes in spans: rpc/old in place of, rpc/dup beside the stable ones',
-      notYet: notTraced,
     }),
   };
 }

@@ -68,6 +68,7 @@ function parseUrl(text: string): StoreTargetResult {
   const database = url.pathname.replace(/^\//, '') || url.searchParams.get('db') || '0';
   if (!/^\d{1,9}$/.test(database)) return bad('the database is not a number');
   if (password === undefined && username !== undefined) return bad('the password is missing');
+  if (url.port === '0') return bad('the port is not a number from 1 to 65535');
   return {
     ok: true,
     value: {

@@ -1,0 +1,82 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { parseCredentials, parseStoreTarget, type StoreTarget } from './store-address.ts';
+
+const plain = { credentials: undefined, database: 0 };
+const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;
+const unix = (path: string) => ({ kind: 'unix', path }) as const;
+
+const read: [string, 'tcp' | 'unix' | undefined, StoreTarget][] = [
+  ['localhost:6379', undefined, { ...plain, address: tcp('localhost', 6379) }],
+  ['localhost:6379', 'tcp', { ...plain, address: tcp('localhost', 6379) }],
+  [':6379', 'tcp', { ...plain, address: tcp('localhost', 6379) }],
+  ['[::1]:6379', undefined, { ...plain, address: tcp('::1', 6379) }],
+  ['/run/redis.sock', undefined, { ...plain, address: unix('/run/redis.sock') }],
+  ['/run/redis.sock', 'unix', { ...plain, address: unix('/run/redis.sock') }],
+  ['unix:/run/redis.sock', undefined, { ...plain, address: unix('/run/redis.sock') }],
+  ['unix:///run/redis.sock', undefined, { ...plain, address: unix('/run/redis.sock') }],
+  ['redis.sock', 'unix', { ...plain, address: unix('redis.sock') }],
+  ['redis://h', undefined, { ...plain, address: tcp('h', 6379) }],
+  ['redis://h:1/', 'tcp', { ...plain, address: tcp('h', 1) }],
+  ['redis://[::1]:1', undefined, { ...plain, address: tcp('::1', 1) }],
+  ['REDIS://h:1', undefined, { ...plain, address: tcp('h', 1) }],
+  [
+    'redis://me:p%40ss@h:1/3',
+    undefined,
+    { address: tcp('h', 1), credentials: { username: 'me', password: 'p@ss' }, database: 3 },
+  ],
+  [
+    'redis://:50%@h:1?db=4',
+    undefined,
+    { address: tcp('h', 1), credentials: { username: undefined, password: '50%' }, database: 4 },
+  ],
+  [
+    'redis://h:1?username=me&password=pass',
+    undefined,
+    { address: tcp('h', 1), credentials: { username: 'me', password: 'pass' }, database: 0 },
+  ],
+];
+for (const [text, socketType, value] of read) {
+  test(`${text} (${socketType ?? 'any'}) leads to a store`, (t) => {
+    t.deepEqual(parseStoreTarget(text, socketType), { ok: true, value });
+  });
+}
+
+const refused: [string, 'tcp' | 'unix' | undefined, string][] = [
+  ['localhost', undefined, 'the port is missing'],
+  ['a:1,b:2', undefined, 'the port is not a number from 1 to 65535'],
+  ['localhost:6379', 'unix', 'this is not the path of a unix socket'],
+  ['redis://h:1', 'unix', 'this is not the path of a unix socket'],
+  ['/run/redis.sock', 'tcp', 'this is the path of a unix socket'],
+  ['unix:', undefined, 'the path is missing'],
+  ['rediss://h:1', undefined, 'TLS is switched on by a setting of its own, not by the address'],
+  ['http://h:1', undefined, 'the address begins with an unknown scheme'],
+  ['redis://h:99999', undefined, 'this is not a valid URL'],
+  ['redis://h:0', undefined, 'the port is not a number from 1 to 65535'],
+  ['redis://h:1/x', undefined, 'the database is not a number'],
+  ['redis://me@h:1', undefined, 'the password is missing'],
+];
+for (const [text, socketType, reason] of refused) {
+  test(`${text} (${socketType ?? 'any'}) leads to no store: ${reason}`, (t) => {
+    t.deepEqual(parseStoreTarget(text, socketType), { ok: false, reason });
+  });
+}
+
+test('credentials are cut at the first colon', (t) => {
+  t.is(parseCredentials(''), undefined);
+  t.deepEqual(parseCredentials('pass'), { username: undefined, password: 'pass' });
+  t.deepEqual(parseCredentials(':pass'), { username: undefined, password: 'pass' });
+  t.deepEqual(parseCredentials('me:pa:ss'), { username: 'me', password: 'pa:ss' });
+});
+
+test('no address makes the reader throw', (t) => {
+  const likely = fc.string({ unit: fc.constantFrom(...'redis:/@[]%?&=,0123456789 .') });
+  const prefixed = fc.oneof(likely, fc.string()).map((rest) => `redis://${rest}`);
+  const socketTypes = fc.constantFrom('tcp', 'unix', undefined);
+  fc.assert(
+    fc.property(fc.oneof(likely, prefixed, fc.string()), socketTypes, (text, socketType) => {
+      const result = parseStoreTarget(text, socketType);
+      t.true(result.ok ? result.value.database >= 0 : result.reason !== '');
+    }),
+  );
+});
