@@ -1,0 +1,130 @@
+// The recorded cases as data: their shape, reading them, and which of them share a worker. Running
+// one is case-run.ts' business.
+import { readdirSync, readFileSync } from 'node:fs';
+import { notYet } from './not-yet.ts';
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** One thing done or observed: exactly one key names the kind, the others refine it. */
+export interface Step {
+  readonly expect?: Json;
+  readonly repeat?: number;
+  readonly eventually?: boolean;
+  /** Seconds in which something must not happen. */
+  readonly settle?: number;
+  readonly at_least?: boolean;
+  readonly subset?: boolean;
+
+  readonly json?: Json;
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly show_headers?: readonly string[];
+
+  readonly grpc?: Json;
+  readonly grpc_health?: string;
+  readonly tls?: string;
+  readonly may_fail?: boolean;
+  readonly show_text?: boolean;
+
+  readonly get?: string;
+  readonly port?: 'http' | 'debug';
+  readonly show?: 'text' | 'paths';
+  readonly of?: readonly string[];
+
+  readonly rlconfig?: readonly string[];
+  readonly stats?: readonly string[];
+  readonly sum?: boolean;
+  readonly only?: readonly string[];
+  readonly wire?: string;
+  readonly names_only?: boolean;
+  readonly redis?: string;
+  readonly server?: string;
+  readonly output?: readonly string[];
+  readonly log_format?: boolean;
+  readonly terminate?: boolean;
+
+  readonly write?: FileTexts;
+  readonly in_place?: boolean;
+  readonly remove?: readonly string[];
+  readonly chmod?: readonly string[];
+  readonly swap?: FileTexts;
+  readonly sleep?: number;
+  readonly redis_do?: readonly (readonly (string | number)[])[];
+  readonly backend?: 'stop' | 'start';
+}
+
+/** Text, or its lines, by file name. */
+export type FileTexts = Readonly<Record<string, string | readonly string[]>>;
+
+export interface Case {
+  readonly id: string;
+  readonly about: string;
+  readonly class?: 'core' | 'quirk' | 'differs' | 'spec-only';
+  readonly config: FileTexts;
+  readonly env?: Readonly<Record<string, string | null>>;
+  readonly steps: readonly Step[];
+  readonly alone?: boolean;
+  readonly own_redis?: boolean;
+  readonly redis_args?: readonly string[];
+  readonly start?: 'fails';
+  /** Seconds within which a failing start has to end; default 8. */
+  readonly within?: number;
+  readonly retries?: number;
+  /** Seconds of a minute that must be left when it starts; default 5. */
+  readonly minute_room?: number;
+}
+
+interface CaseFile {
+  readonly topic: string;
+  readonly cases: readonly Case[];
+}
+
+const folder = new URL('cases/', import.meta.url);
+
+export function readCaseFiles(): CaseFile[] {
+  return readdirSync(folder)
+    .sort()
+    .map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as CaseFile);
+}
+
+/**
+ * The cases to run, as groups that share one worker because their settings are equal. Left out: what
+ * not-yet.ts lists, and cases whose recording contradicts the specification (`differs`).
+ */
+export function readCaseGroups(): Case[][] {
+  const groups = new Map<string, Case[]>();
+  for (const { topic, cases } of readCaseFiles()) {
+    for (const one of cases) {
+      if (one.class === 'differs' || notYet.some((gap) => [topic, one.id].includes(gap.name))) {
+        continue;
+      }
+      const alone = one.alone === true || one.own_redis === true || one.start === 'fails';
+      const settings = Object.entries(one.env ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+      const key = JSON.stringify([settings, alone ? one.id : '']);
+      groups.set(key, [...(groups.get(key) ?? []), one]);
+    }
+  }
+  // What rewrites configuration goes last, so that it disturbs nobody.
+  return [...groups.values()].map((group) => [
+    ...group.filter((one) => !changesFiles(one)),
+    ...group.filter(changesFiles),
+  ]);
+}
+
+export function changesFiles(one: Case): boolean {
+  return one.steps.some(
+    (step) => (step.write ?? step.remove ?? step.chmod ?? step.swap) !== undefined,
+  );
+}
+
+export function fileText(content: string | readonly string[]): string {
+  return typeof content === 'string' ? content : `${content.join('\n')}\n`;
+}
+
+/** The domains that the case's own files define. */
+export function domainsOf(one: Case): string[] {
+  const texts = Object.values(one.config).map(fileText).join('\n');
+  const found = [...texts.matchAll(/^domain:\s*["']?([^\s"']+)/gm)].map((match) => match[1] ?? '');
+  return [...new Set(found)].sort();
+}

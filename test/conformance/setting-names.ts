@@ -1,0 +1,30 @@
+// The two families of setting names. Cases are written in the established one; this rewrites them to
+// the neutral one of the specification.
+
+const prefixes: readonly (readonly [established: string, neutral: string])[] = [
+  ['DOG_STATSD_MOGRIFIERS', 'TAGGED_MOGRIFIERS'],
+  ['DOG_STATSD_MOGRIFIER_', 'TAGGED_MOGRIFIER_'],
+  ['USE_DOG_STATSD_MOGRIFIERS', 'TAGGED_MOGRIFIERS'],
+  ['USE_DOG_STATSD', 'USE_TAGGEDMETRICS'],
+  ['USE_STATSD', 'USE_PUSHMETRICS'],
+  ['STATSD_', 'PUSHMETRICS_'],
+  ['USE_PROMETHEUS', 'USE_PULLMETRICS'],
+  ['PROMETHEUS_', 'PULLMETRICS_'],
+  ['REDIS', 'KVSTORE'],
+  ['MEMCACHE', 'MEMSTORE'],
+  ['LOCAL_CACHE_SIZE_IN_BYTES', 'LocalCacheSizeInBytes'],
+];
+
+const backendTypes: Readonly<Record<string, string>> = { memcache: 'memstore', redis: 'kvstore' };
+
+export type NameFamily = 'established' | 'neutral';
+
+export function toNeutralSettings(env: Readonly<Record<string, string>>): Record<string, string> {
+  const out: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    const rule = prefixes.find(([established]) => name.startsWith(established));
+    const neutral = rule === undefined ? name : rule[1] + name.slice(rule[0].length);
+    out[neutral] = name === 'BACKEND_TYPE' ? (backendTypes[value] ?? value) : value;
+  }
+  return out;
+}

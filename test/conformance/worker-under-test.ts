@@ -1,0 +1,217 @@
+// The real worker with the settings and files of a group of cases, and everything around it that is
+// looked at: Redis, the receiver of push metrics, its configuration folder.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freePort } from '../support/free-port.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { type StatsdReceiver, startStatsdReceiver } from '../support/statsd-receiver.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+import { type Case, type FileTexts, fileText } from './case-file.ts';
+import { type NameFamily, toNeutralSettings } from './setting-names.ts';
+
+const host = '127.0.0.1';
+const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
+const readyTimeoutMs = 15_000;
+
+/** The Redis servers that all groups of a run share, started when first needed. */
+export interface SharedServers {
+  redis(name: string): Promise<RedisServer>;
+  clear(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createSharedServers(): SharedServers {
+  const running = new Map<string, Promise<RedisServer>>();
+  const all = (): Promise<RedisServer[]> => Promise.all(running.values());
+  return {
+    redis(name) {
+      const server = running.get(name) ?? startRedisServer();
+      running.set(name, server);
+      return server;
+    },
+    async clear() {
+      await Promise.all((await all()).map((server) => server.command('FLUSHALL')));
+    },
+    async stop() {
+      await Promise.all((await all()).map((server) => server.stop()));
+    },
+  };
+}
+
+export interface WorkerUnderTest {
+  readonly process: WorkerProcess;
+  readonly statsd: StatsdReceiver;
+  /** What a gRPC client dials. */
+  readonly grpcTarget: string;
+  /** `redis` is the case's own where it has one. */
+  redis(name: string): Promise<RedisServer>;
+  /** Waits until it answers; rejects with its output when it does not. */
+  waitUntilReady(): Promise<void>;
+  writeFiles(files: FileTexts, inPlace: boolean): void;
+  removeFiles(names: readonly string[]): void;
+  /** Changes nothing but the mode. */
+  touchModes(names: readonly string[]): void;
+  /** Puts the files into a new root and swaps the symlink of the root to it. */
+  swapRoot(files: FileTexts): void;
+  /** Puts the configuration back to what it was at the start; true when that changed something. */
+  restoreFiles(): boolean;
+  stop(): Promise<void>;
+}
+
+export async function startWorkerUnderTest(
+  group: readonly Case[],
+  names: NameFamily,
+  servers: SharedServers,
+): Promise<WorkerUnderTest> {
+  const first = group[0];
+  if (first === undefined) {
+    throw new Error('a group has at least one case');
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-conformance-'));
+  const statsd = await startStatsdReceiver();
+  const socket = join(folder, 'redis.sock');
+  const redisArgs = ['--unixsocket', socket, ...(first.redis_args ?? [])];
+  const own = first.own_redis === true ? await startRedisServer({ args: redisArgs }) : undefined;
+  const redis = async (name: string): Promise<RedisServer> =>
+    name === 'redis' && own !== undefined ? own : servers.redis(name);
+
+  const root = join(folder, 'root-1');
+  const link = join(folder, 'current');
+  const rules = join(root, 'ratelimit', first.env?.['RUNTIME_APPDIRECTORY'] ?? 'config');
+  mkdirSync(rules, { recursive: true });
+  symlinkSync(root, link);
+  const initial = new Map<string, string>();
+  for (const [name, content] of group.flatMap((one) => Object.entries(one.config))) {
+    if (name.startsWith('@')) {
+      writeFileSync(join(folder, name.slice(1)), fileText(content));
+    } else if (initial.has(name)) {
+      throw new Error(`two cases of one group have a file ${name}`);
+    } else {
+      initial.set(name, fileText(content));
+      writeFileSync(join(rules, name), fileText(content));
+    }
+  }
+
+  const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
+  const watchesRoot = first.env?.['RUNTIME_WATCH_ROOT'] === 'true';
+  const settings: Record<string, string | null> = {
+    RUNTIME_ROOT: watchesRoot ? link : root,
+    RUNTIME_SUBDIRECTORY: 'ratelimit',
+    RUNTIME_WATCH_ROOT: 'false',
+    LOG_LEVEL: 'warn',
+    STATSD_HOST: host,
+    STATSD_PORT: String(statsd.port),
+    STATS_FLUSH_INTERVAL: '100ms',
+    DISABLE_STATS: 'false',
+    REDIS_SOCKET_TYPE: 'tcp',
+    REDIS_URL: '{redis}',
+    ...first.env,
+  };
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(settings)) {
+    if (value !== null) {
+      env[name] = await fillAddresses(value);
+    }
+  }
+  const worker = await spawnWorkerProcess({
+    env: names === 'neutral' ? toNeutralSettings(env) : env,
+    ports,
+  });
+
+  async function fillAddresses(text: string): Promise<string> {
+    let filled = text.replaceAll('{tmp}', folder).replaceAll('{kit}/', tlsFolder);
+    for (const [name, port] of Object.entries(ports)) {
+      filled = filled.replaceAll(`{port:${name}}`, String(port));
+    }
+    for (const name of ['redis', 'redis2']) {
+      if (filled.includes(`{${name}}`)) {
+        filled = filled.replaceAll(`{${name}}`, (await redis(name)).url);
+      }
+    }
+    return filled;
+  }
+
+  const writeFile = (name: string, text: string, inPlace: boolean): void => {
+    const target = join(rules, name);
+    const staged = inPlace ? target : join(folder, 'staged');
+    writeFileSync(staged, text);
+    if (!inPlace) {
+      renameSync(staged, target);
+    }
+  };
+
+  return {
+    process: worker,
+    statsd,
+    grpcTarget: env['GRPC_UDS'] === undefined ? `${host}:${ports.grpc}` : `unix:${env['GRPC_UDS']}`,
+    redis,
+    async waitUntilReady() {
+      if (!(await waitUntil(worker.isReady, readyTimeoutMs))) {
+        throw new Error(`not ready after ${readyTimeoutMs} ms: ${worker.output()}`);
+      }
+    },
+    writeFiles(files, inPlace) {
+      for (const [name, content] of Object.entries(files)) {
+        writeFile(name, fileText(content), inPlace);
+      }
+    },
+    removeFiles(names) {
+      for (const name of names) {
+        rmSync(join(rules, name));
+      }
+    },
+    touchModes(names) {
+      for (const name of names) {
+        const path = join(rules, name);
+        chmodSync(path, statSync(path).mode ^ 0o011);
+      }
+    },
+    swapRoot(files) {
+      const next = join(folder, `root-${readdirSync(folder).length + 1}`);
+      const nextRules = join(next, 'ratelimit', 'config');
+      mkdirSync(nextRules, { recursive: true });
+      for (const [name, content] of Object.entries(files)) {
+        writeFileSync(join(nextRules, name), fileText(content));
+      }
+      symlinkSync(next, `${link}.new`);
+      renameSync(`${link}.new`, link);
+    },
+    restoreFiles() {
+      let changed = false;
+      for (const name of readdirSync(rules)) {
+        if (!initial.has(name)) {
+          rmSync(join(rules, name), { recursive: true });
+          changed = true;
+        }
+      }
+      for (const [name, text] of initial) {
+        const path = join(rules, name);
+        if (!existsSync(path) || readFileSync(path, 'utf8') !== text) {
+          writeFile(name, text, false);
+          changed = true;
+        }
+      }
+      return changed;
+    },
+    async stop() {
+      await worker.stop();
+      await Promise.all([own?.stop(), statsd.close()]);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
