@@ -1,0 +1,54 @@
+// A worker as a whole process: from the environment's settings to the exit code. What the worker
+// consists of is in worker.ts.
+import { readFile } from 'node:fs/promises';
+import { systemClock } from '../shared/clock.ts';
+import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
+import { createLineOutput } from '../shared/line-output.ts';
+import { createLog } from '../shared/log.ts';
+import type { Environment } from '../shared/settings/setting.ts';
+import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
+import { createWorker, stopGraceMs, type WorkerAddresses } from './worker.ts';
+
+/** What may be left over when decisions in flight have ended. */
+const closeGraceMs = 5_000;
+
+/**
+ * Runs until a signal ends it. Exit codes: 0 stopped, 1 not started (the reason is on standard
+ * error). `onServing` is called once every port is open.
+ */
+export async function runWorker(
+  environment: Environment,
+  onServing: (addresses: WorkerAddresses) => void = () => {},
+): Promise<never> {
+  const result = parseWorkerSettings(environment);
+  const log = createLog({
+    level: result.ok ? result.settings.log.level : 'warning',
+    format: result.ok ? result.settings.log.format : 'text',
+    write: createLineOutput(process.stderr).write,
+  });
+  for (const warning of result.warnings) log.warning(warning);
+  const problems = result.ok
+    ? await findTlsFileProblems(result.tlsFiles, (path) => readFile(path))
+    : result.problems;
+  if (!result.ok || problems.length > 0) {
+    for (const problem of problems) log.error(problem);
+    const count = problems.length === 1 ? '1 setting is' : `${problems.length} settings are`;
+    log.error(`Not started: ${count} wrong; npm run -s worker -- --help lists all of them`);
+    process.exit(exitCodes.failed);
+  }
+
+  const worker = createWorker({
+    settings: result.settings,
+    dump: result.dump,
+    log,
+    clock: systemClock,
+    standardOutput: createLineOutput(process.stdout),
+  });
+  return runUntilStopped({
+    log,
+    start: async (signal) => onServing(await worker.start(signal)),
+    stop: () => worker.stop(),
+    onStopping: (reason) => worker.announceStop(reason),
+    stopTimeoutMs: stopGraceMs + closeGraceMs,
+  });
+}

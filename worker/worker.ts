@@ -1,0 +1,274 @@
+// The worker put together from its parts, read from top to bottom: what it consists of, in which
+// order it starts and how it ends. What each part does is in the folder named for it.
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../shared/clock.ts';
+import { AppError } from '../shared/errors.ts';
+import type { StopSignal } from '../shared/lifecycle.ts';
+import type { LineOutput } from '../shared/line-output.ts';
+import type { Log } from '../shared/log.ts';
+import type { DumpRow } from '../shared/settings/dump.ts';
+import { loadProtos } from '../shared/wire/protos.ts';
+import { createMemoryStore } from './counters/memory-store.ts';
+import { createPerSecondStore } from './counters/per-second-store.ts';
+import type { RedisAddress } from './counters/redis/address.ts';
+import { createFileCredentials } from './counters/redis/credentials.ts';
+import { createRedisStore } from './counters/redis/redis-store.ts';
+import type { CounterStore } from './counters/store.ts';
+import { createOverLimitCache } from './decision/over-limit-cache.ts';
+import type { HeaderOptions } from './decision/response-headers.ts';
+import { createShouldRateLimit } from './decision/should-rate-limit.ts';
+import { createHealth, type Health } from './health.ts';
+import type { ListenAddress } from './listen/address.ts';
+import { createDebugServer } from './listen/debug.ts';
+import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
+import { createGrpcServer } from './listen/grpc/grpc-server.ts';
+import type { GrpcTls } from './listen/grpc/transport.ts';
+import { createHttpServer } from './listen/http.ts';
+import type { Metrics } from './metrics/metric.ts';
+import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
+import { createFileSource } from './rules-source/file-source.ts';
+import { createLoadRules } from './rules-source/load-rules.ts';
+import { createRulesInForce } from './rules-source/rules-in-force.ts';
+import type { StoreTarget } from './settings/store-address.ts';
+import type { StoreSettings, WorkerSettings } from './settings.ts';
+
+export interface WorkerDeps {
+  readonly settings: WorkerSettings;
+  /** The settings as the debug port shows them. */
+  readonly dump: readonly DumpRow[];
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Takes the statistics, as lines, when no other output is on. */
+  readonly standardOutput: LineOutput;
+}
+
+export interface Worker {
+  /** Resolves when every port is open. `signal` gives the start up. */
+  start(signal: AbortSignal): Promise<WorkerAddresses>;
+  /** Unhealthy from now on; the ports stay open until `stop`. */
+  announceStop(reason: StopSignal): void;
+  /** Lets decisions in flight finish for at most `stopGraceMs` and closes everything. */
+  stop(): Promise<void>;
+}
+
+export interface WorkerAddresses {
+  readonly http: ListenAddress;
+  readonly grpc: ListenAddress;
+  readonly debug: ListenAddress;
+}
+
+/** How long decisions in flight may take after the signal to stop. */
+export const stopGraceMs = 10_000;
+const statisticsGraceMs = 1_000;
+
+export function createWorker(deps: WorkerDeps): Worker {
+  const { settings, log, clock } = deps;
+  const startedAt = new Date(clock.wallMs()).toISOString();
+  const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
+  const { metrics } = statistics;
+  const health = createHealth({ requireConfig: settings.health.needsConfig });
+  const rulesInForce = createRulesInForce({ log, metrics, health, clock });
+  const source = createFileSource({
+    options: settings.runtime,
+    load: createLoadRules({
+      mergeDomains: settings.config.mergeDomains,
+      sanitizeMetricDots: settings.stats.sanitizeDots,
+    }),
+    metrics,
+    log,
+    clock,
+  });
+  const store = createStore(deps, metrics, health);
+  const shouldRateLimit = createShouldRateLimit({
+    rules: () => rulesInForce.current,
+    store,
+    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
+    metrics,
+    clock,
+    options: {
+      weekResetDay: settings.limits.weekResetDay,
+      calendarMonths: settings.limits.calendarMonth,
+      storeTimeoutMs: settings.store.timeoutMs,
+      cacheKeyPrefix: settings.counting.keyPrefix,
+      nearLimitRatio: settings.limits.nearLimitRatio,
+      shadowMode: settings.limits.shadowMode,
+      quotaMode: settings.limits.quotaMode,
+      stopIncrementWhenOver: settings.limits.stopIncrementWhenOverLimit,
+      sanitizeMetricDots: settings.stats.sanitizeDots,
+      dynamicMetadata: settings.limits.responseDynamicMetadata,
+      headers: toHeaderOptions(settings.headers),
+    },
+  });
+
+  let awaited = 'nothing, it is about to start';
+  const debug = createDebugServer(
+    {
+      providers: {
+        rules: () => rulesInForce.current?.describe(),
+        stats: () => metrics.snapshot(),
+        settings: () =>
+          deps.dump.map(({ name, value, from }) =>
+            from === 'default' ? `${name}=${value}` : `${name}=${value} (from ${from})`,
+          ),
+        status: () => [
+          `started: ${startedAt}`,
+          `waiting for: ${awaited}`,
+          `healthy: ${health.healthy}`,
+          ...[...health.components()].map(([name, state]) => `  ${name}: ${state}`),
+          `rules: ${rulesInForce.describe()}`,
+          `rules come from: ${source.describe()}`,
+          `counters: ${store.state().detail}`,
+        ],
+      },
+      log,
+      clock,
+    },
+    settings.debug,
+  );
+  const http = createHttpServer({ shouldRateLimit, health, log, clock }, settings.http);
+  let grpc: ReturnType<typeof createGrpcServer> | undefined;
+
+  return {
+    async start(signal) {
+      const debugAddress = await debug.start();
+      statistics.start();
+      awaited = 'the counter store, and a first load of the rules';
+      await source.start((result) => rulesInForce.apply(result));
+      await store.connect(signal);
+      awaited = 'a first load of the rules';
+      if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
+      grpc = createGrpcServer(
+        {
+          shouldRateLimit,
+          health,
+          metrics,
+          log,
+          clock,
+          protos: loadProtos(),
+          createTransport: createGrpcJsTransport,
+        },
+        {
+          target:
+            settings.grpc.uds === ''
+              ? { host: settings.grpc.host, port: settings.grpc.port }
+              : { path: settings.grpc.uds },
+          tls: await readTls(settings.grpc.tls),
+          maxConnectionAgeMs: settings.grpc.maxConnectionAgeMs,
+          maxConnectionAgeGraceMs: settings.grpc.maxConnectionAgeGraceMs,
+        },
+      );
+      signal.throwIfAborted();
+      const addresses = {
+        debug: debugAddress,
+        grpc: await grpc.start(),
+        http: await http.start(),
+      };
+      awaited = 'nothing, it is serving';
+      return addresses;
+    },
+    announceStop(reason) {
+      awaited = 'nothing, it is stopping';
+      // Only SIGTERM is a component of its own: the others end the process by hand.
+      if (reason === 'SIGTERM') health.set('sigterm', false);
+    },
+    async stop() {
+      await Promise.all([grpc?.stop(stopGraceMs), http.stop(stopGraceMs), source.close()]);
+      await store.close(stopGraceMs);
+      await statistics.stop(statisticsGraceMs);
+      await debug.stop(0);
+    },
+  };
+}
+
+function createStore(
+  { settings, log, clock }: WorkerDeps,
+  metrics: Metrics,
+  health: Health,
+): CounterStore {
+  if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
+  const createOne = (store: StoreSettings, pool: string): CounterStore => {
+    if (!store.target) throw new AppError('internal', `${pool} has no address`);
+    return createRedisStore(
+      {
+        address: toRedisAddress(store.target),
+        credentials:
+          store.authFile === ''
+            ? () => Promise.resolve(undefined)
+            : createFileCredentials(store.authFile),
+        timeoutMs: store.timeoutMs,
+        pipelineWindowMs: store.pipelineWindowMs,
+        jitterMaxSeconds: settings.counting.expirationJitterSeconds,
+        startup: settings.bothStores.startup,
+      },
+      {
+        clock,
+        log,
+        connections: {
+          active: metrics.gauge(`ratelimit.${pool}.cx_active`),
+          total: metrics.counter(`ratelimit.${pool}.cx_total`),
+          localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
+        },
+        onHealthChange: (isConnected) => {
+          if (settings.health.needsStoreConnection) health.set('store', isConnected);
+        },
+      },
+    );
+  };
+  const main = createOne(settings.store, 'redis_pool');
+  if (!settings.perSecondStore.enabled) return main;
+  const perSecond = createOne(settings.perSecondStore, 'redis_per_second_pool');
+  return createPerSecondStore({ main, perSecond });
+}
+
+function toRedisAddress({ address, credentials, database }: StoreTarget): RedisAddress {
+  const masked = address.kind === 'unix' ? address.path : `${address.host}:${address.port}`;
+  return {
+    target:
+      address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port },
+    username: credentials?.username ?? '',
+    password: credentials?.password ?? '',
+    database,
+    masked,
+  };
+}
+
+function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): StatisticsOptions {
+  const { push, tagged, pull, disabled, flushIntervalMs, extraTags, runtimeMetricNames } =
+    settings.stats;
+  const hasOtherOutput = push.enabled || tagged.enabled || pull.enabled;
+  return {
+    push: push.enabled && !disabled ? push : undefined,
+    lines: hasOtherOutput || disabled ? undefined : standardOutput,
+    flushIntervalMs,
+    extraTags,
+    runtimeNamesMax: runtimeMetricNames,
+  };
+}
+
+function toHeaderOptions({ response, request }: WorkerSettings['headers']): HeaderOptions {
+  return {
+    response: response.enabled ? response : undefined,
+    request: request.enabled ? request : undefined,
+    perUnit: response.perUnit ? response : undefined,
+  };
+}
+
+async function readTls(tls: WorkerSettings['grpc']['tls']): Promise<GrpcTls | undefined> {
+  if (!tls.enabled) return undefined;
+  return {
+    cert: await readFile(tls.certFile),
+    key: await readFile(tls.keyFile),
+    clientCa: tls.clientCaFile === '' ? undefined : await readFile(tls.clientCaFile),
+    clientSan: tls.clientSan === '' ? undefined : tls.clientSan,
+  };
+}
+
+function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return Promise.race([promise, aborted.promise]).finally(() =>
+    signal.removeEventListener('abort', onAbort),
+  );
+}
