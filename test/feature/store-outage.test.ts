@@ -36,7 +36,7 @@ test.serial(
     await checkRecovery(t, load, outage);
     t.true(load.results.some(({ error }) => error?.message.includes('ECONNREFUSED')));
     t.deepEqual(store.healthChanges, [true, false, true]);
-    t.is(store.connections.active, 2);
+    await eventually('both connections', () => store.connections.active === 2);
     const errors = store.log.lines.filter((line) => line.startsWith('error'));
     t.true(errors.length >= 1 && errors.length <= 4, errors.join('\n'));
     t.true(

@@ -1,0 +1,360 @@
+// How requests become batches and when they are given up, with lanes and time in the test's hands.
+import test, { type ExecutionContext } from 'ava';
+import { AppError } from '../../shared/errors.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { type BatchingStore, createBatchingStore } from './batching-store.ts';
+import type { Lane, Operation, Reply } from './lane.ts';
+import type { CountMode, CountRequest, Hit } from './store.ts';
+
+interface FakeLane extends Lane {
+  ready: boolean;
+  readonly sent: { operations: readonly Operation[]; done: (replies: Reply[]) => void }[];
+  readonly resets: string[];
+}
+
+function createFakeLane(): FakeLane {
+  const sent: FakeLane['sent'] = [];
+  const resets: string[] = [];
+  return {
+    ready: true,
+    sent,
+    resets,
+    send: (operations, done) => sent.push({ operations: [...operations], done }),
+    reset: (reason) => resets.push(reason),
+  };
+}
+
+function setUp(options: { lanes?: number; pipelineWindowMs?: number } = {}) {
+  const lanes = Array.from({ length: options.lanes ?? 1 }, createFakeLane);
+  const clock = createManualClock();
+  const failures: string[] = [];
+  const log = createRecordedLog();
+  const laneSet = { name: 'store', lanes, unavailable: undefined as AppError | undefined };
+  const store = createBatchingStore({
+    laneSet,
+    clock,
+    log,
+    requestFailures: { failed: (text) => failures.push(text), recover: () => undefined },
+    timeoutMs: 1_000,
+    pipelineWindowMs: options.pipelineWindowMs ?? 0,
+  });
+  const [lane] = lanes as [FakeLane, ...FakeLane[]];
+  return { store, lanes, lane, laneSet, clock, failures, log };
+}
+
+interface Counted {
+  readonly request: CountRequest;
+  /** The error texts, or 'ok', of all calls of `settle`. */
+  readonly outcomes: string[];
+}
+
+function count(
+  store: BatchingStore,
+  hits: readonly Hit[],
+  deadlineMs = 10_000,
+  mode: CountMode = 'add',
+): Counted {
+  const outcomes: string[] = [];
+  const request: CountRequest = {
+    hits,
+    mode,
+    deadlineMs,
+    cancelled: false,
+    settle: (error) => outcomes.push(error?.message ?? 'ok'),
+  };
+  store.count(request);
+  return { request, outcomes };
+}
+
+function hit(key: string, hits = 1, limit = 10): Hit {
+  const fixed = { refund: false, windowSeconds: 60, unit: 'minute', after: Number.NaN } as const;
+  return { ...fixed, key, hits, limit, exactHits: undefined };
+}
+
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+function answer(t: ExecutionContext, lane: FakeLane, reply: (operation: Operation) => Reply): void {
+  const batch = lane.sent.shift();
+  t.truthy(batch);
+  batch?.done(batch.operations.map(reply));
+}
+
+test('what arrives while a batch is in flight becomes the next one', async (t) => {
+  const { store, lane } = setUp();
+  const first = hit('a');
+  count(store, [first]);
+  await tick();
+  const [second, third] = [hit('a', 2), hit('a', 3)];
+  count(store, [second]);
+  count(store, [third]);
+  await tick();
+  t.is(lane.sent.length, 1);
+  answer(t, lane, () => 11);
+  await tick();
+  t.is(first.after, 11);
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
+    [['a', 5]],
+  );
+  answer(t, lane, () => 16);
+  t.deepEqual([second.after, third.after], [13, 16]);
+});
+
+test('batches alternate between the lanes, and skip one that is not ready', async (t) => {
+  const { store, lanes } = setUp({ lanes: 3 });
+  const [, unready] = lanes;
+  if (unready) unready.ready = false;
+  for (const key of ['a', 'b', 'c']) {
+    count(store, [hit(key)]);
+    await tick();
+  }
+  t.deepEqual(
+    lanes.map(({ sent }) => sent.map(({ operations }) => operations[0]?.key)),
+    [['a'], [], ['b']],
+  );
+});
+
+test('a batch is bounded in operations, not in hits', async (t) => {
+  const { store, lane } = setUp();
+  for (let i = 0; i < 600; i++) count(store, [hit(`key${i}`)]);
+  await tick();
+  t.is(lane.sent[0]?.operations.length, 512);
+  answer(t, lane, () => 1);
+  await tick();
+  t.is(lane.sent[0]?.operations.length, 88);
+  for (let i = 0; i < 5000; i++) count(store, [hit('hot')]);
+  answer(t, lane, () => 1);
+  await tick();
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ amount }) => amount),
+    [5000],
+  );
+});
+
+test('an idle store has no timer', async (t) => {
+  const { store, lane, clock } = setUp();
+  t.is(clock.pending, 0);
+  count(store, [hit('a')]);
+  await tick();
+  t.is(clock.pending, 1);
+  answer(t, lane, () => 1);
+  clock.advance(100);
+  t.is(clock.pending, 0);
+});
+
+test('a deadline ends the wait for a lane and the wait for an answer, once', async (t) => {
+  const { store, lane, clock, failures } = setUp();
+  const written = count(store, [hit('a')], 300);
+  await tick();
+  const queued = count(store, [hit('a')], 200);
+  clock.advance(225);
+  t.deepEqual(queued.outcomes, ['store: the deadline passed before the hits were sent']);
+  t.deepEqual(written.outcomes, []);
+  clock.advance(100);
+  t.deepEqual(written.outcomes, ['store: no answer before the deadline']);
+  answer(t, lane, () => 1);
+  await tick();
+  t.is(written.outcomes.length, 1);
+  t.is(queued.outcomes.length, 1);
+  t.is(lane.sent.length, 0);
+  t.is(failures.length, 2);
+});
+
+test('a lane that does not answer within the timeout is reset, whatever the callers waited', async (t) => {
+  const { store, lane, clock } = setUp();
+  count(store, [hit('a')], 20);
+  await tick();
+  clock.advance(900);
+  t.deepEqual(lane.resets, []);
+  clock.advance(200);
+  t.is(lane.resets[0], 'no answer in 1000 ms');
+});
+
+test('a cancelled request leaves the queue and the second round of its batch', async (t) => {
+  const { store, lane } = setUp();
+  count(store, [hit('busy')]);
+  await tick();
+  const queued = count(store, [hit('a')]);
+  const read = count(store, [hit('b'), hit('c')], 10_000, 'add-unless-over');
+  queued.request.cancelled = true;
+  answer(t, lane, () => 1);
+  await tick();
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ kind, key }) => [kind, key]),
+    [
+      ['read', 'b'],
+      ['read', 'c'],
+    ],
+  );
+  read.request.cancelled = true;
+  answer(t, lane, () => 0);
+  await tick();
+  t.is(lane.sent.length, 0);
+  const left = 'store: the caller left before its hits were sent';
+  t.deepEqual([...queued.outcomes, ...read.outcomes], [left, left]);
+});
+
+test('a counter that cannot be read fails the requests that need it, which then add nothing', async (t) => {
+  const { store, lane } = setUp();
+  const bad = count(store, [hit('bad'), hit('x')], 10_000, 'add-unless-over');
+  const good = count(store, [hit('x'), hit('y')], 10_000, 'add-unless-over');
+  await tick();
+  const error = new AppError('store', 'broken');
+  answer(t, lane, ({ key }) => (key === 'bad' ? { error, overflow: false } : 0));
+  t.deepEqual(bad.outcomes, ['broken']);
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
+    [
+      ['x', 1],
+      ['y', 1],
+    ],
+  );
+  answer(t, lane, () => 1);
+  t.deepEqual(good.outcomes, ['ok']);
+});
+
+test('a failed operation fails the requests that have a hit in it, and no other', async (t) => {
+  const { store, lane } = setUp();
+  const outcomes = [['a'], ['a', 'b'], ['b']].map(
+    (keys) =>
+      count(
+        store,
+        keys.map((key) => hit(key)),
+      ).outcomes,
+  );
+  await tick();
+  const error = new AppError('store', 'broken');
+  answer(t, lane, ({ key }) => (key === 'a' ? { error, overflow: false } : 5));
+  t.deepEqual(outcomes, [['broken'], ['broken'], ['ok']]);
+});
+
+test('while no lane can be connected, requests fail at once with the reason', async (t) => {
+  const { store, lane, laneSet } = setUp();
+  lane.ready = false;
+  const early = count(store, [hit('a')]);
+  await tick();
+  t.deepEqual(early.outcomes, []);
+  laneSet.unavailable = new AppError('store', 'refused');
+  store.lanesChanged();
+  await tick();
+  const late = count(store, [hit('a')]);
+  t.deepEqual(late.outcomes, []);
+  await tick();
+  t.deepEqual([...early.outcomes, ...late.outcomes], ['refused', 'refused']);
+  laneSet.unavailable = undefined;
+  lane.ready = true;
+  count(store, [hit('a')]);
+  await tick();
+  t.is(lane.sent.length, 1);
+});
+
+test('waiting requests are bounded in number; one more fails at once', async (t) => {
+  const { store, lane } = setUp();
+  lane.ready = false;
+  const shared = [hit('a')];
+  for (let i = 0; i < 65_536; i++) count(store, shared);
+  const refused = count(store, shared);
+  t.deepEqual(refused.outcomes, []);
+  await tick();
+  t.deepEqual(refused.outcomes, ['store: 65536 requests are waiting already']);
+});
+
+test('a settle that counts again does not lose the new request', async (t) => {
+  const { store, lane, clock } = setUp();
+  lane.ready = false;
+  const again = hit('again');
+  const kept = hit('kept');
+  store.count({
+    hits: [hit('a')],
+    mode: 'add',
+    deadlineMs: 50,
+    cancelled: false,
+    settle: () => count(store, [again]),
+  });
+  count(store, [kept]);
+  await tick();
+  clock.advance(100);
+  lane.ready = true;
+  store.lanesChanged();
+  await tick();
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ key }) => key),
+    ['kept', 'again'],
+  );
+});
+
+test('a pipeline window of a millisecond or more delays the batch by that, a shorter one by a tick', async (t) => {
+  const slow = setUp({ pipelineWindowMs: 2.5 });
+  count(slow.store, [hit('a')]);
+  await tick();
+  count(slow.store, [hit('b')]);
+  t.is(slow.lane.sent.length, 0);
+  slow.clock.advance(2);
+  t.is(slow.lane.sent[0]?.operations.length, 2);
+  const quick = setUp({ pipelineWindowMs: 0.15 });
+  count(quick.store, [hit('a')]);
+  await tick();
+  t.is(quick.lane.sent.length, 1);
+});
+
+test('draining waits for what is open, and at the end of its grace fails it', async (t) => {
+  const waits = setUp();
+  const answered = count(waits.store, [hit('a')]);
+  const draining = waits.store.drain(500);
+  await tick();
+  answer(t, waits.lane, () => 1);
+  await draining;
+  t.deepEqual(answered.outcomes, ['ok']);
+  t.is(waits.clock.pending, 0);
+  const gives = setUp();
+  const silent = count(gives.store, [hit('a')]);
+  await tick();
+  const queued = count(gives.store, [hit('b')]);
+  const ending = gives.store.drain(500);
+  gives.clock.advance(500);
+  await ending;
+  const stopped = 'store: the worker stopped before an answer came';
+  t.deepEqual([...silent.outcomes, ...queued.outcomes], [stopped, stopped]);
+  const late = count(gives.store, [hit('c')]);
+  await tick();
+  t.deepEqual(late.outcomes, ['store: the worker is stopping']);
+  answer(t, gives.lane, () => 1);
+  t.is(silent.outcomes.length, 1);
+});
+
+test('a settle that throws is logged and the others are told', async (t) => {
+  const { store, lane, log } = setUp();
+  store.count({
+    hits: [hit('a')],
+    mode: 'add',
+    deadlineMs: 10_000,
+    cancelled: false,
+    settle() {
+      throw new Error('broken on purpose');
+    },
+  });
+  const other = count(store, [hit('a')]);
+  await tick();
+  answer(t, lane, () => 2);
+  t.deepEqual(other.outcomes, ['ok']);
+  t.deepEqual(log.lines, ['error a decision failed when its hits were counted: broken on purpose']);
+});
+
+test('an increment that does not fit as a sum is made again hit by hit', async (t) => {
+  const { store, lane } = setUp();
+  const [first, second] = [count(store, [hit('a', 3), hit('b')]), count(store, [hit('a', 2)])];
+  await tick();
+  const failure = { error: new AppError('store', 'would overflow'), overflow: true };
+  answer(t, lane, ({ key }) => (key === 'a' ? failure : 1));
+  t.deepEqual(
+    lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
+    [
+      ['a', 3],
+      ['a', 2],
+    ],
+  );
+  answer(t, lane, ({ amount }) => (amount === 3 ? failure : 9));
+  t.deepEqual([...first.outcomes, ...second.outcomes], ['would overflow', 'ok']);
+  t.is(second.request.hits[0]?.after, 9);
+});

@@ -1,0 +1,55 @@
+// What the counter store contract does not show of the in-process store: time and bounds.
+import test from 'ava';
+import { createHit, startCounting } from '../../test/support/counting.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createMemoryStore } from './memory-store.ts';
+import type { CounterStore } from './store.ts';
+
+async function count(store: CounterStore, key: string, windowSeconds: number) {
+  const { request, result } = startCounting([createHit({ key, windowSeconds })], {
+    deadlineMs: Number.POSITIVE_INFINITY,
+  });
+  store.count(request);
+  const { error, after } = await result;
+  return error?.message ?? after[0];
+}
+
+test('a counter lives for its window, whatever the wall clock does', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  t.is(await count(store, 'a', 10), 1);
+  clock.setWall(5_000_000_000_000);
+  clock.advance(9_000);
+  t.is(await count(store, 'a', 10), 2);
+  clock.advance(1_000);
+  t.is(store.read('a'), undefined);
+  t.is(await count(store, 'a', 10), 1);
+});
+
+test('expired counters make room, live ones are never dropped for others', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 3 });
+  await count(store, 'long', 100);
+  await count(store, 'short1', 5);
+  await count(store, 'short2', 5);
+  t.is(await count(store, 'more', 5), 'in-process counters: 3 are live, no room for more');
+  t.is(await count(store, 'long', 100), 2);
+  clock.advance(5_000);
+  t.is(await count(store, 'more', 5), 1);
+  t.is(await count(store, 'long', 100), 3);
+  t.is(store.state().detail, '2 counters in this process');
+});
+
+test('a counter made anew is not dropped with its predecessor', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  // More than are dropped in one tick, so that some expired ones stay for a while.
+  const keys = Array.from({ length: 25_000 }, (_, index) => `key${index}`);
+  await Promise.all(keys.map((key) => count(store, key, 5)));
+  clock.advance(6_000);
+  t.is(await count(store, 'key1', 60), 1);
+  for (let i = 0; i < 5; i++) t.is(await count(store, 'other', 60), i + 1);
+  t.is(await count(store, 'key1', 60), 2);
+  t.is(store.state().detail, '2 counters in this process');
+});
