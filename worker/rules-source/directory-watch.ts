@@ -38,7 +38,8 @@ export function createDirectoryWatch({ onEvent, onTrouble }: DirectoryWatchDeps)
 
   async function add(directory: string): Promise<void> {
     const identity = await stat(directory).then(
-      ({ dev, ino }) => `${dev} ${ino}`,
+      // The number of an inode that was freed may be given out again.
+      ({ dev, ino, birthtimeMs }) => `${dev} ${ino} ${birthtimeMs}`,
       () => undefined,
     );
     if (closed || identity === watched.get(directory)?.identity) return;

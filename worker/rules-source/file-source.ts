@@ -308,10 +308,11 @@ function contentOf({ listing, files }: Reading): string {
  * the directory changes. */
 async function readLinkIdentity(path: string): Promise<string> {
   try {
-    const { dev, ino, ctimeMs, ...found } = await lstat(path);
-    return found.isSymbolicLink()
-      ? [dev, ino, ctimeMs, await readlink(path)].join(' ')
-      : [dev, ino].join(' ');
+    const found = await lstat(path);
+    // The number of an inode that was freed may be given out again.
+    const identity = `${found.dev} ${found.ino} ${found.birthtimeMs}`;
+    if (!found.isSymbolicLink()) return identity;
+    return `${identity} ${found.ctimeMs} ${await readlink(path)}`;
   } catch (error) {
     return codeOf(error);
   }
