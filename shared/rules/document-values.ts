@@ -71,7 +71,7 @@ export function readList<Item>(
   readItem: (item: TreeMap, itemPath: string) => Item,
 ): readonly Item[] | undefined {
   const node = map.entries.get(name)?.value;
-  if (node === undefined || node.kind === 'null') return [];
+  if (node === undefined || node.kind === 'null') return Object.freeze([]);
   const listPath = joinPath(path, name);
   if (node.kind !== 'list') {
     const hint = node.kind === 'map' ? "begin each item with '- '" : undefined;

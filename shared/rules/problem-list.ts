@@ -47,7 +47,7 @@ export function createProblemList(file: string): ProblemList {
           line: undefined,
           column: undefined,
           path: '',
-          message: `there are ${left.join(' and ')} more`,
+          message: `and ${left.join(' and ')}`,
           hint: 'repair these first, then look again',
           sourceLine: undefined,
         },
@@ -57,5 +57,5 @@ export function createProblemList(file: string): ProblemList {
 }
 
 function countText(count: number, noun: string): string {
-  return count === 0 ? '' : `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return count === 0 ? '' : `${count} more ${noun}${count === 1 ? '' : 's'}`;
 }

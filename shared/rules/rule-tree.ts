@@ -17,6 +17,7 @@ export interface RuleNode {
 
 interface Node extends RuleNode {
   readonly key: string;
+  readonly value: string;
   readonly composite: string;
   /** The whole composite key as a pattern, if it holds a `*`. */
   readonly wildcard: Wildcard | undefined;
@@ -81,6 +82,7 @@ export function createDomainTree(
     return {
       fullKey,
       key,
+      value,
       composite,
       wildcard: composite.includes('*') ? parseWildcard(composite) : undefined,
       isShared: descriptor.shareThreshold,
@@ -133,7 +135,7 @@ export function createDomainTree(
       } else if (node.wildcard !== undefined) {
         // Also where the value is the pattern's own text: it shares the pattern's counter.
         find = found.wildcard;
-        if (node.key !== key) plainIsStatic = detailedIsStatic = false;
+        if (node.key !== key || node.value === '') plainIsStatic = detailedIsStatic = false;
         else if (!node.isShared) {
           detailedIsStatic = false;
           if (node.valueToMetric) plainIsStatic = false;

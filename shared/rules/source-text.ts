@@ -25,11 +25,11 @@ export function createSourceText(text: string): SourceText {
       const start = lineStarts[index] ?? 0;
       let end = (lineStarts[index + 1] ?? text.length + 1) - 1;
       if (text[end - 1] === '\r') end--;
-      return {
+      return Object.freeze({
         line: index + 1,
         column: offset - start + 1,
         sourceLine: end - start > maxSourceLineLength ? undefined : text.slice(start, end),
-      };
+      });
     },
   };
 }

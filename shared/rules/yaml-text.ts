@@ -1,6 +1,14 @@
 // YAML text to the library's nodes: syntax, and the bounds on what one document may cost.
 // Kinds of scalars, aliases and merges are left to yaml-tree.ts.
-import { Composer, Lexer, type ParsedNode, Parser, type Token } from 'yaml';
+import {
+  Composer,
+  type CST,
+  Lexer,
+  type ParsedNode,
+  Parser,
+  visit,
+  type YAMLParseError,
+} from 'yaml';
 import type { DocumentReporter } from './document-reporter.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
@@ -48,13 +56,13 @@ function reportForbidden(character: string, offset: number, reporter: DocumentRe
 }
 
 /** The tokens up to the second document, or undefined when a bound was passed. */
-function readFirstDocument(text: string, reporter: DocumentReporter): Token[] | undefined {
-  const tokens: Token[] = [];
+function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[] | undefined {
+  const tokens: CST.Token[] = [];
   const parser = new Parser();
   let documents = 0;
   let lexemes = 0;
 
-  function takeAll(parsed: Iterable<Token>): void {
+  function takeAll(parsed: Iterable<CST.Token>): void {
     for (const token of parsed) {
       if (token.type === 'document' && ++documents === 2 && token.value !== undefined) {
         const hint = 'put each domain into a file of its own';
@@ -82,7 +90,7 @@ function readFirstDocument(text: string, reporter: DocumentReporter): Token[] | 
 }
 
 function composeDocument(
-  tokens: readonly Token[],
+  tokens: readonly CST.Token[],
   source: string,
   reporter: DocumentReporter,
 ): ParsedNode | null | undefined {
@@ -108,22 +116,38 @@ function composeDocument(
     // One slip makes several errors in the syntax, so only the first of them is told.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
-    const offset = skipSpaces(source, first.pos[0]);
-    reporter.error(offset, '', message, syntaxHints.get(first.code));
+    const hint = describeRepair(first);
+    reporter.error(locateError(first, document?.contents ?? null, source), '', message, hint);
     return undefined;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
-/** The library blames the indentation of a line; a person looks at what is indented. */
-function skipSpaces(text: string, offset: number): number {
-  let at = Math.min(offset, text.length);
-  while (text[at] === ' ') at++;
-  return at;
+/** Where a person looks for the slip, which is not always where the library noticed it. */
+function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
+  let offset = Math.min(error.pos[0], text.length);
+  if (error.message.startsWith('Missing closing') && contents !== null) {
+    // Noticed at the end of the text: the quote that was opened last is the one.
+    visit(contents, {
+      Scalar(_, { type, range }) {
+        if (type?.startsWith('QUOTE') && range) offset = range[0];
+      },
+    });
+    return offset;
+  }
+  while (text[offset] === ' ') offset++;
+  return offset;
 }
 
-const syntaxHints: ReadonlyMap<string, string> = new Map([
+function describeRepair({ code, message }: YAMLParseError): string | undefined {
+  if (code !== 'MISSING_CHAR') return repairs.get(code);
+  if (message.startsWith('Missing closing')) return 'close this quote';
+  if (message.includes('followed by')) return "a key is followed by ': ' and its value";
+  return 'check the indentation, and the character before this one';
+}
+
+const repairs: ReadonlyMap<string, string> = new Map([
   ['TAB_AS_INDENT', 'indent with spaces'],
   ['BAD_SCALAR_START', 'write the value in quotes'],
   ['BAD_ALIAS', "a value that begins with '*' is written in quotes"],
@@ -134,5 +158,4 @@ const syntaxHints: ReadonlyMap<string, string> = new Map([
   ],
   ['MULTILINE_IMPLICIT_KEY', "a key is followed by ': ' on its own line"],
   ['BAD_INDENT', 'check the indentation, and that each bracket and brace is closed'],
-  ['MISSING_CHAR', 'check the indentation, and that each quote is closed'],
 ]);

@@ -143,7 +143,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
       const earlier = entries.get(key.source);
       if (earlier) {
         const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
-        const hint = `the first one is at ${reporter.place(earlier.key.offset)}`;
+        const hint = `the one before is at ${reporter.place(earlier.key.offset)}`;
         reporter.warning(key.offset, valuePath, message, hint);
       }
       entries.set(key.source, { key, value });

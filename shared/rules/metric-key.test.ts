@@ -1,0 +1,15 @@
+import test from 'ava';
+import { overrideMetricKey } from './metric-key.ts';
+
+const entries = [
+  { key: 'a.b', value: 'c.d' },
+  { key: 'e', value: '' },
+];
+
+test('a limit of the request is counted under its entries', (t) => {
+  t.is(overrideMetricKey('my.domain', entries, false), 'my.domain.a.b_c.d.e');
+});
+
+test('sanitised dots leave the domain as it is', (t) => {
+  t.is(overrideMetricKey('my.domain', entries, true), 'my.domain.a_b_c_d.e');
+});

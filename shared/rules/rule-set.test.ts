@@ -1,0 +1,153 @@
+import test from 'ava';
+import { parseRuleDocument } from './document.ts';
+import { formatProblems } from './problem-text.ts';
+import type { RuleDocument } from './rule-document.ts';
+import { buildRuleSet } from './rule-set.ts';
+
+const separate = { mergeDomains: false, sanitizeMetricDots: false };
+const merging = { mergeDomains: true, sanitizeMetricDots: false };
+
+function documentOf(file: string, ...lines: string[]): RuleDocument {
+  const { document, problems } = parseRuleDocument(lines.join('\n'), file);
+  if (!document) throw new Error(formatProblems(problems));
+  return document;
+}
+
+const limit = 'rate_limit: {unit: hour, requests_per_unit: 1}';
+const a1 = documentOf('a.yaml', 'domain: shop', 'descriptors:', `  - {key: user, ${limit}}`);
+const a2 = documentOf('b.yaml', 'domain: shop', 'descriptors:', `  - {key: path, ${limit}}`);
+const a3 = documentOf('c.yaml', 'domain: shop', 'descriptors:', '', `  - {key: user, ${limit}}`);
+const other = documentOf('d.yaml', 'domain: other', 'descriptors:', `  - {key: user, ${limit}}`);
+
+test('each domain of several documents has its own rules', (t) => {
+  const built = buildRuleSet([other, a1], separate);
+  t.true(built.ok);
+  if (!built.ok) return;
+  t.is(built.ruleSet.domainCount, 2);
+  t.is(built.ruleSet.limitCount, 2);
+  t.is(built.ruleSet.domain('shop')?.domain, 'shop');
+  t.truthy(built.ruleSet.domain('shop')?.match([{ key: 'user', value: 'ada' }]));
+  t.is(built.ruleSet.domain('shop')?.match([{ key: 'path', value: '/' }]), undefined);
+  t.is(built.ruleSet.domain('Shop'), undefined);
+  t.is(built.ruleSet.domain('constructor'), undefined);
+  t.deepEqual(built.warnings, []);
+});
+
+test('no documents are a rule set without domains', (t) => {
+  const built = buildRuleSet([], separate);
+  t.true(built.ok && built.ruleSet.domainCount === 0 && built.ruleSet.describe().length === 0);
+});
+
+test('a domain in two files is refused, and both places are named', (t) => {
+  const built = buildRuleSet([a2, a1, other], separate);
+  t.is(
+    built.ok ? '' : formatProblems(built.problems),
+    [
+      "b.yaml:1:9: error: duplicate domain 'shop' in config file",
+      '    domain: shop',
+      '            ^',
+      '    hint: the first one is at a.yaml:1:9; MERGE_DOMAIN_CONFIG=true would merge them',
+    ].join('\n'),
+  );
+});
+
+test('merged documents are one domain', (t) => {
+  const built = buildRuleSet([a2, a1], merging);
+  t.true(built.ok);
+  if (!built.ok) return;
+  t.is(built.ruleSet.domainCount, 1);
+  t.deepEqual(built.ruleSet.describe(), [
+    'shop.user: unit=HOUR requests_per_unit=1, shadow_mode: false, quota_mode: false',
+    'shop.path: unit=HOUR requests_per_unit=1, shadow_mode: false, quota_mode: false',
+  ]);
+});
+
+test('the same descriptor in merged files is refused, and both places are named', (t) => {
+  const built = buildRuleSet([a3, a1], merging);
+  t.is(
+    built.ok ? '' : formatProblems(built.problems),
+    [
+      "c.yaml:4:5: error: duplicate descriptor composite key 'shop.user'",
+      `      - {key: user, ${limit}}`,
+      '        ^',
+      '    hint: the first one is at a.yaml:3:5',
+    ].join('\n'),
+  );
+});
+
+test('wildcards of merged files are tried in the order of the file names', (t) => {
+  const wild = (file: string, value: string, count: number) =>
+    documentOf(
+      file,
+      'domain: shop',
+      'descriptors:',
+      `  - {key: k, value: ${value}, rate_limit: {unit: hour, requests_per_unit: ${count}}}`,
+    );
+  for (const documents of [
+    [wild('1.yaml', 'x*', 1), wild('2.yaml', 'xy*', 2)],
+    [wild('2.yaml', 'xy*', 2), wild('1.yaml', 'x*', 1)],
+  ]) {
+    const built = buildRuleSet(documents, merging);
+    const rules = built.ok ? built.ruleSet.domain('shop') : undefined;
+    t.is(rules?.match([{ key: 'k', value: 'xyz' }])?.limit.requestsPerUnit, 1);
+  }
+});
+
+test('a replaced name that no rule of the domain has is a warning, with the nearest name', (t) => {
+  const document = documentOf(
+    'a.yaml',
+    'domain: shop',
+    'descriptors:',
+    '  - {key: a, rate_limit: {unit: hour, requests_per_unit: 1, name: base_limit}}',
+    '  - key: b',
+    '    rate_limit: {unit: hour, requests_per_unit: 1, replaces: [{name: base_limt}]}',
+  );
+  const elsewhere = documentOf(
+    'b.yaml',
+    'domain: other',
+    'descriptors:',
+    '  - {key: a, rate_limit: {unit: hour, requests_per_unit: 1, name: base_limt}}',
+  );
+  const built = buildRuleSet([document, elsewhere], separate);
+  t.true(built.ok);
+  t.is(
+    built.ok ? formatProblems(built.warnings) : '',
+    [
+      "a.yaml:5:70: warning: replaces names 'base_limt', which no rule of domain 'shop' has",
+      '        rate_limit: {unit: hour, requests_per_unit: 1, replaces: [{name: base_limt}]}',
+      '                                                                         ^',
+      "    hint: did you mean 'base_limit'?",
+    ].join('\n'),
+  );
+});
+
+test('each rule with a limit is described, parents before their children', (t) => {
+  const document = documentOf(
+    'a.yaml',
+    'domain: d',
+    'descriptors:',
+    '  - key: z',
+    '    shadow_mode: true',
+    '    rate_limit: {unit: week, requests_per_unit: 5}',
+    '    descriptors:',
+    '      - key: a',
+    '        descriptors:',
+    '          - {key: wild, value: pre.*, quota_mode: true, rate_limit: {unlimited: true}}',
+    '  - {key: b, rate_limit: {unit: year, requests_per_unit: 4294967295}}',
+  );
+  const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: true });
+  t.deepEqual(built.ok && built.ruleSet.describe(), [
+    'd.z: unit=WEEK requests_per_unit=5, shadow_mode: true, quota_mode: false',
+    'd.z.a.wild_pre.*: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: true',
+    'd.b: unit=YEAR requests_per_unit=4294967295, shadow_mode: false, quota_mode: false',
+  ]);
+});
+
+test('documents without places are named by file alone', (t) => {
+  const bare = (file: string): RuleDocument => ({ ...a1, file, position: undefined });
+  const built = buildRuleSet([bare('x'), bare('y')], separate);
+  t.is(
+    built.ok ? '' : formatProblems(built.problems),
+    "y: error: domain: duplicate domain 'shop' in config file\n    hint: the first one is at x; MERGE_DOMAIN_CONFIG=true would merge them",
+  );
+});
