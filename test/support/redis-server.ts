@@ -52,7 +52,10 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
   const port = options.unix ? 0 : await freePort();
   const target = options.unix ? { path: socketPath } : { port, host: '127.0.0.1' };
   let auth = options.auth;
-  let child = await start();
+  let child = await start().catch(async (error: unknown) => {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  });
 
   async function start(): Promise<ChildProcess> {
     const listening = options.unix
