@@ -1,0 +1,98 @@
+// One decision asked for over gRPC, with a deadline. Errors come back in the words of the
+// reference's client (reference-behaviour 10.1).
+import { readFileSync } from 'node:fs';
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
+import { errorText } from '../../shared/errors.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { RateLimitResponseMessage } from '../../shared/wire/rate-limit-messages.ts';
+import type { ClientArguments, ClientTls } from './arguments.ts';
+
+export type CallOutcome =
+  | { readonly ok: true; readonly response: RateLimitResponseMessage }
+  /** One line, such as `request error: rpc error: code = Unavailable desc = ...`. */
+  | { readonly ok: false; readonly message: string };
+
+export async function askForDecision(ask: ClientArguments): Promise<CallOutcome> {
+  let client: Client;
+  try {
+    client = new Client(ask.target, readCredentials(ask.tls));
+  } catch (error) {
+    return { ok: false, message: `error connecting: ${errorText(error)}` };
+  }
+  try {
+    return await call(client, ask);
+  } finally {
+    client.close();
+  }
+}
+
+function call(client: Client, ask: ClientArguments): Promise<CallOutcome> {
+  const method = loadProtos().rateLimitService.ShouldRateLimit;
+  const request = {
+    domain: ask.domain,
+    descriptors: ask.descriptors.map((entries) => ({ entries })),
+    hitsAddend: ask.hitsAddend,
+  };
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      request,
+      { deadline: Date.now() + ask.timeoutMs },
+      (error: ServiceError | null, response?: RateLimitResponseMessage) => {
+        resolve(
+          error === null && response !== undefined
+            ? { ok: true, response }
+            : { ok: false, message: toRequestError(error, ask.target) },
+        );
+      },
+    );
+  });
+}
+
+function toRequestError(error: ServiceError | null, target: string): string {
+  const code = error?.code ?? status.UNKNOWN;
+  // grpc-js ends some texts with a heading that nothing follows.
+  const text = (error?.details ?? 'no response').replace(/\s*Resolution note:\s*$/, '');
+  const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
+  return code === status.UNAVAILABLE
+    ? `${message}\nis a worker listening at ${target}? -dial_string names another`
+    : message;
+}
+
+/** `DeadlineExceeded` for DEADLINE_EXCEEDED, as the reference's language spells codes. */
+function toCodeName(code: status): string {
+  if (code === status.CANCELLED) {
+    return 'Canceled';
+  }
+  return status[code]
+    .toLowerCase()
+    .replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Throws with the flag and the path when a file cannot be used. */
+function readCredentials(tls: ClientTls | undefined): ChannelCredentials {
+  if (tls === undefined) {
+    return credentials.createInsecure();
+  }
+  return credentials.createSsl(
+    readPem('grpc-server-ca-file', tls.serverCaFile),
+    readPem('grpc-key-file', tls.keyFile),
+    readPem('grpc-cert-file', tls.certFile),
+  );
+}
+
+function readPem(flag: string, path: string): Buffer | null {
+  try {
+    return path === '' ? null : readFileSync(path);
+  } catch (error) {
+    throw new Error(`-${flag}: ${errorText(error)}`);
+  }
+}

@@ -1,0 +1,55 @@
+// A response in words, for people: the answer first, then a line for each descriptor.
+import type { Entry } from '../../shared/rules/rule.ts';
+import { unitFromNumber } from '../../shared/rules/unit.ts';
+import type {
+  DescriptorStatusMessage,
+  HeaderValueMessage,
+  RateLimitResponseMessage,
+} from '../../shared/wire/rate-limit-messages.ts';
+import { codes } from '../decision/message.ts';
+
+/** What limit_remaining says when a rule is unlimited. */
+const unlimited = 0xffff_ffff;
+
+/** Lines with their ends. `descriptors` are those of the request, in its order. */
+export function toResponseText(
+  response: RateLimitResponseMessage,
+  descriptors: readonly (readonly Entry[])[],
+): string {
+  const lines = [
+    toAnswer(response.overallCode),
+    ...(response.statuses ?? []).map(
+      (status, index) => `  ${toName(descriptors[index] ?? [])}: ${toStatus(status)}`,
+    ),
+    ...(response.responseHeadersToAdd ?? []).map(toHeader('response header')),
+    ...(response.requestHeadersToAdd ?? []).map(toHeader('request header')),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+function toAnswer(code: number | undefined): string {
+  if (code === codes.ok) {
+    return 'OK';
+  }
+  return code === codes.overLimit ? 'OVER LIMIT' : `UNKNOWN (code ${code ?? 0})`;
+}
+
+function toName(entries: readonly Entry[]): string {
+  return entries.map(({ key, value }) => `${key}=${value}`).join(',');
+}
+
+function toStatus(status: DescriptorStatusMessage): string {
+  const answer = toAnswer(status.code);
+  const { currentLimit: limit, limitRemaining: remaining = 0, durationUntilReset: reset } = status;
+  if (!limit) {
+    return `${answer}, ${remaining === unlimited ? 'unlimited' : 'no limit applies'}`;
+  }
+  const unit = unitFromNumber(limit.unit ?? 0) ?? `unit ${limit.unit ?? 0}`;
+  const name = limit.name ? ` (${limit.name})` : '';
+  const resets = reset ? `, resets in ${reset.seconds ?? 0} s` : '';
+  return `${answer}, limit ${limit.requestsPerUnit ?? 0} per ${unit}${name}, ${remaining} remaining${resets}`;
+}
+
+function toHeader(what: string): (header: HeaderValueMessage) => string {
+  return ({ key = '', value = '' }) => `  ${what} ${key}: ${value}`;
+}
