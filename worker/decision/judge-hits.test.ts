@@ -1,0 +1,75 @@
+import test from 'ava';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import type { RuleStats } from '../metrics/metric.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { judgeHits, judgeKnownOver, judgeRefund, nearThreshold } from './judge-hits.ts';
+import { codes } from './message.ts';
+
+function createStats(): RuleStats {
+  return createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() }).ruleStats('d.k', true);
+}
+const read = (stats: RuleStats) => ({
+  near: stats.nearLimit.value,
+  over: stats.overLimit.value,
+  within: stats.withinLimit.value,
+  shadow: stats.shadowMode.value,
+});
+
+test('near_limit begins at the 32-bit product of limit and ratio, rounded down', (t) => {
+  t.is(nearThreshold(10, 0.8), 8);
+  t.is(nearThreshold(90, 0.7), 63, 'as 64-bit numbers, 0.7 of 90 is below 63');
+  t.is(nearThreshold(0, 0.8), 0);
+  t.is(nearThreshold(4_294_967_295, 1), 4_294_967_296, 'the nearest 32-bit float');
+});
+
+/** [hits before, hits] and what is then counted, for a limit of 10 with 8 as the near threshold. */
+const crossings: readonly [string, number, number, Partial<ReturnType<typeof read>>][] = [
+  ['well within', 0, 5, { within: 5 }],
+  ['up to the near threshold', 3, 5, { within: 5 }],
+  ['across the near threshold', 7, 2, { within: 2, near: 1 }],
+  ['between near threshold and limit', 8, 2, { within: 2, near: 2 }],
+  ['across both', 5, 8, { over: 3, near: 2 }],
+  ['from near across the limit', 9, 4, { over: 3, near: 1 }],
+  ['from the limit on', 10, 3, { over: 3 }],
+  ['far over', 20, 3, { over: 3 }],
+  ['nothing, at the limit', 10, 0, { within: 0 }],
+];
+for (const [title, before, hits, expected] of crossings) {
+  test(`hits ${title} are counted on the side where they fall`, (t) => {
+    const stats = createStats();
+    judgeHits(before + hits, hits, 10, 0.8, false, stats);
+    t.deepEqual(read(stats), { near: 0, over: 0, within: 0, shadow: 0, ...expected });
+  });
+}
+
+test('remaining is what is left of the limit, and 0 when it is passed', (t) => {
+  t.deepEqual(judgeHits(4, 1, 10, 0.8, false, createStats()), { code: codes.ok, remaining: 6 });
+  t.deepEqual(judgeHits(11, 1, 10, 0.8, false, createStats()), {
+    code: codes.overLimit,
+    remaining: 0,
+  });
+});
+
+test('a limit of 0 rejects the first hit and lets a look pass', (t) => {
+  t.is(judgeHits(1, 1, 0, 0.8, false, createStats()).code, codes.overLimit);
+  t.is(judgeHits(0, 0, 0, 0.8, false, createStats()).code, codes.ok);
+});
+
+test('shadow mode lets pass what is over, and counts only the part that was over', (t) => {
+  const stats = createStats();
+  t.deepEqual(judgeHits(13, 8, 10, 0.8, true, stats), { code: codes.ok, remaining: 0 });
+  t.deepEqual(read(stats), { near: 2, over: 3, within: 0, shadow: 3 });
+});
+
+test('what the local cache knows to be over counts all its hits as over', (t) => {
+  const stats = createStats();
+  t.deepEqual(judgeKnownOver(4, false, stats), { code: codes.overLimit, remaining: 0 });
+  t.is(stats.overLimitWithLocalCache.value, 4);
+  t.is(judgeKnownOver(1, true, stats).code, codes.ok);
+  t.deepEqual(read(stats), { near: 0, over: 5, within: 0, shadow: 1 });
+});
+
+test('a refund passes, also where the counter stays above the limit', (t) => {
+  t.deepEqual(judgeRefund(15, 10), { code: codes.ok, remaining: 0 });
+  t.deepEqual(judgeRefund(4, 10), { code: codes.ok, remaining: 6 });
+});

@@ -1,0 +1,67 @@
+import test from 'ava';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { createOverLimitCache } from './over-limit-cache.ts';
+
+const createCache = (sizeInBytes: number) => {
+  const metrics = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
+  const cache = createOverLimitCache(sizeInBytes, metrics);
+  const readGauge = (name: string) => {
+    metrics.prepareReading();
+    return metrics.gauge(`ratelimit.localcache.${name}`).value;
+  };
+  return { cache, readGauge };
+};
+
+test('a key is known until its window ends', (t) => {
+  const { cache, readGauge } = createCache(1);
+  cache.add('k', 60);
+  t.true(cache.has('k', 59));
+  t.false(cache.has('k', 60));
+  t.false(cache.has('k', 59), 'what has expired is gone');
+  t.is(readGauge('entryCount'), 0);
+  t.is(readGauge('hitCount'), 1);
+  t.is(readGauge('missCount'), 2);
+  t.is(readGauge('lookupCount'), 3);
+  t.is(readGauge('expiredCount'), 1);
+});
+
+test('a removed key is asked for again', (t) => {
+  const { cache } = createCache(1);
+  cache.add('k', 60);
+  cache.remove('k');
+  cache.remove('never there');
+  t.false(cache.has('k', 0));
+});
+
+test('a size of 0 knows nothing', (t) => {
+  const { cache } = createCache(0);
+  cache.add('k', 60);
+  t.false(cache.has('k', 0));
+});
+
+test('the oldest keys make room when the size is reached, however many are added', (t) => {
+  const { cache, readGauge } = createCache(600_000);
+  const key = (index: number) => `domain_key_${String(index).padStart(10, '0')}`;
+  for (let index = 0; index < 20_000; index++) cache.add(key(index), 60);
+  const entryCount = readGauge('entryCount');
+  t.true(entryCount > 1_000 && entryCount < 600_000 / 96, `${entryCount} entries`);
+  t.is(readGauge('evacuateCount'), 20_000 - entryCount);
+  t.true(cache.has(key(19_999), 0));
+  t.false(cache.has(key(0), 0));
+});
+
+test('a key that is added again counts once', (t) => {
+  const { cache, readGauge } = createCache(1);
+  cache.add('k', 60);
+  cache.add('k', 120);
+  t.true(cache.has('k', 119));
+  t.is(readGauge('entryCount'), 1);
+  t.is(readGauge('overwriteCount'), 1);
+});
+
+test('a key too long to be worth it is not kept', (t) => {
+  const { cache, readGauge } = createCache(1);
+  cache.add('x'.repeat(65_536), 60);
+  t.is(readGauge('entryCount'), 0);
+});
