@@ -16,7 +16,7 @@ const totals = { passed: 0, failed: 0 };
 let running: ChildProcess | undefined;
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
+  process.on(signal, () => {
     running?.kill('SIGTERM');
     fail(`the run was ended by ${signal}`);
     finish();

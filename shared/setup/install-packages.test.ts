@@ -1,0 +1,213 @@
+// Runs the installer in a small project of its own, with a stand-in for npm that does what it is
+// told: the real one is proved by every fresh clone.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+
+const lock = {
+  packages: {
+    '': { name: 'sample' },
+    'node_modules/alpha': { version: '1.0.0', integrity: 'sha512-a' },
+    'node_modules/beta': { version: '2.0.0', integrity: 'sha512-b', dev: true },
+    'node_modules/elsewhere': { version: '3.0.0', integrity: 'sha512-c', optional: true },
+  },
+};
+type Packages = Record<string, object>;
+
+const production: Packages = { 'node_modules/alpha': lock.packages['node_modules/alpha'] };
+const everything: Packages = {
+  ...production,
+  'node_modules/beta': lock.packages['node_modules/beta'],
+};
+
+/** Writes its arguments down, waits, prints, and leaves the record that npm leaves. */
+const fakeNpm = `
+const fs = require('node:fs');
+const plan = JSON.parse(fs.readFileSync('plan.json', 'utf8'));
+fs.appendFileSync('calls.txt', process.argv.slice(2).join(' ') + '\\n');
+process.stderr.write(plan.output ?? '');
+setTimeout(() => {
+  if (plan.installs) {
+    fs.mkdirSync('node_modules', { recursive: true });
+    const record = JSON.stringify({ packages: plan.installs });
+    fs.writeFileSync('node_modules/.package-lock.json', record);
+  }
+  process.exit(plan.exitCode ?? 0);
+}, plan.waitMs ?? 0);
+`;
+
+interface Plan {
+  readonly installs?: Packages;
+  readonly output?: string;
+  readonly exitCode?: number;
+  readonly waitMs?: number;
+}
+
+interface Project {
+  readonly folder: string;
+  plan(plan: Plan): void;
+  calls(): string[];
+  run(...args: string[]): Promise<{ code: number | null; output: string; ms: number }>;
+}
+
+function createProject(t: { teardown(task: () => void): void }): Project {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-setup-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, 'shared'));
+  cpSync(new URL('.', import.meta.url), join(folder, 'shared', 'setup'), { recursive: true });
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));
+  const npm = join(folder, 'npm-cli.js');
+  writeFileSync(npm, fakeNpm);
+  const calls = join(folder, 'calls.txt');
+  return {
+    folder,
+    plan: (plan) => writeFileSync(join(folder, 'plan.json'), JSON.stringify(plan)),
+    calls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []),
+    async run(...args) {
+      const startedMs = performance.now();
+      const child = spawn(process.execPath, ['shared/setup/install-packages.mjs', ...args], {
+        cwd: folder,
+        env: {
+          ...process.env,
+          npm_execpath: npm,
+          npm_node_execpath: process.execPath,
+          npm_config_cache: join(folder, 'cache'),
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      let output = '';
+      child.stdout.on('data', (chunk) => {
+        output += chunk;
+      });
+      child.stderr.on('data', (chunk) => {
+        output += chunk;
+      });
+      const [code] = (await once(child, 'close')) as [number | null];
+      return { code, output, ms: performance.now() - startedMs };
+    },
+  };
+}
+
+test('without packages the production set is installed, and the next start has nothing to do', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production });
+  const first = await project.run();
+  t.is(first.code, 0, first.output);
+  t.regex(first.output, /installing the packages \(no packages are installed\)/);
+  t.regex(first.output, /packages installed in [\d.]+ s \(\d+ MB in node_modules\)\n$/);
+  t.regex(project.calls()[0] ?? '', /^install .*--ignore-scripts --omit=dev/);
+
+  const second = await project.run();
+  t.is(second.output, '');
+  t.is(second.code, 0);
+  t.is(project.calls().length, 1);
+});
+
+test('the development set satisfies who wants only production, not the other way round', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: everything });
+  t.is((await project.run('--dev')).code, 0);
+  t.is((await project.run()).output, '');
+
+  const other = createProject(t);
+  other.plan({ installs: production });
+  await other.run();
+  other.plan({ installs: everything });
+  t.regex((await other.run('--dev')).output, /installing all packages \(beta is missing\)/);
+  t.regex(other.calls()[1] ?? '', /--include=dev/);
+});
+
+test('another version than the lock file names is replaced', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: { 'node_modules/alpha': { version: '0.9.0', integrity: 'sha512-x' } } });
+  const { code, output } = await project.run();
+  t.is(code, 1);
+  t.regex(output, /npm reported success, but alpha is 0\.9\.0 instead of 1\.0\.0/);
+  project.plan({ installs: production });
+  t.is((await project.run()).code, 0);
+});
+
+test('it is never silent for long', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production, waitMs: 2500 });
+  const { output } = await project.run();
+  t.regex(output, /installing packages: 1 s, \d+ MB\n.*installing packages: 2 s, \d+ MB\n/);
+});
+
+test('a failure is one plain sentence below what npm said, and is not taken for an installation', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production, output: 'npm error code ENOSPC\n', exitCode: 1 });
+  const { code, output } = await project.run();
+  t.is(code, 1);
+  t.regex(output, /^ {4}npm error code ENOSPC$/m);
+  t.regex(output, /the packages are not installed: the disk is full\. Free some space/);
+  t.false(output.includes('    at '), 'no stack');
+  t.regex((await project.run()).output, /no packages are installed/);
+});
+
+test('a registry that does not answer is said at once, after a look into the cache', async (t) => {
+  const project = createProject(t);
+  const attempt = 'npm http fetch GET registry/alpha attempt 3 failed with ENOTFOUND\n';
+  project.plan({ output: attempt, waitMs: 20_000, exitCode: 1 });
+  const { code, output, ms } = await project.run();
+  t.is(code, 1);
+  t.regex(output, /the package registry cannot be reached/);
+  t.true(ms < 15_000, `${ms} ms`);
+  t.regex(project.calls()[1] ?? '', /--offline/);
+});
+
+test('warnings of npm are not shown when it succeeds', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production, output: 'npm warn EBADENGINE\n' });
+  t.false((await project.run()).output.includes('EBADENGINE'));
+});
+
+test('two at once install once', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production, waitMs: 1500 });
+  const both = await Promise.all([project.run(), project.run()]);
+  t.deepEqual(
+    both.map((one) => one.code),
+    [0, 0],
+  );
+  t.is(project.calls().length, 1);
+  t.is(both.filter((one) => one.output.includes('waiting for another installation')).length, 1);
+  t.false(existsSync(join(project.folder, '.installing')));
+});
+
+test('what an installer left behind that was killed is taken over, and installed anew', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production });
+  await project.run();
+  const lockFile = join(project.folder, '.installing');
+  writeFileSync(lockFile, 'somebody else');
+  const longAgo = new Date(Date.now() - 60_000);
+  utimesSync(lockFile, longAgo, longAgo);
+  rmSync(join(project.folder, 'node_modules', '.package-lock.json'));
+  const stale = join(project.folder, 'node_modules', 'half-written');
+  writeFileSync(stale, '');
+  t.is((await project.run()).code, 0);
+  t.is(project.calls().length, 2);
+  t.false(existsSync(stale));
+  t.false(existsSync(lockFile));
+});
+
+test('a missing lock file is named', async (t) => {
+  const project = createProject(t);
+  rmSync(join(project.folder, 'package-lock.json'));
+  const { code, output } = await project.run();
+  t.is(code, 1);
+  t.regex(output, /package-lock\.json is missing or is not JSON/);
+});

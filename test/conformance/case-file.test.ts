@@ -1,0 +1,74 @@
+import test from 'ava';
+import { changesFiles, readCaseFiles, readCaseGroups } from './case-file.ts';
+import { notYet } from './not-yet.ts';
+import { actions, looks, questions } from './observations.ts';
+import { toNeutralSettings } from './setting-names.ts';
+
+test('each gap names a topic or a case that exists, and is not named twice', (t) => {
+  const names = new Set(
+    readCaseFiles().flatMap(({ topic, cases }) => [topic, ...cases.map((one) => one.id)]),
+  );
+  for (const gap of notYet) {
+    t.true(names.has(gap.name), gap.name);
+  }
+  t.is(new Set(notYet.map((gap) => gap.name)).size, notYet.length);
+});
+
+test('all cases are run but the gaps and those that contradict the specification', (t) => {
+  const all = readCaseFiles().flatMap(({ topic, cases }) =>
+    cases.map((one) => ({ topic, id: one.id, class: one.class })),
+  );
+  const expected = all.filter(
+    (one) =>
+      one.class !== 'differs' &&
+      !notYet.some((gap) => gap.name === one.topic || gap.name === one.id),
+  );
+  const run = readCaseGroups().flat();
+  t.deepEqual(run.map((one) => one.id).sort(), expected.map((one) => one.id).sort());
+  t.true(run.length > 200, String(run.length));
+});
+
+test('cases of a group have the same settings, and those that change files come last', (t) => {
+  for (const group of readCaseGroups()) {
+    const settings = group.map((one) => JSON.stringify(Object.entries(one.env ?? {}).sort()));
+    t.is(new Set(settings).size, 1);
+    const firstChange = group.findIndex(changesFiles);
+    t.true(firstChange < 0 || group.slice(firstChange).every(changesFiles));
+    const isAlone = group.some((one) => one.alone === true || one.own_redis || one.start);
+    t.true(!isAlone || group.length === 1);
+  }
+});
+
+test('every step of the cases that are run is of exactly one known kind', (t) => {
+  const kinds = [actions, questions, looks].flatMap(Object.keys);
+  for (const one of readCaseGroups().flat()) {
+    for (const step of one.steps) {
+      t.is(kinds.filter((kind) => kind in step).length, 1, `${one.id}: ${JSON.stringify(step)}`);
+    }
+  }
+});
+
+test('settings get their neutral names, and settings without one keep theirs', (t) => {
+  t.deepEqual(
+    toNeutralSettings({
+      REDIS_PERSECOND_URL: 'a',
+      USE_STATSD: 'true',
+      STATSD_HOST: 'b',
+      USE_DOG_STATSD: 'false',
+      DOG_STATSD_MOGRIFIER_HITS_NAME: 'c',
+      BACKEND_TYPE: 'memcache',
+      LOCAL_CACHE_SIZE_IN_BYTES: '1',
+      STATS_FLUSH_INTERVAL: '1s',
+    }),
+    {
+      KVSTORE_PERSECOND_URL: 'a',
+      USE_PUSHMETRICS: 'true',
+      PUSHMETRICS_HOST: 'b',
+      USE_TAGGEDMETRICS: 'false',
+      TAGGED_MOGRIFIER_HITS_NAME: 'c',
+      BACKEND_TYPE: 'memstore',
+      LocalCacheSizeInBytes: '1',
+      STATS_FLUSH_INTERVAL: '1s',
+    },
+  );
+});

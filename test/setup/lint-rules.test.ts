@@ -1,0 +1,69 @@
+// Plants mistakes and sees that lint finds them: rules that infer types, or that are new in the
+// linter, might stop firing without anybody noticing.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+function lint(
+  t: { teardown(task: () => void): void },
+  files: Readonly<Record<string, string>>,
+): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-lint-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  cpSync(join(root, 'biome.json'), join(folder, 'biome.json'));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const biome = join(root, 'node_modules', '.bin', 'biome');
+  const { stdout, stderr } = spawnSync(biome, ['lint', '--vcs-enabled=false', '--colors=off'], {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 30_000,
+  });
+  return stdout + stderr;
+}
+
+const work = 'export async function work(): Promise<void> {}\n';
+
+test('a promise that nobody awaits is found, also when it comes from another file', (t) => {
+  const output = lint(t, {
+    'worker/work.ts': work,
+    'worker/planted.ts':
+      "import { work } from './work.ts';\nexport function start(): void {\n  work();\n}\n",
+  });
+  t.regex(output, /planted\.ts:3:3 lint\/nursery\/noFloatingPromises/);
+});
+
+test('a promise that is awaited is not complained about', (t) => {
+  const output = lint(t, {
+    'worker/work.ts': work,
+    'worker/right.ts':
+      "import { work } from './work.ts';\nexport async function start(): Promise<void> {\n  await work();\n}\n",
+  });
+  t.false(output.includes('lint/'), output);
+});
+
+test('a promise where a plain value belongs is found', (t) => {
+  const output = lint(t, {
+    'worker/planted.ts':
+      'async function isReady(): Promise<boolean> {\n  return true;\n}\nexport function start(): number {\n  if (isReady()) {\n    return 1;\n  }\n  return 0;\n}\n',
+  });
+  t.regex(output, /planted\.ts:5:\d+ lint\/nursery\/noMisusedPromises/);
+});
+
+test('the programs must not import each other, nor what is shared one of them', (t) => {
+  const output = lint(t, {
+    'worker/a.ts': "import '../control-plane/b.ts';\n",
+    'control-plane/b.ts': "import '../worker/a.ts';\n",
+    'shared/c.ts': "import '../worker/a.ts';\n",
+  });
+  for (const file of ['worker/a.ts', 'control-plane/b.ts', 'shared/c.ts']) {
+    t.true(output.includes(`${file}:1:8 lint/style/noRestrictedImports`), `${file}: ${output}`);
+  }
+});

@@ -1,0 +1,111 @@
+// The runner run for real, on tests planted in a project of its own that borrows our packages.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+async function runPlanted(
+  t: { teardown(task: () => void): void },
+  planted: Readonly<Record<string, string>>,
+  options: { ci?: boolean; killAfterText?: string } = {},
+): Promise<{ code: number | null; lines: string[] }> {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-runner-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  cpSync(join(root, 'package.json'), join(folder, 'package.json'));
+  mkdirSync(join(folder, 'test'));
+  cpSync(join(root, 'test', 'setup'), join(folder, 'test', 'setup'), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.test.ts'),
+  });
+  mkdirSync(join(folder, 'worker'));
+  for (const [name, text] of Object.entries(planted)) {
+    writeFileSync(join(folder, 'worker', name), `import test from 'ava';\n${text}\n`);
+  }
+  // ava refuses to run inside of ava, which it notices by what it sets.
+  const { AVA_PATH: _, NODE_CHANNEL_FD: __, ...env } = process.env;
+  const child = spawn(process.execPath, ['test/setup/run-tests.ts', 'worker'], {
+    cwd: folder,
+    env: { ...env, CI: String(options.ci === true) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk;
+    if (options.killAfterText !== undefined && output.includes(options.killAfterText)) {
+      child.kill('SIGTERM');
+    }
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, lines: output.trimEnd().split('\n') };
+}
+
+test('the last line has the counts, and passing tests end with 0', async (t) => {
+  const { code, lines } = await runPlanted(t, {
+    'one.test.ts': "test('works', (t) => t.pass());",
+    'two.test.ts': "test('works too', (t) => t.pass());",
+  });
+  t.is(lines.at(-1), '2 passed, 0 failed', lines.join('\n'));
+  t.is(code, 0);
+});
+
+test('a failing test is shown with its details, and fails the run', async (t) => {
+  const { code, lines } = await runPlanted(t, {
+    'one.test.ts': "test('breaks', (t) => t.is(1, 2));\ntest('works', (t) => t.pass());",
+  });
+  t.is(lines.at(-1), '1 passed, 1 failed', lines.join('\n'));
+  t.is(code, 1);
+  t.true(lines.some((line) => /^FAILED .*breaks$/.test(line)));
+  t.true(lines.some((line) => line.includes('Difference')));
+});
+
+test('tests that take the whole of ava down still end in the counts', async (t) => {
+  const { code, lines } = await runPlanted(t, {
+    'one.test.ts':
+      "test('ends the process', async () => { setTimeout(() => process.exit(3), 50); await new Promise(() => {}); });",
+  });
+  t.regex(lines.at(-1) ?? '', /^0 passed, [1-9]\d* failed$/);
+  t.is(code, 1);
+});
+
+test('a test that does not run fails the run where CI=true, and is only named elsewhere', async (t) => {
+  const planted = {
+    'one.test.ts': "test.skip('later', (t) => t.pass());\ntest('works', (t) => t.pass());",
+  };
+  const ci = await runPlanted(t, planted, { ci: true });
+  t.is(ci.lines.at(-1), '1 passed, 1 failed', ci.lines.join('\n'));
+  const laptop = await runPlanted(t, planted);
+  t.is(laptop.lines.at(-1), '1 passed, 0 failed', laptop.lines.join('\n'));
+  t.true(laptop.lines.some((line) => line.includes('not run') && line.includes('later')));
+});
+
+test('a test that is marked as failing fails the run where CI=true', async (t) => {
+  const planted = { 'one.test.ts': "test.failing('known', (t) => t.fail());" };
+  const { code, lines } = await runPlanted(t, planted, { ci: true });
+  t.is(code, 1);
+  t.true(lines.some((line) => line.includes('worker/one.test.ts:2 (failing)')));
+});
+
+test('a run that is ended from outside still ends in the counts', async (t) => {
+  const { code, lines } = await runPlanted(
+    t,
+    {
+      'one.test.ts':
+        "test('waits', async () => { await new Promise((r) => setTimeout(r, 60000)); });",
+    },
+    { killAfterText: '1 files' },
+  );
+  t.is(lines.at(-1), '0 passed, 1 failed', lines.join('\n'));
+  t.is(code, 1);
+});
+
+test('no matching test file is a failure', async (t) => {
+  const { code, lines } = await runPlanted(t, {});
+  t.is(lines.at(-1), '0 passed, 1 failed', lines.join('\n'));
+  t.is(code, 1);
+});
