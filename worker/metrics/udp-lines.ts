@@ -83,6 +83,7 @@ export function createUdpLines(deps: UdpLinesDeps): LineTransport {
       isClosed = true;
       cancelTimer();
       const last = socket;
+      socket = undefined;
       if (last === undefined) return;
       if (sendingCount > 0) {
         await new Promise<void>((resolve) => {

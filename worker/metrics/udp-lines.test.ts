@@ -1,0 +1,110 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
+import { freePort } from '../../test/support/free-port.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createUdpLines } from './udp-lines.ts';
+
+async function startReceiver(t: ExecutionContext, port = 0) {
+  const datagrams: string[] = [];
+  const socket = createSocket({ type: 'udp4', recvBufferSize: 1024 * 1024 }, (message) =>
+    datagrams.push(message.toString()),
+  );
+  socket.bind(port, '127.0.0.1');
+  await once(socket, 'listening');
+  t.teardown(() => socket.close());
+  return { port: socket.address().port, datagrams };
+}
+
+function open(t: ExecutionContext, port: number, host = '127.0.0.1') {
+  const events: string[] = [];
+  const clock = createManualClock();
+  const lines = createUdpLines({
+    host,
+    port,
+    family: 4,
+    clock,
+    receiverLog: {
+      lost: (reason) => events.push(`lost: ${reason}`),
+      back: () => events.push('back'),
+    },
+  });
+  t.teardown(() => lines.close(0));
+  return { lines, events, clock };
+}
+
+test('several lines travel in one datagram', async (t) => {
+  const { port, datagrams } = await startReceiver(t);
+  const { lines } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  lines.send('a:1|c\nb:2|c\n');
+  await eventually('a datagram', () => datagrams.length > 0);
+  t.deepEqual(datagrams, ['a:1|c\nb:2|c\n']);
+});
+
+test('datagrams hold whole lines and at most 1432 bytes', async (t) => {
+  const { port, datagrams } = await startReceiver(t);
+  const { lines } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  const text = Array.from({ length: 300 }, (_, i) => `name.with.ümlaut.${i}:1|c\n`).join('');
+  lines.send(text);
+  await eventually('all lines', () => datagrams.join('') === text);
+  t.true(datagrams.length > 1);
+  for (const datagram of datagrams) {
+    t.true(datagram.endsWith('\n'));
+    t.true(Buffer.byteLength(datagram) <= 1432);
+  }
+});
+
+test('a line longer than a datagram should be goes alone', async (t) => {
+  const { port, datagrams } = await startReceiver(t);
+  const { lines } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  const long = `${'x'.repeat(2000)}:1|c\n`;
+  lines.send(`a:1|c\n${long}b:1|c\n${long}`);
+  await eventually('four datagrams', () => datagrams.length === 4);
+  t.deepEqual(datagrams, ['a:1|c\n', long, 'b:1|c\n', long]);
+});
+
+test('a receiver that is not there is noticed, and lines go on when it is', async (t) => {
+  const port = await freePort();
+  const { lines, events, clock } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  await eventually('the refusal', () => {
+    lines.send('a:1|c\n');
+    return events.length > 0;
+  });
+  t.regex(events[0] ?? '', /^lost: .*ECONNREFUSED/);
+  const { datagrams } = await startReceiver(t, port);
+  clock.advance(3000);
+  await eventually('another socket', () => lines.ready);
+  lines.send('b:1|c\n');
+  await eventually('a datagram', () => datagrams.length > 0);
+  t.deepEqual(datagrams, ['b:1|c\n']);
+  t.is(events.at(-1), events[0]);
+  clock.advance(5000);
+  t.is(events.at(-1), 'back');
+});
+
+test('a name that does not resolve is tried again', async (t) => {
+  const { lines, events, clock } = open(t, 8125, 'no-such-host.invalid');
+  await eventually('a failure', () => events.length === 1);
+  t.regex(events[0] ?? '', /^lost: .*no-such-host\.invalid/);
+  t.false(lines.ready);
+  clock.advance(3000);
+  await eventually('another failure', () => events.length === 2);
+});
+
+test('closing is final and can be repeated', async (t) => {
+  const { port, datagrams } = await startReceiver(t);
+  const { lines, clock } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  lines.send('a:1|c\n');
+  await lines.close(1000);
+  await lines.close(1000);
+  await eventually('the datagram', () => datagrams.length === 1);
+  t.is(clock.pending, 0);
+  t.false(lines.ready);
+});

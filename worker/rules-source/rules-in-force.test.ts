@@ -1,0 +1,154 @@
+import test from 'ava';
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createHealth } from '../health.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { createRulesInForce } from './rules-in-force.ts';
+
+function ruleSet(domainCount: number, limitCount: number): RuleSet {
+  return { domain: () => undefined, domainCount, limitCount, describe: () => [] };
+}
+
+function problem(severity: Problem['severity'], message: string): Problem {
+  return {
+    severity,
+    file: 'config/a.yaml',
+    line: 3,
+    column: 5,
+    path: '',
+    message,
+    hint: undefined,
+    sourceLine: undefined,
+  };
+}
+
+function setUp() {
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 0, log });
+  const health = createHealth({ requireConfig: true });
+  const clock = createManualClock(1_767_225_600_000);
+  const rules = createRulesInForce({ log, metrics, health, clock });
+  return { log, metrics, health, clock, rules };
+}
+
+const origin = '2 files from /rules';
+
+test('before the first load there are no rules', (t) => {
+  const { rules, health } = setUp();
+  t.is(rules.current, undefined);
+  t.false(health.healthy);
+  t.is(rules.describe(), 'in force: no rules were loaded yet, every decision fails');
+});
+
+test('a good load is in force, counted and healthy', (t) => {
+  const { rules, metrics, health, log } = setUp();
+  const loaded = ruleSet(1, 3);
+  rules.apply({ ok: true, ruleSet: loaded, warnings: [], origin });
+  t.is(rules.current, loaded);
+  t.true(health.healthy);
+  t.is(metrics.snapshot().get('ratelimit.service.config_load_success'), 1);
+  t.is(metrics.snapshot().get('ratelimit.service.config_load_error'), 0);
+  t.deepEqual(log.lines, [
+    'warning Successfully loaded new configuration: 2 files from /rules, 1 domain, 3 limits',
+  ]);
+  t.is(
+    rules.describe(),
+    'in force: 2 files from /rules, 1 domain, 3 limits, since 2026-01-01T00:00:00.000Z',
+  );
+});
+
+test('a bad load keeps the rules, is counted, and names each problem', (t) => {
+  const { rules, metrics, health, log, clock } = setUp();
+  const loaded = ruleSet(1, 1);
+  rules.apply({ ok: true, ruleSet: loaded, warnings: [], origin });
+  log.lines.length = 0;
+  clock.advance(1000);
+  const problems = [problem('error', "unknown key 'kee'"), problem('error', 'key is missing')];
+  rules.apply({ ok: false, problems, origin });
+  t.is(rules.current, loaded);
+  t.true(health.healthy);
+  t.is(metrics.snapshot().get('ratelimit.service.config_load_error'), 1);
+  t.deepEqual(log.lines, [
+    "error Error loading new configuration: config/a.yaml:3:5: error: unknown key 'kee'",
+    'error Error loading new configuration: config/a.yaml:3:5: error: key is missing',
+    'error Could not load 2 files from /rules (2 errors): the rules loaded before stay in force',
+  ]);
+  t.is(
+    rules.describe(),
+    [
+      'in force: 2 files from /rules, 1 domain, 1 limit, since 2026-01-01T00:00:00.000Z',
+      'last load: failed at 2026-01-01T00:00:01.000Z',
+      "config/a.yaml:3:5: error: unknown key 'kee'",
+      'config/a.yaml:3:5: error: key is missing',
+    ].join('\n'),
+  );
+});
+
+test('a bad first load says that every decision fails', (t) => {
+  const { rules, log, health } = setUp();
+  rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
+  t.is(rules.current, undefined);
+  t.false(health.healthy);
+  t.is(
+    log.lines.at(-1),
+    'error Could not load 2 files from /rules (1 error): there are no rules, every decision fails until this is repaired',
+  );
+});
+
+test('a repair is said at the default level, an ordinary reload only at info', (t) => {
+  const { rules, log } = setUp();
+  const good = { ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin } as const;
+  rules.apply(good);
+  rules.apply(good);
+  rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
+  rules.apply(good);
+  const levels = log.lines
+    .filter((line) => line.includes('Successfully'))
+    .map((l) => l.split(' ')[0]);
+  t.deepEqual(levels, ['warning', 'info', 'warning']);
+  t.notRegex(rules.describe(), /failed/);
+});
+
+test('a load without domains is good and unhealthy', (t) => {
+  const { rules, health } = setUp();
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(0, 0), warnings: [], origin });
+  t.is(rules.current?.domainCount, 0);
+  t.false(health.healthy);
+});
+
+test('a warning is said when it appears, not again while it stays', (t) => {
+  const { rules, log } = setUp();
+  const a = problem('warning', 'limit of 0');
+  const b = problem('warning', 'not YAML');
+  const said = (warnings: readonly Problem[]) => {
+    log.lines.length = 0;
+    rules.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings, origin });
+    return log.lines.filter((line) => line.includes('Configuration:')).length;
+  };
+  t.is(said([a, a]), 1);
+  t.is(said([a, b]), 1);
+  rules.apply({ ok: false, problems: [problem('error', 'x'), a], origin });
+  t.is(said([a, b]), 0);
+  t.is(said([]), 0);
+  t.is(said([a]), 1);
+});
+
+test('the number of lines about one load is bounded', (t) => {
+  const { rules, log } = setUp();
+  const problems = Array.from({ length: 500 }, (_, i) => problem('error', `no ${i}`));
+  rules.apply({ ok: false, problems, origin });
+  t.is(log.lines.length, 52);
+  t.is(log.lines[50], 'error Error loading new configuration: 450 more');
+});
+
+test('the first load resolves the wait, good or bad', async (t) => {
+  const good = setUp().rules;
+  good.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin });
+  await t.notThrowsAsync(good.firstLoad);
+  const bad = setUp().rules;
+  bad.apply({ ok: false, problems: [], origin });
+  await t.notThrowsAsync(bad.firstLoad);
+});
