@@ -1,6 +1,8 @@
 // Where a listener listens, in the words of settings and logs; and what to tell a person when that
 // fails. What is listened with is left to the listeners.
+import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
+import { dirname } from 'node:path';
 import { AppError, errorText } from '../../shared/errors.ts';
 
 /** A port of 0 takes a free one. */
@@ -71,7 +73,10 @@ function explain(error: unknown, target: ListenTarget, name: ListenerName): stri
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if ('path' in target) {
     if (code === 'EADDRINUSE') return `another process listens there; set ${path} to another path`;
-    if (code === 'ENOENT') return `its directory does not exist; create it, or change ${path}`;
+    // The runtime reports a missing directory as missing permission.
+    if (code === 'ENOENT' || (code === 'EACCES' && !existsSync(dirname(target.path)))) {
+      return `its directory does not exist; create it, or change ${path}`;
+    }
     if (code === 'ENOTDIR') return `a part of the path is not a directory; change ${path}`;
     if (code === 'EACCES' || code === 'EPERM') {
       return `permission denied; let this user write to its directory, or change ${path}`;

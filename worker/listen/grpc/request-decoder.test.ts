@@ -1,0 +1,357 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import type { RateLimitRequest } from '../../decision/message.ts';
+import { decodeRateLimitRequest } from './request-decoder.ts';
+
+const { rateLimitService } = loadProtos();
+const { requestSerialize, requestDeserialize } = rateLimitService.ShouldRateLimit;
+
+const text = fc.string({
+  unit: fc.oneof(fc.constantFrom('a', 'é', '€', '😀', '\u0000'), fc.string({ maxLength: 1 })),
+});
+const uint32 = fc.oneof(fc.constantFrom(0, 1, 127, 128, 2 ** 31, 2 ** 32 - 1), fc.nat());
+const uint64 = fc.oneof(
+  fc.constantFrom(0n, 1n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 64n - 1n),
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+);
+const unset = fc.constant(undefined);
+const anyRequest: fc.Arbitrary<RateLimitRequest> = fc.record({
+  domain: text,
+  descriptors: fc.array(
+    fc.record({
+      entries: fc.array(fc.record({ key: text, value: text }), { maxLength: 4 }),
+      limit: fc.oneof(
+        unset,
+        fc.record({ requestsPerUnit: uint32, unit: fc.integer({ min: -3, max: 9 }) }),
+      ),
+      hitsAddend: fc.oneof(unset, uint64.map(toExact)),
+      isNegativeHits: fc.boolean(),
+    }),
+    { maxLength: 4 },
+  ),
+  hitsAddend: uint32,
+});
+
+function toExact(value: bigint): number | bigint {
+  return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+}
+
+/** By the reference codec of the message. */
+function encode(request: RateLimitRequest): Buffer {
+  return requestSerialize({
+    ...request,
+    descriptors: request.descriptors.map((descriptor) => ({
+      entries: descriptor.entries,
+      ...(descriptor.limit === undefined ? {} : { limit: descriptor.limit }),
+      ...(descriptor.hitsAddend === undefined
+        ? {}
+        : { hitsAddend: { value: String(descriptor.hitsAddend) } }),
+      isNegativeHits: descriptor.isNegativeHits,
+    })),
+  });
+}
+
+function decodeByLibrary(bytes: Buffer): RateLimitRequest {
+  const message = requestDeserialize(bytes);
+  return {
+    domain: message.domain ?? '',
+    descriptors: (message.descriptors ?? []).map((descriptor) => ({
+      entries: (descriptor.entries ?? []).map(({ key = '', value = '' }) => ({ key, value })),
+      limit: descriptor.limit
+        ? {
+            requestsPerUnit: descriptor.limit.requestsPerUnit ?? 0,
+            unit: descriptor.limit.unit ?? 0,
+          }
+        : undefined,
+      hitsAddend: descriptor.hitsAddend
+        ? toExact(BigInt(descriptor.hitsAddend.value ?? 0))
+        : undefined,
+      isNegativeHits: descriptor.isNegativeHits ?? false,
+    })),
+    hitsAddend: message.hitsAddend ?? 0,
+  };
+}
+
+function hex(digits: string): Buffer {
+  return Buffer.from(digits.replaceAll(' ', ''), 'hex');
+}
+
+test('a request that the library wrote is read back as it was', (t) => {
+  fc.assert(
+    fc.property(anyRequest, (request) => {
+      t.deepEqual(decodeRateLimitRequest(encode(request)), { ok: true, message: request });
+    }),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+test('messages cut anywhere are refused or read as the library reads them', (t) => {
+  fc.assert(
+    fc.property(anyRequest, fc.double({ min: 0, max: 1, noNaN: true }), (request, part) => {
+      const whole = encode(request);
+      const bytes = whole.subarray(0, Math.floor(whole.length * part));
+      const decoded = decodeRateLimitRequest(bytes);
+      if (decoded.ok) t.deepEqual(decoded.message, decodeByLibrary(bytes));
+      // The library hands out the part of a string that is there.
+      else if (!decoded.problem.endsWith('passes the end')) t.throws(() => decodeByLibrary(bytes));
+    }),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+test('random and damaged bytes are read as the protobuf rules say', (t) => {
+  const damaged = fc
+    .tuple(anyRequest, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }))
+    .map(([request, changes]) => {
+      const bytes = encode(request);
+      for (const [position, value] of changes)
+        if (bytes.length > 0) bytes[position % bytes.length] = value;
+      return bytes;
+    });
+  const tag = fc
+    .tuple(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 0, max: 7 }))
+    .map(([field, type]) => Buffer.of((field << 3) | type));
+  const soup = fc
+    .array(
+      fc.oneof(
+        tag,
+        tag,
+        fc.uint8Array({ maxLength: 3 }).map((bytes) => Buffer.from(bytes)),
+      ),
+      { maxLength: 14 },
+    )
+    .map((parts) => Buffer.concat(parts));
+  let accepted = 0;
+  let refused = 0;
+  fc.assert(
+    fc.property(fc.oneof(damaged, soup), (bytes) => {
+      const decoded = decodeRateLimitRequest(bytes);
+      const expected = decodeByRules(bytes);
+      if (decoded.ok) accepted++;
+      else refused++;
+      t.deepEqual(decoded.ok ? decoded.message : undefined, expected, bytes.toString('hex'));
+    }),
+    { numRuns: 3000 },
+  );
+  t.true(accepted > 100 && refused > 100, `${accepted} accepted, ${refused} refused`);
+});
+
+test('unknown fields of every wire type are skipped, groups included', (t) => {
+  const unknown = [
+    hex('48 ff01'),
+    hex('49 0102030405060708'),
+    hex('4a 03 ffffff'),
+    hex('4d 01020304'),
+    hex('4b 08 01 53 54 0a 02 6869 4c'),
+  ];
+  const decoded = decodeRateLimitRequest(
+    Buffer.concat([hex('0a 01 61'), ...unknown, hex('18 07')]),
+  );
+  t.deepEqual(decoded, { ok: true, message: { domain: 'a', descriptors: [], hitsAddend: 7 } });
+});
+
+test('a known field with another wire type is skipped like an unknown one', (t) => {
+  const decoded = decodeRateLimitRequest(hex('08 05  10 05  1a 01 61  0a 01 62'));
+  t.deepEqual(decoded, { ok: true, message: { domain: 'b', descriptors: [], hitsAddend: 0 } });
+});
+
+test('of a repeated scalar the last counts, and repeated sub-messages are merged', (t) => {
+  const limits = '12 02 0805 12 02 1003';
+  const hits = '1a 02 0809 1a 00';
+  const body = hex(`${limits} ${hits}`);
+  const decoded = decodeRateLimitRequest(
+    Buffer.concat([hex('0a 01 61 0a 01 62 18 01 18 02 12'), Buffer.of(body.length), body]),
+  );
+  t.deepEqual(decoded, {
+    ok: true,
+    message: {
+      domain: 'b',
+      hitsAddend: 2,
+      descriptors: [
+        {
+          entries: [],
+          limit: { requestsPerUnit: 5, unit: 3 },
+          hitsAddend: 9,
+          isNegativeHits: false,
+        },
+      ],
+    },
+  });
+});
+
+test('numbers wider than their field keep the lower bits', (t) => {
+  const decoded = decodeRateLimitRequest(hex('18 81 80 80 80 f0 ff ff ff ff 01'));
+  t.deepEqual(decoded, { ok: true, message: { domain: '', descriptors: [], hitsAddend: 1 } });
+});
+
+test('hits above 2^53 are exact', (t) => {
+  const decoded = decodeRateLimitRequest(hex('12 0d 1a 0b 08 ff ff ff ff ff ff ff ff ff 01'));
+  t.is(decoded.ok ? decoded.message.descriptors[0]?.hitsAddend : undefined, 2n ** 64n - 1n);
+});
+
+const refusals: readonly [title: string, bytes: string, problem: RegExp][] = [
+  ['a truncated tag', '80', /^truncated number at byte 0$/],
+  ['a length beyond the end', '0a 05 61', /^length at byte 1 passes the end$/],
+  ['a length beyond the end of its sub-message', '12 02 0a 05 61 61 61 61 61', /^length at byte 3/],
+  ['a length of more than 32 bits', '0a ff ff ff ff ff 01', /^length at byte 1 passes the end$/],
+  [
+    'a number of more than 64 bits',
+    '18 ff ff ff ff ff ff ff ff ff 02',
+    /^number of more than 64 bits/,
+  ],
+  [
+    'a number of eleven bytes',
+    '18 80 80 80 80 80 80 80 80 80 80 00',
+    /^number of more than 64 bits/,
+  ],
+  ['field number 0', '00 01', /^invalid field number at byte 0$/],
+  ['a field number that is too large', '88 80 80 80 10 01', /^invalid field number at byte 0$/],
+  ['a reserved wire type', '4e 00', /^reserved wire type 6 before byte 1$/],
+  ['the end of a group that was not begun', '0c', /^end of a group that was not begun at byte 0$/],
+  ['the end of another group', '4b 54', /^end of a group that was not begun at byte 1$/],
+  ['a group without an end', '4b 08 01', /^truncated group at byte 3$/],
+  ['a truncated fixed number', '4d 01 02', /^truncated field at byte 1$/],
+  ['a domain that is not UTF-8', '0a 02 c3 28', /^string field contains invalid UTF-8$/],
+  [
+    'a value with half a surrogate pair',
+    '12 07 0a 05 12 03 ed a0 80',
+    /^string field contains invalid UTF-8$/,
+  ],
+];
+
+for (const [title, bytes, problem] of refusals) {
+  test(`${title} is refused`, (t) => {
+    const decoded = decodeRateLimitRequest(hex(bytes));
+    t.false(decoded.ok);
+    if (!decoded.ok) t.regex(decoded.problem, problem);
+  });
+}
+
+test('groups nested beyond any use are refused without deep recursion', (t) => {
+  const decoded = decodeRateLimitRequest(Buffer.alloc(1_000_000, 0x4b));
+  t.deepEqual(decoded, { ok: false, problem: 'groups are nested too deeply' });
+});
+
+test('a replacement character of the sender is valid', (t) => {
+  const decoded = decodeRateLimitRequest(hex('0a 03 ef bf bd'));
+  t.is(decoded.ok ? decoded.message.domain : undefined, '\ufffd');
+});
+
+// The protobuf rules once more, slowly and plainly: a message is a list of fields, each with its
+// number, wire type and content; what is not such a list is undefined.
+interface Field {
+  readonly number: number;
+  readonly type: number;
+  readonly integer: bigint;
+  readonly bytes: Buffer;
+}
+
+function toFields(
+  bytes: Buffer,
+  start = 0,
+  group?: number,
+): { fields: Field[]; end: number } | undefined {
+  const fields: Field[] = [];
+  let position = start;
+  const varint = (): bigint | undefined => {
+    let value = 0n;
+    for (let index = 0n; index < 10n; index++) {
+      const byte = bytes[position++];
+      if (byte === undefined) return undefined;
+      value |= BigInt(byte & 127) << (7n * index);
+      if (byte < 128) return value < 2n ** 64n ? value : undefined;
+    }
+    return undefined;
+  };
+  while (position < bytes.length) {
+    const tag = varint();
+    if (tag === undefined || tag >> 3n < 1n || tag >> 3n > 2n ** 29n - 1n) return undefined;
+    const number = Number(tag >> 3n);
+    const type = Number(tag & 7n);
+    let integer = 0n;
+    let length = 0;
+    if (type === 0) {
+      const value = varint();
+      if (value === undefined) return undefined;
+      integer = value;
+    } else if (type === 1) length = 8;
+    else if (type === 5) length = 4;
+    else if (type === 2) {
+      const value = varint();
+      if (value === undefined || value > bytes.length) return undefined;
+      length = Number(value);
+    } else if (type === 3) {
+      const inner = toFields(bytes, position, number);
+      if (inner === undefined) return undefined;
+      position = inner.end;
+    } else if (type === 4 && number === group) return { fields, end: position };
+    else return undefined;
+    if (position + length > bytes.length) return undefined;
+    fields.push({ number, type, integer, bytes: bytes.subarray(position, position + length) });
+    position += length;
+  }
+  return group === undefined ? { fields, end: position } : undefined;
+}
+
+class Refusal extends Error {}
+
+function fieldsOf(bytes: Buffer): Field[] {
+  const parsed = toFields(bytes);
+  if (parsed === undefined) throw new Refusal();
+  return parsed.fields;
+}
+
+function pick(fields: readonly Field[], number: number, type: number): Field[] {
+  return fields.filter((field) => field.number === number && field.type === type);
+}
+
+function stringAt(fields: readonly Field[], number: number): string {
+  let value = '';
+  for (const field of pick(fields, number, 2)) {
+    try {
+      value = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(field.bytes);
+    } catch {
+      throw new Refusal();
+    }
+  }
+  return value;
+}
+
+/** Merging sub-messages is the same as reading their fields one after the other. */
+function merged(fields: readonly Field[], number: number): Field[] | undefined {
+  const all = pick(fields, number, 2).map((field) => fieldsOf(field.bytes));
+  return all.length === 0 ? undefined : all.flat();
+}
+
+function decodeByRules(bytes: Buffer): RateLimitRequest | undefined {
+  try {
+    const fields = fieldsOf(bytes);
+    return {
+      domain: stringAt(fields, 1),
+      descriptors: pick(fields, 2, 2).map((field) => {
+        const descriptor = fieldsOf(field.bytes);
+        const limit = merged(descriptor, 2);
+        const hits = merged(descriptor, 3);
+        return {
+          entries: pick(descriptor, 1, 2).map((item) => {
+            const entry = fieldsOf(item.bytes);
+            return { key: stringAt(entry, 1), value: stringAt(entry, 2) };
+          }),
+          limit: limit && {
+            requestsPerUnit: Number(BigInt.asUintN(32, pick(limit, 1, 0).at(-1)?.integer ?? 0n)),
+            unit: Number(BigInt.asIntN(32, pick(limit, 2, 0).at(-1)?.integer ?? 0n)),
+          },
+          hitsAddend: hits && toExact(pick(hits, 1, 0).at(-1)?.integer ?? 0n),
+          isNegativeHits: (pick(descriptor, 4, 0).at(-1)?.integer ?? 0n) !== 0n,
+        };
+      }),
+      hitsAddend: Number(BigInt.asUintN(32, pick(fields, 3, 0).at(-1)?.integer ?? 0n)),
+    };
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}
