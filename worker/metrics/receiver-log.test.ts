@@ -17,7 +17,7 @@ test('a loss and a return are said once each', (t) => {
   receiver.back();
   receiver.back();
   t.deepEqual(log.lines, [
-    'warning Statistics do not reach r:8125 (tcp): connection refused; trying on, decisions go on',
+    'warning Statistics do not reach r:8125 (tcp): connection refused; trying again, decisions are not affected',
     'warning Statistics reach r:8125 (tcp) again',
   ]);
 });

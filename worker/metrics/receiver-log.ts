@@ -28,7 +28,9 @@ export function createReceiverLog(deps: {
       if (clock.monotonicMs() - lastSaidMs < intervalMs) return;
       lastSaidMs = clock.monotonicMs();
       isSaid = true;
-      log.warning(`Statistics do not reach ${receiver}: ${reason}; trying on, decisions go on`);
+      log.warning(
+        `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected`,
+      );
     },
     back() {
       isLost = false;

@@ -147,12 +147,15 @@ export function createFileSource({
       return;
     }
     isChecking = true;
-    await checkOnce(cause);
-    while (isNewsWaiting && !closed) {
-      isNewsWaiting = false;
-      await checkOnce('news');
+    try {
+      await checkOnce(cause);
+      while (isNewsWaiting && !closed) {
+        isNewsWaiting = false;
+        await checkOnce('news');
+      }
+    } finally {
+      isChecking = false;
     }
-    isChecking = false;
   }
 
   async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
