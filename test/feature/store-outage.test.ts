@@ -30,7 +30,8 @@ test.serial(
     await eventually('the load runs', () => load.results.length > 50);
     const awayMs = performance.now();
     await redis.kill();
-    await eventually('errors', () => countErrors(load) > 100);
+    // Long enough for the pauses between attempts to have grown.
+    await eventually('errors', () => performance.now() > awayMs + 3_000 && countErrors(load) > 100);
     await redis.restart();
     const outage = { awayMs, backMs: performance.now() };
     await checkRecovery(t, load, outage);
