@@ -1,0 +1,86 @@
+// The application: controllers found, the table built, and one entry for each kind of server.
+import { type BodyKind, createBodyReader } from './body.ts';
+import type { Cors } from './cors.ts';
+import { createDispatch, type Dispatch } from './dispatch.ts';
+import { type ReportError, writeErrorReport } from './error-report.ts';
+import type { Guard } from './guard.ts';
+import { defaultLimits, type Limits } from './limits.ts';
+import { type ModuleTree, readModuleTree } from './module-tree.ts';
+import { createFetch, type Fetch } from './mounts/fetch.ts';
+import { createListener, type Listener } from './mounts/node-http.ts';
+import { choosePrefixes, type Environment } from './prefix.ts';
+import { createSchemaCompiler } from './schema.ts';
+import { buildTable, type ModuleNode } from './table.ts';
+
+export interface AppOptions {
+  /** Folders of controllers; several merge, and the later one wins. Unset: by `env`, else the
+   * folder `controllers`. */
+  readonly controllerPrefix?: string | readonly string[];
+  /** Where ENDPOINTS_PREFIX is looked up, usually the process's environment. */
+  readonly env?: Environment;
+  /** In place of reading folders: what a prefix stands for, as a bundle has it. */
+  readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
+  /** Run before those of classes and methods. */
+  readonly guard?: Guard | readonly Guard[];
+  /** Without it a method that has no guard and is not public itself keeps the app from starting. */
+  readonly public?: boolean;
+  /** For classes that do not declare their own. */
+  readonly cors?: Cors;
+  readonly limits?: Partial<Limits>;
+  /** Kinds of body that are understood; all, unless set. */
+  readonly bodyKinds?: readonly BodyKind[];
+  /** Only the canonical spelling of a name is served: kebab-case, lower case. */
+  readonly strictNames?: boolean;
+  /** For a verb that a class does not have: 405 with Allow (the default), or 501 without. */
+  readonly missingVerb?: 405 | 501;
+  /** How a text is sent where its method names no media type: JSON (the default), or raw. */
+  readonly stringReturn?: 'application/json' | 'text/html';
+  /** A module and a class of one path: no start (the default), or the module hides the class. */
+  readonly clashes?: 'refuse' | 'module-first';
+  /** Hears of requests that fail for a reason of ours. Unset: a JSON line on standard error. */
+  readonly reportError?: ReportError;
+}
+
+export interface App {
+  readonly dispatch: Dispatch;
+  /** For `node:http` and what speaks its interface. */
+  readonly listener: Listener;
+  /** For servers of the WHATWG fetch interface. */
+  readonly fetch: Fetch;
+  /** For descriptions: never changed. */
+  readonly table: ModuleNode;
+  readonly limits: Limits;
+}
+
+/** Rejects with a StartError that names everything in the way of serving. */
+export async function createApp(options: AppOptions = {}): Promise<App> {
+  const limits: Limits = { ...defaultLimits, ...options.limits };
+  const load = options.loadModules ?? readModuleTree;
+  const trees: ModuleTree[] = [];
+  for (const prefix of choosePrefixes(options.controllerPrefix, options.env ?? {})) {
+    trees.push(await load(prefix));
+  }
+  const table = buildTable(trees, {
+    compiler: createSchemaCompiler(),
+    guard: options.guard,
+    public: options.public ?? false,
+    cors: options.cors,
+    clashes: options.clashes ?? 'refuse',
+  });
+  const dispatch = createDispatch({
+    table,
+    limits,
+    bodies: createBodyReader(limits, options.bodyKinds),
+    encoding: { stringReturn: options.stringReturn ?? 'application/json' },
+    strictNames: options.strictNames ?? false,
+    missingVerb: options.missingVerb ?? 405,
+    reportError: options.reportError ?? writeErrorReport,
+  });
+  return {
+    dispatch,
+    listener: createListener(dispatch),
+    fetch: createFetch(dispatch),
+    table,
+    limits,
+  };
+}

@@ -1,0 +1,124 @@
+// The body's bytes under the limit and the deadline, and what they say by their media type.
+import type { BodyArguments } from './bind.ts';
+import { BadRequest, HttpError } from './errors.ts';
+import { parseJson } from './json.ts';
+import { createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
+import type { Limits } from './limits.ts';
+import { type MediaType, parseMediaType } from './media-type.ts';
+import { parseMultipart } from './multipart.ts';
+import type { RequestLike } from './request.ts';
+import { decodeUtf8 } from './utf8.ts';
+
+/** The kinds of body that are understood. */
+export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
+
+export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
+
+export interface BodyReader {
+  /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. */
+  readBody(request: RequestLike): Promise<BodyArguments>;
+}
+
+export function createBodyReader(
+  limits: Limits,
+  accepted: readonly BodyKind[] = bodyKinds,
+): BodyReader {
+  return {
+    async readBody({ headers, body }) {
+      const declared = Number(headers.get('content-length') ?? 0);
+      if (declared > limits.bodyBytes) throw tooLarge(limits);
+      const bytes = body === undefined ? Buffer.alloc(0) : await readBytes(body, limits);
+      if (bytes.length === 0) return toArguments({});
+      const type = parseMediaType(headers.get('content-type') ?? '');
+      const kind = type && kindOf(type);
+      const encoding = headers.get('content-encoding') ?? 'identity';
+      if (type === undefined || kind === undefined || !accepted.includes(kind)) {
+        throw new HttpError(415, { detail: `a body must be ${accepted.join(', ')}` });
+      }
+      if (encoding !== 'identity') {
+        throw new HttpError(415, { detail: 'a compressed body is not understood' });
+      }
+      return decode(kind, type, bytes, limits);
+    },
+  };
+}
+
+async function decode(
+  kind: BodyKind,
+  type: MediaType,
+  bytes: Buffer,
+  limits: Limits,
+): Promise<BodyArguments> {
+  if (kind === 'multipart') {
+    return toArguments({ keywords: await parseMultipart(type, bytes, limits), fromText: true });
+  }
+  const text = decodeUtf8(bytes);
+  if (kind === 'form') {
+    return toArguments({ keywords: parseUrlencoded(text, 'body', limits), fromText: true });
+  }
+  if (kind === 'text') return toArguments({ positionals: [text] });
+  const value = parseJson(text, limits.jsonDepth);
+  if (Array.isArray(value)) {
+    if (value.length > limits.listItems) {
+      throw new BadRequest(`the body has more than ${limits.listItems} items`);
+    }
+    return toArguments({ positionals: value });
+  }
+  if (typeof value !== 'object' || value === null) return toArguments({ positionals: [value] });
+  const keywords = createKeywords();
+  for (const [name, field] of Object.entries(value)) keywords[name] = field;
+  return toArguments({ keywords });
+}
+
+/** Charsets other than UTF-8 make a type that is not understood. */
+function kindOf({ essence, parameters }: MediaType): BodyKind | undefined {
+  if (essence === 'multipart/form-data') return 'multipart';
+  const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
+  if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return undefined;
+  if (essence === 'application/json' || essence.endsWith('+json')) return 'json';
+  if (essence === 'application/x-www-form-urlencoded') return 'form';
+  return essence === 'text/plain' ? 'text' : undefined;
+}
+
+function toArguments({
+  keywords = createKeywords(),
+  positionals = [],
+  fromText = false,
+}: {
+  keywords?: Keywords;
+  positionals?: readonly unknown[];
+  fromText?: boolean;
+}): BodyArguments {
+  return { keywords, positionals, fromText };
+}
+
+/** Stops reading at the limit; the rest of the stream is the mount's business. */
+async function readBytes(body: AsyncIterable<Uint8Array>, limits: Limits): Promise<Buffer> {
+  const iterator = body[Symbol.asyncIterator]();
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    timeout.reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
+  }, limits.bodyTimeoutMs);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    while (true) {
+      const next = await Promise.race([iterator.next(), timeout.promise]);
+      if (next.done === true) return Buffer.concat(chunks);
+      size += next.value.byteLength;
+      if (size > limits.bodyBytes) throw tooLarge(limits);
+      chunks.push(next.value);
+    }
+  } catch (error) {
+    // Not awaited: where the body has stalled, the return waits for it too.
+    iterator.return?.().catch(() => {});
+    if (error instanceof HttpError) throw error;
+    throw new BadRequest('the body broke off');
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooLarge(limits: Limits): HttpError {
+  return new HttpError(413, { detail: `a body has at most ${limits.bodyBytes} bytes` });
+}

@@ -1,0 +1,126 @@
+// Turns what came as text (or as JSON of another type) into the type that a schema declares. Strict:
+// what has no single meaning is refused. Constraints are left to the compiled schema.
+import type Type from 'typebox';
+import { isUpload } from './upload.ts';
+
+export type Cast =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly reason: string };
+
+type PlainSchema = Readonly<Record<string, unknown>>;
+
+const integer = /^-?\d+$/;
+const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
+const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
+const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
+
+/** `fromText`: the value came from a path, a query or a form, where a list is a repeated name or
+ * a text with commas. */
+export function castValue(schema: Type.TSchema, value: unknown, fromText: boolean): Cast {
+  return cast(schema as PlainSchema, value, fromText);
+}
+
+function cast(schema: PlainSchema, value: unknown, fromText: boolean): Cast {
+  if (isUpload(schema)) {
+    return value instanceof File ? { ok: true, value } : refuse('must be one file');
+  }
+  const literals = literalsOf(schema);
+  if (literals !== undefined) return castLiteral(literals, value);
+  const branches = schema['anyOf'] ?? schema['oneOf'];
+  if (Array.isArray(branches)) return castBranch(branches as PlainSchema[], value, fromText);
+  const type = schema['type'];
+  if (type === 'array') return castList(schema, value, fromText);
+  if (type === 'object') {
+    return isPlainObject(value) ? { ok: true, value } : refuse('must be an object');
+  }
+  if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
+  if (type === undefined || Array.isArray(type)) return { ok: true, value };
+  if (Array.isArray(value))
+    return refuse(fromText ? 'is given more than once' : 'must be one value');
+  if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
+  if (type === 'string') return { ok: true, value: String(value) };
+  return castText(String(type), String(value));
+}
+
+function castText(type: string, text: string): Cast {
+  if (type === 'boolean') {
+    const word = text.toLowerCase();
+    if (truths.has(word)) return { ok: true, value: true };
+    if (falsehoods.has(word)) return { ok: true, value: false };
+    return refuse('must be true or false (1, yes, t, 0, no, f)');
+  }
+  const value = Number(text);
+  if (type === 'integer') {
+    const isInteger = integer.test(text) && Number.isSafeInteger(value);
+    return isInteger ? { ok: true, value: value + 0 } : refuse('must be an integer');
+  }
+  const isNumber = number.test(text) && Number.isFinite(value);
+  return isNumber ? { ok: true, value } : refuse('must be a number');
+}
+
+function castList(schema: PlainSchema, value: unknown, fromText: boolean): Cast {
+  const given: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const items =
+    fromText || typeof value === 'string'
+      ? given.flatMap((item) => (typeof item === 'string' ? item.split(',') : [item]))
+      : given;
+  const of = schema['items'];
+  if (typeof of !== 'object' || of === null || Array.isArray(of)) {
+    return { ok: true, value: items };
+  }
+  const values: unknown[] = [];
+  for (const [index, item] of items.entries()) {
+    const result = cast(of as PlainSchema, item, fromText);
+    if (!result.ok) return refuse(`item ${index} ${result.reason}`);
+    values.push(result.value);
+  }
+  return { ok: true, value: values };
+}
+
+function castBranch(branches: readonly PlainSchema[], value: unknown, fromText: boolean): Cast {
+  let first: Cast | undefined;
+  for (const branch of branches) {
+    const result = cast(branch, value, fromText);
+    if (result.ok) return result;
+    first ??= result;
+  }
+  return first ?? { ok: true, value };
+}
+
+function castLiteral(literals: readonly unknown[], value: unknown): Cast {
+  if (literals.includes(value)) return { ok: true, value };
+  const meant = isScalar(value)
+    ? literals.find((literal) => literal !== null && String(literal) === String(value))
+    : undefined;
+  return meant === undefined ? refuse(choiceReason(literals)) : { ok: true, value: meant };
+}
+
+/** The closed set of values of a schema that is nothing else. */
+function literalsOf(schema: PlainSchema): readonly unknown[] | undefined {
+  if ('const' in schema) return [schema['const']];
+  if (Array.isArray(schema['enum'])) return schema['enum'];
+  const branches = schema['anyOf'] ?? schema['oneOf'];
+  if (!Array.isArray(branches)) return undefined;
+  const literals = (branches as PlainSchema[]).map(literalsOf);
+  return literals.every((list) => list !== undefined) ? literals.flat() : undefined;
+}
+
+function choiceReason(literals: readonly unknown[]): string {
+  return `must be ${literals.map(String).join(' or ')}`;
+}
+
+function isScalar(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function article(type: string): string {
+  return type === 'integer' ? 'an integer' : type === 'string' ? 'a text' : `a ${type}`;
+}
+
+function refuse(reason: string): Cast {
+  return { ok: false, reason };
+}

@@ -1,0 +1,176 @@
+// One request from its target to its response: route, guards, body, arguments, call, encode. Every
+// outcome is a response; nothing is thrown to the mount.
+import { randomUUID } from 'node:crypto';
+import type { BodyReader } from './body.ts';
+import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
+import { cancelStream, type EncodeOptions, encodeResult } from './encode.ts';
+import type { ReportError } from './error-report.ts';
+import { BadRequest, HttpError, NotImplemented, Stop } from './errors.ts';
+import { createKeywords, parseUrlencoded } from './keywords.ts';
+import type { Limits } from './limits.ts';
+import { toErrorResponse } from './problem.ts';
+import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
+import { resolvePath } from './resolve.ts';
+import type { ClassNode, ModuleNode, Route } from './table.ts';
+import { parseTarget, toPath } from './target.ts';
+import { allowedMethods, answeringVerbs, isKnownMethod, type Verb } from './verb.ts';
+
+export type Dispatch = (request: RequestLike) => Promise<ResponseLike>;
+
+export interface DispatchDeps {
+  readonly table: ModuleNode;
+  readonly limits: Limits;
+  readonly bodies: BodyReader;
+  readonly encoding: EncodeOptions;
+  readonly strictNames: boolean;
+  readonly missingVerb: 405 | 501;
+  readonly reportError: ReportError;
+}
+
+type HeaderList = readonly (readonly [string, string])[];
+
+/** What is known of a request so far, for its answer and the log. */
+interface Progress {
+  request: RoutedRequest;
+  cors: HeaderList;
+}
+
+const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
+const serverVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+export function createDispatch(deps: DispatchDeps): Dispatch {
+  const { table, limits, bodies, encoding, strictNames, missingVerb, reportError } = deps;
+
+  async function answer(given: RequestLike, progress: Progress): Promise<ResponseLike> {
+    const { method, headers } = given;
+    const target = parseTarget(given.target, limits);
+    progress.request = { ...progress.request, path: toPath(target.parts) };
+    if (target.isServer) return answerServer(method);
+    const match = resolvePath(table, target.parts, { strict: strictNames });
+    if (match === undefined) throw isKnownMethod(method) ? notFound() : unknownMethod();
+    const { node, positionals } = match;
+    if (node.cors !== undefined && node.verbs.size > 0) {
+      progress.cors = corsHeaders(node.cors, headers);
+      if (isPreflight(method, headers)) return noContent(preflightHeaders(headers));
+    }
+    const route = findRoute(node, method);
+    return route === undefined
+      ? answerWithoutRoute(node, method, positionals.length)
+      : callRoute(route, { given, query: target.query, positionals, request: progress.request });
+  }
+
+  function answerWithoutRoute(node: ClassNode, method: string, partCount: number): ResponseLike {
+    if (!isKnownMethod(method)) throw unknownMethod();
+    const fitting = [...node.verbs].filter(([, { binder }]) => binder.fits(partCount));
+    const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
+    if (method === 'OPTIONS' && fitting.length > 0) {
+      if (node.cors === undefined) return noContent([['allow', allow]]);
+      throw new BadRequest('a preflight needs Origin and Access-Control-Request-Method');
+    }
+    if (missingVerb === 501 && node.verbs.size > 0 && partCount === 0) throw new NotImplemented();
+    if (missingVerb === 501 || fitting.length === 0) throw notFound();
+    throw new HttpError(405, { headers: { allow } });
+  }
+
+  async function callRoute(
+    route: Route,
+    {
+      given,
+      query,
+      positionals,
+      request,
+    }: {
+      readonly given: RequestLike;
+      readonly query: string;
+      readonly positionals: readonly string[];
+      readonly request: RoutedRequest;
+    },
+  ): Promise<ResponseLike> {
+    for (const guard of route.guards) await guard.check(request);
+    route.binder.refuseSurplus(positionals.length);
+    const args = route.binder.bind({
+      parts: positionals,
+      query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
+      body: await bodies.readBody(given),
+    });
+    const { mediaType } = route;
+    const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
+    try {
+      return await encodeResult(await route.call({ request, response }, args), response, encoding);
+    } catch (error) {
+      if (!(error instanceof Stop)) throw error;
+      return await encodeResult(error.value, { ...response, status: error.status }, encoding);
+    }
+  }
+
+  return async (given) => {
+    const { method, headers, remoteAddress } = given;
+    const asked = headers.get('x-request-id') ?? '';
+    const id = wellFormedId.test(asked) ? asked : randomUUID();
+    const request: RoutedRequest = { id, method, path: '', headers, remoteAddress };
+    const progress: Progress = { request, cors: [] };
+    let response: ResponseLike;
+    try {
+      response = checkStatus(await answer(given, progress));
+    } catch (error) {
+      response = toErrorResponse(error, id);
+      const isExpected = error instanceof NotImplemented;
+      const isOurs =
+        response.status >= 500 || (error instanceof Error && error.cause !== undefined);
+      if (isOurs && !isExpected) {
+        reportError({ request: progress.request, status: response.status, error });
+      }
+    }
+    setCommonHeaders(response.headers, id, progress.cors);
+    if (method !== 'HEAD') return response;
+    await cancelStream(response.body);
+    return { ...response, body: undefined };
+  };
+}
+
+function findRoute(node: ClassNode, method: string): Route | undefined {
+  for (const verb of answeringVerbs(method)) {
+    const route = node.verbs.get(verb);
+    if (route !== undefined) return route;
+  }
+  return undefined;
+}
+
+/** `OPTIONS *` asks for the server's abilities; no other method has this target. */
+function answerServer(method: string): ResponseLike {
+  if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
+  return noContent([['allow', allowedMethods(serverVerbs).join(', ')]]);
+}
+
+function noContent(headers: HeaderList): ResponseLike {
+  return {
+    status: 204,
+    headers: new Headers(headers.map(([name, value]) => [name, value])),
+    body: undefined,
+  };
+}
+
+/** A status that cannot be sent is a defect of the method. */
+function checkStatus(response: ResponseLike): ResponseLike {
+  const { status } = response;
+  if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
+  throw new RangeError(`${status} is no status of an answer`);
+}
+
+function setCommonHeaders(headers: Headers, id: string, cors: HeaderList): void {
+  headers.set('x-request-id', id);
+  if (!headers.has('x-content-type-options')) headers.set('x-content-type-options', 'nosniff');
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
+  for (const [name, value] of cors) {
+    if (name === 'vary') headers.append(name, value);
+    else headers.set(name, value);
+  }
+}
+
+function notFound(): HttpError {
+  return new HttpError(404, { detail: 'no resource has this path' });
+}
+
+function unknownMethod(): HttpError {
+  return new NotImplemented();
+}

@@ -1,0 +1,134 @@
+// A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
+// method has named another media type.
+import { mediaTypeOfName } from './media-type.ts';
+import type { ResponseDraft, ResponseLike } from './request.ts';
+
+export interface EncodeOptions {
+  /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
+  readonly stringReturn: 'application/json' | 'text/html';
+}
+
+type Stream = AsyncIterable<Uint8Array>;
+
+const encoder = new TextEncoder();
+const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** Throws where the value has no JSON text: bigint, cycles, functions. */
+export async function encodeResult(
+  value: unknown,
+  draft: ResponseDraft,
+  { stringReturn }: EncodeOptions,
+): Promise<ResponseLike> {
+  if (value instanceof Response) return fromResponse(value, draft);
+  const headers = new Headers(draft.headers);
+  if (value === undefined || value === null) {
+    return { status: draft.status ?? 204, headers, body: undefined };
+  }
+  const status = draft.status ?? 200;
+  if (withoutBody.has(status)) {
+    await cancelStream(toBytes(value)?.body);
+    return { status, headers, body: undefined };
+  }
+  const bytes = toBytes(value);
+  const { body, type, length } = bytes ?? (await toText(value, draft.mediaType, stringReturn));
+  headers.set('content-type', draft.mediaType === undefined ? type : withCharset(draft.mediaType));
+  if (length !== undefined) headers.set('content-length', String(length));
+  return { status, headers, body };
+}
+
+/** Ends a stream that nobody will read. */
+export async function cancelStream(body: ResponseLike['body']): Promise<void> {
+  if (body === undefined || body instanceof Uint8Array) return;
+  if (body instanceof ReadableStream) await body.cancel();
+  else await body[Symbol.asyncIterator]().return?.();
+}
+
+interface Encoded {
+  readonly body: Uint8Array | Stream;
+  readonly type: string;
+  readonly length?: number;
+}
+
+/** Undefined for values that become text. */
+function toBytes(value: unknown): Encoded | undefined {
+  const type = 'application/octet-stream';
+  if (value instanceof ArrayBuffer) return sized(new Uint8Array(value), type);
+  if (ArrayBuffer.isView(value)) {
+    return sized(new Uint8Array(value.buffer, value.byteOffset, value.byteLength), type);
+  }
+  if (value instanceof Blob) {
+    const name = value instanceof File ? value.name : '';
+    const named = value.type === '' ? (mediaTypeOfName(name) ?? type) : value.type;
+    return { body: value.stream(), type: withCharset(named), length: value.size };
+  }
+  if (value instanceof ReadableStream) return { body: value as Stream, type };
+  if (isNodeStream(value)) {
+    const path = 'path' in value ? String(value.path) : '';
+    return { body: toChunks(value), type: withCharset(mediaTypeOfName(path) ?? type) };
+  }
+  return undefined;
+}
+
+async function toText(
+  value: unknown,
+  mediaType: string | undefined,
+  stringReturn: EncodeOptions['stringReturn'],
+): Promise<Encoded> {
+  const isText = typeof value === 'string';
+  const type = mediaType ?? (isText ? stringReturn : 'application/json');
+  if (isText && !/json/i.test(type)) return sized(encoder.encode(value), withCharset(type));
+  const text = JSON.stringify(isGenerator(value) ? await collect(value) : value) as
+    | string
+    | undefined;
+  if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
+  return sized(encoder.encode(text), withCharset(type));
+}
+
+function sized(body: Uint8Array, type: string): Encoded {
+  return { body, type, length: body.byteLength };
+}
+
+function withCharset(type: string): string {
+  const isText = /^(?:text\/|application\/(?:[^;]*[+/])?(?:json|xml)\b)/i.test(type);
+  return isText && !/;\s*charset=/i.test(type) ? `${type};charset=UTF-8` : type;
+}
+
+async function fromResponse(response: Response, draft: ResponseDraft): Promise<ResponseLike> {
+  const headers = new Headers(draft.headers);
+  for (const [name, value] of response.headers) {
+    if (name === 'set-cookie') headers.append(name, value);
+    else headers.set(name, value);
+  }
+  return { status: response.status, headers, body: response.body ?? undefined };
+}
+
+function isNodeStream(value: unknown): value is AsyncIterable<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Symbol.asyncIterator in value &&
+    'pipe' in value &&
+    typeof value.pipe === 'function'
+  );
+}
+
+async function* toChunks(stream: AsyncIterable<unknown>): Stream {
+  for await (const chunk of stream) {
+    yield chunk instanceof Uint8Array ? chunk : encoder.encode(String(chunk));
+  }
+}
+
+/** What a generator function returns: an iterator of values, not a collection. */
+function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (Symbol.asyncIterator in value || Symbol.iterator in value) &&
+    'next' in value &&
+    typeof value.next === 'function'
+  );
+}
+
+function collect(values: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
+  return Array.fromAsync(values);
+}

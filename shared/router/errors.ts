@@ -1,0 +1,113 @@
+// What a controller or guard throws to answer with something other than its return value, and what
+// a start that cannot serve rejects with. How each becomes a response is left to problem.ts.
+
+export interface HttpErrorOptions {
+  /** Read by the client, except for a status of 500 or above: that text only reaches the log. */
+  readonly detail?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON in place of the problem document; never for a status of 500 or above. */
+  readonly body?: unknown;
+  /** An error with a cause is reported to the log, whatever its status. */
+  readonly cause?: unknown;
+}
+
+/** Answers with an error status (400-599). It replaces a status that the method has set. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly detail: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+
+  constructor(status: number, options: HttpErrorOptions = {}) {
+    const { detail, cause } = options;
+    super(detail ?? `HTTP ${status}`, cause === undefined ? undefined : { cause });
+    this.name = 'HttpError';
+    this.status = status;
+    this.detail = options.detail;
+    this.headers = options.headers ?? {};
+    this.body = options.body;
+  }
+}
+
+/** One thing that is wrong with a request, in the words of the problem document. */
+export interface FieldProblem {
+  readonly in: 'path' | 'query' | 'body';
+  /** The keyword's name, with `/` before what is inside it: `size`, `tags/3`. */
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** A request that is refused for all of these reasons at once: status 400. */
+export class BadRequest extends HttpError {
+  readonly problems: readonly FieldProblem[];
+
+  constructor(detail: string, problems: readonly FieldProblem[] = []) {
+    super(400, { detail });
+    this.name = 'BadRequest';
+    this.problems = problems;
+  }
+}
+
+/** An early success: the status, and the value as if it had been returned. */
+export class Stop extends Error {
+  readonly status: number;
+  readonly value: unknown;
+
+  constructor(status: number, value?: unknown) {
+    super(`stopped with ${status}`);
+    this.name = 'Stop';
+    this.status = status;
+    this.value = value;
+  }
+}
+
+/** Sends the client elsewhere; the location is given by code, never taken from a request unseen. */
+export class Redirect extends Error {
+  readonly location: string;
+  readonly status: number;
+
+  constructor(location: string, status = 302) {
+    super(`redirect to ${location}`);
+    this.name = 'Redirect';
+    this.location = location;
+    this.status = status;
+  }
+}
+
+/** 401 with `WWW-Authenticate: <Scheme>[ realm="..."]`. */
+export class AccessDenied extends HttpError {
+  constructor(options: {
+    readonly scheme: string;
+    readonly realm?: string | undefined;
+    readonly detail?: string;
+    readonly cause?: unknown;
+  }) {
+    const scheme = options.scheme.charAt(0).toUpperCase() + options.scheme.slice(1).toLowerCase();
+    const realm = options.realm?.replace(/["\\]/g, '\\$&');
+    super(401, {
+      detail: options.detail ?? 'access denied',
+      cause: options.cause,
+      headers: { 'www-authenticate': realm === undefined ? scheme : `${scheme} realm="${realm}"` },
+    });
+    this.name = 'AccessDenied';
+  }
+}
+
+/** 501: the method exists and does nothing yet. */
+export class NotImplemented extends HttpError {
+  constructor(detail?: string) {
+    super(501, detail === undefined ? {} : { detail });
+    this.name = 'NotImplemented';
+  }
+}
+
+/** Serving is impossible; every reason found is in the message, one a line. */
+export class StartError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[], options?: { cause?: unknown }) {
+    super(problems.join('\n'), options);
+    this.name = 'StartError';
+    this.problems = problems;
+  }
+}

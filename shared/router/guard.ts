@@ -1,0 +1,126 @@
+// Guards decide whether a request reaches its method; they run after routing and before the body
+// is read. Who may do what is left to the functions that an application gives them.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { AccessDenied, HttpError } from './errors.ts';
+import type { RoutedRequest } from './request.ts';
+
+type MaybePromise<Value> = Value | Promise<Value>;
+
+export interface Guard {
+  /** Whether it knows who asks; a route needs one such guard, or `public: true`. */
+  readonly authenticates: boolean;
+  /** Its OpenAPI security scheme, and the name of that. */
+  readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
+  /** Returns to let the request pass; throws to refuse it. */
+  check(request: RoutedRequest): MaybePromise<void>;
+}
+
+export interface GuardOptions {
+  readonly realm?: string;
+}
+
+/** `Authorization: Bearer <token>`. Without a check nobody passes: 403. */
+export function bearer(
+  check?: (token: string, request: RoutedRequest) => MaybePromise<boolean>,
+  { realm }: GuardOptions = {},
+): Guard {
+  return {
+    authenticates: true,
+    security: { name: 'bearer', scheme: { type: 'http', scheme: 'bearer' } },
+    async check(request) {
+      if (check === undefined) throw noCheck();
+      const token = readCredentials(request, 'bearer');
+      if (token === undefined) {
+        throw new AccessDenied({ scheme: 'bearer', realm, detail: 'a bearer token is required' });
+      }
+      await demand('bearer', realm, () => check(token, request));
+    },
+  };
+}
+
+/** `Authorization: Basic <user:password in base64>`. Without a check nobody passes: 403. */
+export function basic(
+  check?: (user: string, password: string, request: RoutedRequest) => MaybePromise<boolean>,
+  { realm }: GuardOptions = {},
+): Guard {
+  return {
+    authenticates: true,
+    security: { name: 'basic', scheme: { type: 'http', scheme: 'basic' } },
+    async check(request) {
+      if (check === undefined) throw noCheck();
+      const pair = Buffer.from(readCredentials(request, 'basic') ?? '', 'base64').toString();
+      const at = pair.indexOf(':');
+      if (at < 0) {
+        const detail = 'a user name and a password are required';
+        throw new AccessDenied({ scheme: 'basic', realm, detail });
+      }
+      const [user, password] = [pair.slice(0, at), pair.slice(at + 1)];
+      await demand('basic', realm, () => check(user, password, request));
+    },
+  };
+}
+
+/** Lets a request pass while `take` says so, else 429; it authenticates nobody. */
+export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
+  return {
+    authenticates: false,
+    async check(request) {
+      if (!(await take(request))) throw new HttpError(429, { detail: 'too many requests' });
+    },
+  };
+}
+
+/**
+ * Refuses unsafe methods that a browser sends for another origin than these: 403. For applications
+ * that know their users by a cookie, since forms and plain texts cross origins unasked.
+ */
+export function fromOrigins(origins: readonly string[]): Guard {
+  const allowed = new Set(origins);
+  return {
+    authenticates: false,
+    check({ method, headers }) {
+      if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
+      const origin = headers.get('origin');
+      if (origin !== null && !allowed.has(origin)) {
+        throw new HttpError(403, { detail: 'requests from this origin are refused' });
+      }
+    },
+  };
+}
+
+/** Compares secrets in a time that does not depend on what they share. */
+export function isSameSecret(given: string, expected: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}
+
+export function toGuards(guard: Guard | readonly Guard[] | undefined): readonly Guard[] {
+  if (guard === undefined) return [];
+  return 'check' in guard ? [guard] : guard;
+}
+
+function readCredentials(request: RoutedRequest, scheme: string): string | undefined {
+  const [given, credentials, more] = (request.headers.get('authorization') ?? '').split(/ +/);
+  if (given?.toLowerCase() !== scheme || more !== undefined) return undefined;
+  return credentials === '' ? undefined : credentials;
+}
+
+/** A check that fails refuses: 401, and its error goes to the log. An HttpError passes as it is. */
+async function demand(
+  scheme: string,
+  realm: string | undefined,
+  check: () => MaybePromise<boolean>,
+): Promise<void> {
+  let passed: boolean;
+  try {
+    passed = await check();
+  } catch (cause) {
+    if (cause instanceof HttpError) throw cause;
+    throw new AccessDenied({ scheme, realm, cause });
+  }
+  if (passed !== true) throw new AccessDenied({ scheme, realm });
+}
+
+function noCheck(): HttpError {
+  return new HttpError(403, { detail: 'nobody has access' });
+}

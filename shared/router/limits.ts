@@ -1,0 +1,29 @@
+// The bounds of what one request may ask for. Time limits of connections are the servers' own.
+
+/** All may be set per application; counts and bytes are inclusive. */
+export interface Limits {
+  /** Of the request target; more is 414. */
+  readonly targetBytes: number;
+  readonly pathParts: number;
+  /** Names in a query or a form. */
+  readonly keys: number;
+  /** Values of one name, and items of one list. */
+  readonly listItems: number;
+  readonly jsonDepth: number;
+  /** More is 413; the body is never held beyond it. */
+  readonly bodyBytes: number;
+  readonly multipartParts: number;
+  /** From the first wait for the body to its end; more is 408. */
+  readonly bodyTimeoutMs: number;
+}
+
+export const defaultLimits: Limits = {
+  targetBytes: 8 * 1024,
+  pathParts: 32,
+  keys: 100,
+  listItems: 1000,
+  jsonDepth: 32,
+  bodyBytes: 1024 * 1024,
+  multipartParts: 20,
+  bodyTimeoutMs: 30_000,
+};

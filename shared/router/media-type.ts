@@ -1,0 +1,76 @@
+// Media types: reading the Content-Type of a body, and naming one for a file.
+
+export interface MediaType {
+  /** Lower case, without parameters. */
+  readonly essence: string;
+  /** Names in lower case. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Undefined for a text that is no media type. */
+export function parseMediaType(text: string): MediaType | undefined {
+  const [type = '', ...rest] = splitOutsideQuotes(text, ';');
+  const essence = type.trim().toLowerCase();
+  const [main, sub, more] = essence.split('/');
+  if (!token.test(main ?? '') || !token.test(sub ?? '') || more !== undefined) return undefined;
+  const parameters = new Map<string, string>();
+  for (const parameter of rest) {
+    const at = parameter.indexOf('=');
+    if (at < 0) continue;
+    const name = parameter.slice(0, at).trim().toLowerCase();
+    const value = parameter.slice(at + 1).trim();
+    if (!parameters.has(name)) parameters.set(name, unquote(value));
+  }
+  return { essence, parameters };
+}
+
+/** Splits a header's value; a separator inside a quoted text does not count. */
+export function splitOutsideQuotes(text: string, separator: ',' | ';'): string[] {
+  const pieces: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (quoted && character === '\\') at += 1;
+    else if (character === '"') quoted = !quoted;
+    else if (!quoted && character === separator) {
+      pieces.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  pieces.push(text.slice(start));
+  return pieces;
+}
+
+const byExtension: ReadonlyMap<string, string> = new Map([
+  ['css', 'text/css'],
+  ['csv', 'text/csv'],
+  ['gif', 'image/gif'],
+  ['html', 'text/html'],
+  ['jpeg', 'image/jpeg'],
+  ['jpg', 'image/jpeg'],
+  ['js', 'text/javascript'],
+  ['json', 'application/json'],
+  ['md', 'text/markdown'],
+  ['pdf', 'application/pdf'],
+  ['png', 'image/png'],
+  ['svg', 'image/svg+xml'],
+  ['txt', 'text/plain'],
+  ['webp', 'image/webp'],
+  ['xml', 'application/xml'],
+  ['yaml', 'application/yaml'],
+  ['yml', 'application/yaml'],
+  ['zip', 'application/zip'],
+]);
+
+/** Of a file name or a bare extension; undefined where it says nothing. */
+export function mediaTypeOfName(name: string): string | undefined {
+  return byExtension.get(name.slice(name.lastIndexOf('.') + 1).toLowerCase());
+}
+
+function unquote(value: string): string {
+  if (!value.startsWith('"') || !value.endsWith('"') || value.length < 2) return value;
+  return value.slice(1, -1).replace(/\\(.)/g, '$1');
+}

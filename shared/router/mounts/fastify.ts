@@ -1,0 +1,90 @@
+// The application as a Fastify plugin: one route for everything below its prefix. The host's hooks
+// run; parsing, errors and limits are the application's own.
+import { METHODS } from 'node:http';
+import { Readable } from 'node:stream';
+import type {
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  FastifyServerOptions,
+} from 'fastify';
+import type { Dispatch } from '../dispatch.ts';
+import { HttpError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { toErrorResponse } from '../problem.ts';
+import type { ResponseLike } from '../request.ts';
+import { toRequestLike } from './node-http.ts';
+import { endUnread } from './unread-body.ts';
+import { createUnreadableRequests } from './unreadable-request.ts';
+
+interface Mounted {
+  readonly dispatch: Dispatch;
+  readonly limits: Limits;
+}
+
+/** For `Fastify({ ...fastifyOptions(app) })`: what a plugin cannot set, so that requests which do
+ * not reach it are answered as the application would. */
+export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
+  const unreadable = createUnreadableRequests();
+  return {
+    bodyLimit: limits.bodyBytes,
+    routerOptions: { maxParamLength: limits.targetBytes },
+    clientErrorHandler: unreadable.answer,
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+  };
+}
+
+/** `app.register(fastifyPlugin(application), { prefix: '/admin' })`. */
+export function fastifyPlugin({ dispatch }: Mounted): FastifyPluginAsync {
+  return async (instance) => {
+    for (const method of METHODS) {
+      if (method !== 'CONNECT' && !instance.supportedMethods.includes(method)) {
+        instance.addHttpMethod(method, { hasBody: true });
+      }
+    }
+    instance.removeAllContentTypeParsers();
+    instance.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    instance.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+    for (const url of instance.prefix === '' ? ['*'] : ['', '/*']) {
+      instance.route({
+        method: instance.supportedMethods,
+        url,
+        exposeHeadRoute: false,
+        handler: (request, reply) => handle(instance, dispatch, request, reply),
+      });
+    }
+  };
+}
+
+async function handle(
+  instance: FastifyInstance,
+  dispatch: Dispatch,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const given = toRequestLike(request.raw);
+  const target = given.target.slice(instance.prefix.length);
+  const answer = await dispatch({ ...given, target: target === '' ? '/' : target });
+  endUnread(request.raw, reply.raw);
+  return send(answer, reply);
+}
+
+/** Errors of Fastify itself: before the plugin's route, or in a hook of the host. */
+function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const status =
+    typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : 500;
+  const isRefusal = typeof status === 'number' && status >= 400 && status < 500;
+  if (!isRefusal) request.log.error(error);
+  const known = isRefusal
+    ? new HttpError(status, error instanceof Error ? { detail: error.message } : {})
+    : new HttpError(500);
+  return send(toErrorResponse(known, request.id), reply);
+}
+
+function send({ status, headers, body }: ResponseLike, reply: FastifyReply): FastifyReply {
+  reply.code(status);
+  for (const [name, value] of headers) reply.header(name, value);
+  if (body === undefined) return reply.send();
+  return reply.send(body instanceof Uint8Array ? Buffer.from(body) : Readable.from(body));
+}

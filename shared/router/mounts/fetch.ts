@@ -1,0 +1,28 @@
+// The application as a WHATWG fetch handler: Request in, Response out.
+import type { Dispatch } from '../dispatch.ts';
+
+export type Fetch = (request: Request) => Promise<Response>;
+
+/**
+ * What a Request cannot express never arrives: dot parts are resolved, `get` is `GET`, TRACE and
+ * CONNECT do not exist, GET and HEAD have no body. The peer's address is unknown.
+ */
+export function createFetch(dispatch: Dispatch): Fetch {
+  return async (request) => {
+    const { status, headers, body } = await dispatch({
+      method: request.method,
+      target: request.url,
+      headers: request.headers,
+      body: request.body ?? undefined,
+      remoteAddress: undefined,
+    });
+    if (body === undefined || body instanceof Uint8Array) {
+      // The type of a response's bytes excludes shared memory, which is never made here.
+      return new Response((body as Uint8Array<ArrayBuffer> | undefined) ?? null, {
+        status,
+        headers,
+      });
+    }
+    return new Response(ReadableStream.from(body), { status, headers });
+  };
+}

@@ -1,0 +1,46 @@
+// Names of modules and classes as path parts, and which spellings of a path part are accepted.
+
+const lower = /^[a-z0-9._-]+$/;
+const upper = /^[A-Z0-9._-]+$/;
+const className = /^[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9_]+)?$/;
+
+/**
+ * Kebab-case: a dash between lower and upper case and before the last capital of a run of
+ * capitals; a digit never splits. `BurstPolicy` is `burst-policy`, `HTTPProbe` is `http-probe`.
+ */
+export function toPathName(name: string): string {
+  return name
+    .replace(/([a-z])([A-Z])/g, '$1-$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1-$2')
+    .replaceAll('_', '-')
+    .toLowerCase();
+}
+
+export interface ClassPathName {
+  readonly part: string;
+  /** `txt` of `Robots_txt`. */
+  readonly extension: string | undefined;
+}
+
+/** The first underscore of a class name begins an extension; `Default_txt` is `index.txt`.
+ * Undefined for a name that cannot be a path part. */
+export function toClassPathName(name: string): ClassPathName | undefined {
+  if (!className.test(name)) return undefined;
+  const at = name.indexOf('_');
+  if (at < 0) return { part: toPathName(name), extension: undefined };
+  const base = name.slice(0, at);
+  const extension = toPathName(name.slice(at + 1));
+  return { part: `${base === 'Default' ? 'index' : toPathName(base)}.${extension}`, extension };
+}
+
+/** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
+ * snake, all lower or all upper case, ASCII only. */
+export function canonicalPart(part: string): string | undefined {
+  if (!lower.test(part) && !upper.test(part)) return undefined;
+  return part.replaceAll('_', '-').toLowerCase();
+}
+
+/** A class with such a name does not exist for routing. */
+export function isPrivateName(name: string): boolean {
+  return name.startsWith('_') || name.endsWith('Controller');
+}

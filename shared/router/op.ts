@@ -1,0 +1,87 @@
+// What one method of a controller takes and answers, declared as data beside it: the same schemas
+// check the arguments, type them and describe them. Binding is left to bind.ts.
+import type Type from 'typebox';
+import type { Guard } from './guard.ts';
+import { type PathPart, toPathPart } from './path-part.ts';
+
+type PathEntry = Type.TSchema | PathPart;
+
+export interface OpSpec {
+  /** Positional parameters in order; optional ones last. */
+  readonly path?: readonly PathEntry[];
+  /** Each of any further path parts, and of the items of a JSON array as body. */
+  readonly rest?: Type.TSchema;
+  /** Keyword arguments, described as query parameters. */
+  readonly query?: Type.TObject;
+  /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
+   * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. */
+  readonly body?: Type.TObject;
+  /** Other names for keywords: the parameter's name, then what it may be called instead. */
+  readonly aliases?: Readonly<Record<string, readonly string[]>>;
+  /** Schemas by status; for descriptions. */
+  readonly returns?: Readonly<Record<number, Type.TSchema>>;
+  /** Run after those of the class, before the body is read. */
+  readonly guard?: Guard | readonly Guard[];
+  /** Open to everybody: guards of the class and the application that authenticate do not run. */
+  readonly public?: boolean;
+  readonly summary?: string;
+  readonly description?: string;
+}
+
+const brand: unique symbol = Symbol('op');
+
+/** The declaration of a method; `Spec` carries the types. */
+export interface Op<Spec extends OpSpec = OpSpec> {
+  readonly [brand]: true;
+  readonly spec: Spec;
+  readonly path: readonly PathPart[];
+}
+
+/**
+ * `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })`.
+ * Throws where the declaration contradicts itself.
+ */
+export function op<const Spec extends OpSpec>(spec: Spec): Op<Spec> {
+  const path = (spec.path ?? []).map((entry) => toPathPart(entry));
+  const firstOptional = path.findIndex((entry) => entry.optional);
+  if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
+    throw new TypeError('op: a required positional parameter follows an optional one');
+  }
+  return Object.freeze({ [brand]: true as const, spec, path });
+}
+
+export function isOp(value: unknown): value is Op {
+  return typeof value === 'object' && value !== null && brand in value;
+}
+
+type FieldsOf<Schema> = Schema extends Type.TObject ? Type.Static<Schema> : unknown;
+
+/** The keyword object that a method with this declaration gets. */
+export type Fields<Declared extends Op> =
+  Declared extends Op<infer Spec>
+    ? FieldsOf<Spec extends { query: infer Query } ? Query : never> &
+        FieldsOf<Spec extends { body: infer Body } ? Body : never>
+    : never;
+
+type ValueOf<Entry> =
+  Entry extends PathPart<infer Schema, infer Optional>
+    ? Optional extends true
+      ? Type.Static<Schema> | undefined
+      : Type.Static<Schema>
+    : Entry extends Type.TSchema
+      ? Type.Static<Entry>
+      : never;
+
+type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
+  ? [ValueOf<Entry>, ...Positionals<More>]
+  : [];
+
+/** Everything that a method with this declaration gets, in order. */
+export type Args<Declared extends Op> =
+  Declared extends Op<infer Spec>
+    ? [
+        fields: Fields<Declared>,
+        ...Positionals<Spec extends { path: infer Path } ? Path : []>,
+        ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
+      ]
+    : never;

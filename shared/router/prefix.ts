@@ -1,0 +1,27 @@
+// Where to look for controllers, by who says so: the constructor (or the command line, which calls
+// it), else the environment, else the folder `controllers`.
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const numbered = /^ENDPOINTS_PREFIX_(\d+)$/;
+
+/** Several prefixes merge, the later one wins; a source that is given replaces the lower ones. */
+export function choosePrefixes(
+  given: string | readonly string[] | undefined,
+  env: Environment,
+): readonly string[] {
+  const named = typeof given === 'string' ? [given] : (given ?? []);
+  if (named.length > 0) return named;
+  const fromEnvironment = readEnvironment(env);
+  return fromEnvironment.length > 0 ? fromEnvironment : ['controllers'];
+}
+
+/** `ENDPOINTS_PREFIX`, several joined by `:`, then `ENDPOINTS_PREFIX_1`, `_2`, ... by number. */
+function readEnvironment(env: Environment): readonly string[] {
+  const numbers = Object.keys(env)
+    .filter((name) => numbered.test(name))
+    .sort((a, b) => Number(numbered.exec(a)?.[1]) - Number(numbered.exec(b)?.[1]));
+  return ['ENDPOINTS_PREFIX', ...numbers].flatMap((name) =>
+    (env[name] ?? '').split(':').filter((prefix) => prefix !== ''),
+  );
+}

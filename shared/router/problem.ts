@@ -1,0 +1,76 @@
+// Anything thrown as a response, in one place. Texts of unexpected errors never leave the process.
+import { BadRequest, HttpError, Redirect } from './errors.ts';
+import type { ResponseLike } from './request.ts';
+
+const titles: ReadonlyMap<number, string> = new Map([
+  [400, 'Bad Request'],
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
+  [404, 'Not Found'],
+  [405, 'Method Not Allowed'],
+  [408, 'Request Timeout'],
+  [409, 'Conflict'],
+  [412, 'Precondition Failed'],
+  [413, 'Content Too Large'],
+  [414, 'URI Too Long'],
+  [415, 'Unsupported Media Type'],
+  [422, 'Unprocessable Content'],
+  [428, 'Precondition Required'],
+  [429, 'Too Many Requests'],
+  [431, 'Request Header Fields Too Large'],
+  [500, 'Internal Server Error'],
+  [501, 'Not Implemented'],
+  [502, 'Bad Gateway'],
+  [503, 'Service Unavailable'],
+  [504, 'Gateway Timeout'],
+]);
+
+/** What was thrown as a response; what cannot be sent as it is becomes a 500. */
+export function toErrorResponse(error: unknown, requestId: string): ResponseLike {
+  try {
+    if (error instanceof Redirect) return toRedirect(error);
+    if (error instanceof HttpError && error.status >= 400 && error.status <= 599) {
+      return toProblemResponse(error, requestId);
+    }
+  } catch {
+    // A header or a body of the error that cannot be sent: the error itself is in the report.
+  }
+  return toProblemResponse(new HttpError(500), requestId);
+}
+
+function toRedirect({ status, location }: Redirect): ResponseLike {
+  if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
+  return { status, headers: new Headers({ location }), body: undefined };
+}
+
+/** `application/problem+json` with type, title, status, detail, requestId and errors. */
+function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
+  const { status } = known;
+  const headers = new Headers(known.headers);
+  const isOurs = status >= 500;
+  if (known.body !== undefined && !isOurs) {
+    return toJsonResponse(status, headers, known.body, 'application/json;charset=UTF-8');
+  }
+  const detail = isOurs ? 'the request failed; see the log for the request id' : known.detail;
+  const problem = {
+    type: 'about:blank',
+    title: titles.get(status) ?? `Status ${status}`,
+    status,
+    ...(detail === undefined ? {} : { detail }),
+    requestId,
+    ...(known instanceof BadRequest && known.problems.length > 0 ? { errors: known.problems } : {}),
+  };
+  return toJsonResponse(status, headers, problem, 'application/problem+json');
+}
+
+function toJsonResponse(
+  status: number,
+  headers: Headers,
+  value: unknown,
+  type: string,
+): ResponseLike {
+  const body = new TextEncoder().encode(JSON.stringify(value));
+  headers.set('content-type', type);
+  headers.set('content-length', String(body.byteLength));
+  return { status, headers, body };
+}

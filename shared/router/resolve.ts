@@ -1,0 +1,38 @@
+// From path parts to the node of the table that they name: the longest module, then the longest
+// class in it, else its Default. What was not used is positional.
+import { canonicalPart } from './names.ts';
+import type { ClassNode, ModuleNode } from './table.ts';
+
+export interface Match {
+  readonly node: ClassNode;
+  readonly positionals: readonly string[];
+}
+
+/** Undefined where nothing is served. `strict`: a name in another spelling names nothing. */
+export function resolvePath(
+  root: ModuleNode,
+  parts: readonly string[],
+  { strict }: { readonly strict: boolean },
+): Match | undefined {
+  let used = 0;
+  let misspelt = false;
+  function step<Node>(children: ReadonlyMap<string, Node> | undefined): Node | undefined {
+    const part = parts[used];
+    const name = part === undefined ? undefined : canonicalPart(part);
+    const next = name === undefined ? undefined : children?.get(name);
+    if (next === undefined) return undefined;
+    misspelt ||= strict && name !== part;
+    used += 1;
+    return next;
+  }
+  let module = root;
+  for (let next = step(module.modules); next !== undefined; next = step(module.modules)) {
+    module = next;
+  }
+  let node = step(module.classes) ?? module.fallback;
+  for (let next = step(node?.children); next !== undefined; next = step(node?.children)) {
+    node = next;
+  }
+  if (node === undefined || misspelt) return undefined;
+  return { node, positionals: parts.slice(used) };
+}

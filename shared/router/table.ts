@@ -1,0 +1,280 @@
+// The routing table: built once, at start, from the modules' exports; requests only look up Maps.
+// Which entry a path meets is left to resolve.ts.
+import { type Binder, compileBinder } from './bind.ts';
+import type { ControllerContext } from './controller.ts';
+import {
+  type ControllerClass,
+  classNameOf,
+  isController,
+  isRouted,
+  methodNames,
+  nestedClasses,
+} from './controller-class.ts';
+import type { Cors } from './cors.ts';
+import { StartError } from './errors.ts';
+import { type Guard, toGuards } from './guard.ts';
+import { mediaTypeOfName } from './media-type.ts';
+import type { ModuleTree } from './module-tree.ts';
+import { toClassPathName, toPathName } from './names.ts';
+import { isOp, type Op } from './op.ts';
+import type { SchemaCompiler } from './schema.ts';
+import { parseHandlerName, type Verb } from './verb.ts';
+
+export interface ModuleNode {
+  readonly modules: Map<string, ModuleNode>;
+  readonly classes: Map<string, ClassNode>;
+  /** The class Default. */
+  fallback: ClassNode | undefined;
+}
+
+export interface ClassNode {
+  /** `<module>:<Class>`, for people. */
+  readonly name: string;
+  readonly cors: Cors | undefined;
+  /** Nested classes, and verbs with a suffix. */
+  readonly children: Map<string, ClassNode>;
+  readonly verbs: Map<string, Route>;
+}
+
+export interface Route {
+  readonly verb: Verb;
+  /** `<module>:<Class>.<method>`, for people. */
+  readonly name: string;
+  /** The module's path; empty for the root. */
+  readonly module: string;
+  readonly op: Op | undefined;
+  readonly binder: Binder;
+  readonly guards: readonly Guard[];
+  /** By the class's extension, where the method declares what it returns. */
+  readonly mediaType: string | undefined;
+  /** Makes an instance and calls its method. */
+  call(context: ControllerContext, args: readonly unknown[]): unknown;
+}
+
+export interface TableOptions {
+  readonly compiler: SchemaCompiler;
+  readonly guard: Guard | readonly Guard[] | undefined;
+  readonly public: boolean;
+  readonly cors: Cors | undefined;
+  /** A module and a class of one path: no start, or the module hides the class. */
+  readonly clashes: 'refuse' | 'module-first';
+}
+
+/** Throws a StartError with everything that is wrong. */
+export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
+  const problems: string[] = [];
+  const root = createModuleNode();
+  for (const tree of trees) merge(root, buildModules(tree, options, problems));
+  if (options.clashes === 'refuse') findClashes(root, '', problems);
+  if (problems.length > 0) throw new StartError(problems);
+  return root;
+}
+
+function buildModules(tree: ModuleTree, options: TableOptions, problems: string[]): ModuleNode {
+  const root = createModuleNode();
+  const paths = new Map<string, string>();
+  for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const parts = name === '' ? [] : name.split('.');
+    if (parts.some((part) => part.startsWith('_'))) continue;
+    const path = parts.map(toPathName);
+    const other = paths.get(path.join('/'));
+    if (other !== undefined) problems.push(`the modules ${other} and ${name} have one path`);
+    paths.set(path.join('/'), name);
+    let node = root;
+    for (const part of path) {
+      const next = node.modules.get(part) ?? createModuleNode();
+      node.modules.set(part, next);
+      node = next;
+    }
+    const builder = { module: name, within: [], options, problems };
+    for (const [exported, value] of Object.entries(exports)) {
+      addClass(node, classNameOf(exported, value), value, builder);
+    }
+  }
+  return root;
+}
+
+interface Building {
+  readonly module: string;
+  /** The classes around; one that refers back to them is not nested again. */
+  readonly within: readonly object[];
+  readonly options: TableOptions;
+  readonly problems: string[];
+}
+
+function addClass(node: ModuleNode, name: string, value: unknown, building: Building): void {
+  if (!isRouted(name, value)) return;
+  const built = buildClass(name, value, building);
+  if (built === undefined) return;
+  if (name === 'Default') {
+    node.fallback = built.node;
+    return;
+  }
+  const other = node.classes.get(built.part);
+  // One class may be exported under its name and as the default.
+  if (other !== undefined && other.name !== built.node.name) {
+    building.problems.push(`the classes ${other.name} and ${built.node.name} have one path`);
+  }
+  node.classes.set(built.part, built.node);
+}
+
+function buildClass(
+  name: string,
+  value: ControllerClass,
+  building: Building,
+): { readonly part: string; readonly node: ClassNode } | undefined {
+  const { module, options, problems } = building;
+  const fullName = `${module}:${name}`;
+  const own = name.slice(name.lastIndexOf('.') + 1);
+  const pathName = toClassPathName(own);
+  if (pathName === undefined) {
+    problems.push(`${fullName} cannot be routed: its name cannot be a path part`);
+    return undefined;
+  }
+  const cors = value.cors ?? options.cors;
+  const node: ClassNode = { name: fullName, cors, children: new Map(), verbs: new Map() };
+  const within = [...building.within, value];
+  for (const [key, inner] of nestedClasses(value)) {
+    if (within.includes(inner)) continue;
+    if (key === 'Default') {
+      problems.push(`${fullName}.Default: a nested class has a name; put its methods on ${name}`);
+      continue;
+    }
+    const nested = buildClass(`${name}.${key}`, inner, { ...building, within });
+    if (nested === undefined) continue;
+    const other = node.children.get(nested.part);
+    if (other !== undefined) problems.push(`${other.name} and ${nested.node.name} have one path`);
+    node.children.set(nested.part, nested.node);
+  }
+  if (isController(value)) addMethods(node, value, pathName.extension, building);
+  return { part: pathName.part, node };
+}
+
+function addMethods(
+  node: ClassNode,
+  controller: ControllerClass,
+  extension: string | undefined,
+  building: Building,
+): void {
+  for (const method of methodNames(controller)) {
+    const handler = parseHandlerName(method);
+    if (handler === undefined) continue;
+    const route = buildRoute(node, controller, { method, verb: handler.verb, extension, building });
+    if (route === undefined) continue;
+    if (handler.suffix === undefined) {
+      node.verbs.set(handler.verb, route);
+      continue;
+    }
+    const part = toPathName(handler.suffix);
+    const name = `${node.name} (${handler.suffix})`;
+    const child = node.children.get(part) ?? {
+      name,
+      cors: node.cors,
+      children: new Map<string, ClassNode>(),
+      verbs: new Map<string, Route>(),
+    };
+    if (child.name !== name) {
+      building.problems.push(`${node.name}.${method} and ${child.name} have one path`);
+      continue;
+    }
+    node.children.set(part, child);
+    child.verbs.set(handler.verb, route);
+  }
+}
+
+interface Declaring {
+  readonly method: string;
+  readonly verb: Verb;
+  readonly extension: string | undefined;
+  readonly building: Building;
+}
+
+function buildRoute(
+  node: ClassNode,
+  controller: ControllerClass,
+  { method, verb, extension, building }: Declaring,
+): Route | undefined {
+  const { module, options, problems } = building;
+  const name = `${node.name}.${method}`;
+  const declared: unknown = Reflect.get(controller, method);
+  if (declared !== undefined && !isOp(declared)) {
+    problems.push(`${name}: the static ${method} is not made by op()`);
+    return undefined;
+  }
+  const guards = guardsOf(controller, declared, options);
+  if (guards === undefined) {
+    problems.push(`${name} has no guard; give it one, or declare public: true`);
+    return undefined;
+  }
+  try {
+    return {
+      verb,
+      name,
+      module,
+      op: declared,
+      binder: compileBinder(declared, options.compiler),
+      guards,
+      mediaType:
+        extension !== undefined && declared?.spec.returns !== undefined
+          ? mediaTypeOfName(extension)
+          : undefined,
+      call(context, args) {
+        const instance = new controller(context);
+        return (instance as unknown as Record<string, (...args: unknown[]) => unknown>)[method]?.(
+          ...args,
+        );
+      },
+    };
+  } catch (error) {
+    problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
+    return undefined;
+  }
+}
+
+/** Undefined where nobody has said who may call the method. */
+function guardsOf(
+  controller: ControllerClass,
+  declared: Op | undefined,
+  options: TableOptions,
+): readonly Guard[] | undefined {
+  const inherited = [...toGuards(options.guard), ...toGuards(controller.guard)];
+  const own = toGuards(declared?.spec.guard);
+  const ofClass = toGuards(controller.guard);
+  const isOpen =
+    declared?.spec.public === true || (controller.public === true && !ofClass.some(authenticates));
+  if (isOpen) return [...inherited.filter((guard) => !authenticates(guard)), ...own];
+  const guards = [...inherited, ...own];
+  return guards.some(authenticates) || options.public ? guards : undefined;
+}
+
+function authenticates(guard: Guard): boolean {
+  return guard.authenticates;
+}
+
+function createModuleNode(): ModuleNode {
+  return { modules: new Map(), classes: new Map(), fallback: undefined };
+}
+
+/** Classes of the later tree replace those of the earlier one. */
+function merge(into: ModuleNode, from: ModuleNode): void {
+  for (const [part, node] of from.modules) {
+    const mine = into.modules.get(part);
+    if (mine === undefined) into.modules.set(part, node);
+    else merge(mine, node);
+  }
+  for (const [part, node] of from.classes) into.classes.set(part, node);
+  into.fallback = from.fallback ?? into.fallback;
+}
+
+function findClashes(node: ModuleNode, path: string, problems: string[]): void {
+  for (const [part, { name }] of node.classes) {
+    if (node.modules.has(part)) {
+      problems.push(`the module at ${path}/${part} and the class ${name} have one path`);
+    }
+  }
+  for (const [part, { name }] of node.fallback?.children ?? []) {
+    const other = node.classes.get(part)?.name ?? (node.modules.has(part) ? 'a module' : undefined);
+    if (other !== undefined) problems.push(`${name} and ${other} have one path: ${path}/${part}`);
+  }
+  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, problems);
+}

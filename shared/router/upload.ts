@@ -1,0 +1,17 @@
+// The schema of a file that comes in a multipart body.
+import Type from 'typebox';
+
+/** The keyword that the schema compiler knows and descriptions leave out. */
+export const uploadKeyword = 'x-upload';
+
+/** A `File`: its bytes are in memory, within the body's limit. */
+export function upload(): Type.TUnsafe<File> {
+  return Type.Unsafe<File>({
+    contentMediaType: 'application/octet-stream',
+    [uploadKeyword]: true,
+  });
+}
+
+export function isUpload(schema: Readonly<Record<string, unknown>>): boolean {
+  return schema[uploadKeyword] === true;
+}

@@ -1,0 +1,60 @@
+// The names that make a method of a class a handler, and which verb answers a request method.
+
+export type Verb =
+  | 'GET'
+  | 'HEAD'
+  | 'POST'
+  | 'PUT'
+  | 'PATCH'
+  | 'DELETE'
+  | 'OPTIONS'
+  | 'TRACE'
+  | 'ANY';
+
+const handlerName = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?$/;
+
+const knownMethods: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+  'CONNECT',
+]);
+
+/** What `ANY` stands for where verbs are listed. */
+export const anyVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** `POST_reset_all` is the verb POST under the sub-path `reset_all`; other names are no handlers. */
+export function parseHandlerName(
+  name: string,
+): { readonly verb: Verb; readonly suffix: string | undefined } | undefined {
+  const match = handlerName.exec(name);
+  return match === null ? undefined : { verb: match[1] as Verb, suffix: match[2] };
+}
+
+export function isKnownMethod(method: string): boolean {
+  return knownMethods.has(method);
+}
+
+/** The verbs that may answer a method, best first. ANY never answers TRACE and CONNECT. */
+export function answeringVerbs(method: string): readonly string[] {
+  if (method === 'HEAD') return ['HEAD', 'GET', 'ANY'];
+  if (method === 'TRACE' || method === 'CONNECT') return [method];
+  return [method, 'ANY'];
+}
+
+/** The Allow header for these verbs, sorted: HEAD comes with GET, OPTIONS is always answered. */
+export function allowedMethods(verbs: Iterable<string>): readonly string[] {
+  const allowed = new Set<string>(['OPTIONS']);
+  for (const verb of verbs) {
+    for (const method of verb === 'ANY' ? anyVerbs : [verb]) {
+      allowed.add(method);
+      if (method === 'GET') allowed.add('HEAD');
+    }
+  }
+  return [...allowed].sort();
+}

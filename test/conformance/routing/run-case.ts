@@ -1,0 +1,55 @@
+// Runs one case on one mount, with an application of its own.
+import { type AppOptions, createApp } from '../../../shared/router/app.ts';
+import type { CaseFile, RoutingCase, SettingsSpec, TreeSpec } from './case-file.ts';
+import { buildTree, type Call } from './controller-tree.ts';
+import { differences } from './differences.ts';
+import { type MountName, startMount } from './mounts.ts';
+import { toWireRequest } from './wire-request.ts';
+
+/** How the answer differs from what the case expects; empty if it does not. */
+export async function runCase(
+  file: CaseFile,
+  routingCase: RoutingCase,
+  mountName: MountName,
+): Promise<readonly string[]> {
+  const tree = file.trees[routingCase.tree];
+  if (tree === undefined) return [`the file has no tree ${routingCase.tree}`];
+  const calls: Call[] = [];
+  const app = await createApp(toOptions(tree, routingCase.settings ?? {}, calls));
+  const mount = await startMount(mountName, app);
+  try {
+    const response = await mount.send(toWireRequest(routingCase.request));
+    return differences(routingCase.expect, response, calls);
+  } finally {
+    await mount.stop();
+  }
+}
+
+function toOptions(tree: TreeSpec, settings: SettingsSpec, calls: Call[]): AppOptions {
+  const {
+    missing_verb: missingVerb,
+    string_return: stringReturn,
+    body_limit: bodyBytes,
+  } = settings;
+  const prefix: NonNullable<SettingsSpec['prefix']> = settings.prefix ?? {};
+  // Own properties alone: what a JSON object inherits as `constructor` is no prefix. The command
+  // gives its --prefix to the constructor, so it takes that place.
+  const own = (key: 'cli' | 'constructor') =>
+    Object.hasOwn(prefix, key) ? prefix[key] : undefined;
+  const controllerPrefix = own('cli') ?? own('constructor');
+  return {
+    ...(controllerPrefix === undefined ? {} : { controllerPrefix }),
+    ...(prefix.env === undefined ? {} : { env: prefix.env }),
+    ...(missingVerb === undefined ? {} : { missingVerb }),
+    ...(stringReturn === undefined ? {} : { stringReturn }),
+    ...(bodyBytes === undefined ? {} : { limits: { bodyBytes } }),
+    // One tree of the cases holds a module and a class of one name, and expects the module.
+    clashes: 'module-first',
+    loadModules: (name) => {
+      const modules = tree.roots === undefined ? tree.modules : tree.roots[name];
+      if (modules === undefined) throw new Error(`there is no prefix ${name}`);
+      return buildTree(modules, (call) => calls.push(call));
+    },
+    reportError: () => {},
+  };
+}
