@@ -60,8 +60,9 @@ test('defaults of a message are left out at every depth, but not from lists', (t
 test('window starts are filled in for units, and nothing else is touched', (t) => {
   const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
   t.is(
-    fillWindowStarts('a_{minute} {hour} {other}', nowMs),
-    `a_${Date.UTC(2026, 0, 2, 3, 4) / 1000} ${Date.UTC(2026, 0, 2, 3) / 1000} {other}`,
+    fillWindowStarts('a_{minute} {hour} {week} {other}', nowMs),
+    `a_${Date.UTC(2026, 0, 2, 3, 4) / 1000} ${Date.UTC(2026, 0, 2, 3) / 1000} ` +
+      `${Date.UTC(2026, 0, 1) / 1000} {other}`,
   );
 });
 

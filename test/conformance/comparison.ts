@@ -2,7 +2,15 @@
 // or absent; `"*"` is any value; `"<=60s"` is any number above 0 up to 60.
 import type { Json } from './case-file.ts';
 
-const unitSeconds = { second: 1, minute: 60, hour: 3600, day: 86_400, week: 604_800 } as const;
+const unitSeconds = {
+  second: 1,
+  minute: 60,
+  hour: 3600,
+  day: 86_400,
+  week: 604_800,
+  month: 30 * 86_400,
+  year: 365 * 86_400,
+} as const;
 
 /** Every difference in words, with its place; none when the observation is as expected. */
 export function compare(expected: Json, actual: Json, place = ''): string[] {
@@ -87,7 +95,7 @@ function isDefault(value: Json): boolean {
 
 /** Puts the start of the current window, in seconds, in the place of `{minute}`, `{hour}` and so on. */
 export function fillWindowStarts(text: string, nowMs: number): string {
-  return text.replaceAll(/\{(second|minute|hour|day|week)\}/g, (_, unit: string) => {
+  return text.replaceAll(/\{(second|minute|hour|day|week|month|year)\}/g, (_, unit: string) => {
     const seconds = unitSeconds[unit as keyof typeof unitSeconds];
     return String(Math.floor(nowMs / 1000 / seconds) * seconds);
   });

@@ -146,7 +146,7 @@ function encode(parts: readonly string[]): string {
 async function readReplies(socket: Socket, count: number): Promise<RedisReply[]> {
   let text = '';
   for await (const chunk of socket) {
-    text += String(chunk);
+    text += (chunk as Buffer).toString('latin1');
     const replies: RedisReply[] = [];
     let offset = 0;
     while (replies.length < count) {
@@ -160,7 +160,7 @@ async function readReplies(socket: Socket, count: number): Promise<RedisReply[]>
   throw new Error('redis-server closed the connection');
 }
 
-/** One reply of ASCII text from `offset`, or undefined when it is not there yet. */
+/** One reply from `offset` of the bytes in `text`, or undefined when it is not there yet. */
 function parse(text: string, offset: number): { reply: RedisReply; end: number } | undefined {
   const lineEnd = text.indexOf('\r\n', offset);
   if (lineEnd === -1) return undefined;
@@ -175,7 +175,10 @@ function parse(text: string, offset: number): { reply: RedisReply; end: number }
       if (line === '-1') return { reply: null, end };
       const bulkEnd = end + Number(line);
       if (text.length < bulkEnd + 2) return undefined;
-      return { reply: text.slice(end, bulkEnd), end: bulkEnd + 2 };
+      return {
+        reply: Buffer.from(text.slice(end, bulkEnd), 'latin1').toString(),
+        end: bulkEnd + 2,
+      };
     }
     case '*': {
       const items: RedisReply[] = [];
