@@ -37,8 +37,8 @@ export type ReflectionServiceDefinition = {
  * numbers, every field present. `deserialize` throws on bytes that are not the message.
  */
 export interface Protos {
-  /** Everything, for reflection. */
-  readonly definition: PackageDefinition;
+  /** Everything under its original names, for reflection. */
+  readonly described: PackageDefinition;
   readonly rateLimitService: RateLimitServiceDefinition;
   readonly healthService: HealthServiceDefinition;
   readonly reflectionService: ReflectionServiceDefinition;
@@ -54,14 +54,10 @@ const files = [
 
 /** Reads the files of proto/, some milliseconds' work: once per process, by whoever composes it. */
 export function loadProtos(): Protos {
-  const definition = loadSync(files, {
-    includeDirs: [fileURLToPath(new URL('../../proto', import.meta.url))],
-    longs: String,
-    defaults: true,
-    oneofs: true,
-  });
+  const includeDirs = [fileURLToPath(new URL('../../proto', import.meta.url))];
+  const definition = loadSync(files, { includeDirs, longs: String, defaults: true, oneofs: true });
   return {
-    definition,
+    described: loadSync(files, { includeDirs, keepCase: true }),
     rateLimitService: definition[
       'envoy.service.ratelimit.v3.RateLimitService'
     ] as unknown as RateLimitServiceDefinition,

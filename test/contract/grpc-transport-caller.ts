@@ -47,8 +47,9 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
   session.on('error', () => {});
   await Promise.race([
     once(session, 'remoteSettings', { signal: AbortSignal.timeout(5000) }),
-    once(session, 'close').then(() => {
-      throw new Error('the connection was closed before it could be used');
+    // Of the socket: a session does not always notice that its socket has failed.
+    new Promise((_resolve, reject) => {
+      socket.once('close', () => reject(new Error('closed before it could be used')));
     }),
   ]);
 

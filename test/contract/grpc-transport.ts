@@ -256,8 +256,8 @@ export function testGrpcTransport(
     left.send(Buffer.from('bye'));
     t.true(await waitUntil(() => events.length === 1, 5000));
     left.stream.close(8);
-    t.true(await waitUntil(() => events.length === 2, 5000));
-    t.deepEqual(events, ['message bye', 'closed']);
+    t.true(await waitUntil(() => events.includes('closed'), 5000));
+    t.is(events.filter((event) => event === 'closed').length, 1);
   });
 
   check('a caller that does not read is not read from without end', async (t) => {

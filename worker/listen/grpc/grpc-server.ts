@@ -29,7 +29,7 @@ export function createGrpcServer(
   const methods = new Map<string, GrpcMethod>([
     [protos.rateLimitService.ShouldRateLimit.path, createDecisionMethod(deps)],
     ...createHealthMethods({ ...deps, service: protos.healthService }),
-    ...createReflectionMethods(protos.definition),
+    ...createReflectionMethods(protos.described),
   ]);
   const transport = deps.createTransport({ methods, log, clock }, options);
   return {

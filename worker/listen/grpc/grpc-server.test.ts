@@ -1,0 +1,372 @@
+import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { waitUntil } from '../../../test/support/wait-until.ts';
+import type { RateLimitRequest, RateLimitResponse } from '../../decision/message.ts';
+import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
+import { createHealth, type Health } from '../../health.ts';
+import { createStubMetrics } from '../stub-metrics.ts';
+import { createGrpcJsTransport } from './grpc-js-transport.ts';
+import { createGrpcServer } from './grpc-server.ts';
+
+const protos = loadProtos();
+
+const overLimit: RateLimitResponse = {
+  overallCode: 2,
+  statuses: [
+    {
+      code: 2,
+      currentLimit: { name: '', requestsPerUnit: 5, unit: 'minute' },
+      limitRemaining: 0,
+      secondsUntilReset: 9,
+    },
+  ],
+  responseHeadersToAdd: [{ key: 'RateLimit-Limit', value: '5' }],
+  requestHeadersToAdd: [],
+  dynamicMetadata: { domain: 'd' },
+};
+
+const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, done) => {
+  done({ ok: true, response: overLimit });
+  return () => {};
+};
+
+async function start(
+  t: ExecutionContext,
+  parts: { shouldRateLimit?: ShouldRateLimit; health?: Health } = {},
+) {
+  const log = createRecordedLog();
+  const metrics = createStubMetrics();
+  const health = parts.health ?? createHealth({ requireConfig: false });
+  const server = createGrpcServer(
+    {
+      shouldRateLimit: parts.shouldRateLimit ?? decideOverLimit,
+      health,
+      metrics,
+      log,
+      clock: systemClock,
+      protos,
+      createTransport: createGrpcJsTransport,
+    },
+    { target: { host: '127.0.0.1', port: 0 } },
+  );
+  const address = await server.start();
+  t.teardown(() => server.stop(0));
+  return { server, address, log, metrics, health };
+}
+
+type Unary = (
+  request: object,
+  done: (error: ServiceError | null, answer: Record<string, unknown>) => void,
+) => { cancel(): void };
+
+/** The method as a promise that gives the answer, or the error as a value. */
+function callUnary(client: object, name: string, request: object) {
+  return new Promise<{ error: ServiceError | null; answer: Record<string, unknown> }>((resolve) => {
+    const method = (client as Record<string, Unary>)[name];
+    if (method === undefined) throw new Error(`no method ${name}`);
+    method.call(client, request, (error, answer) => resolve({ error, answer }));
+  });
+}
+
+function connect(t: ExecutionContext, service: object, port: number) {
+  const Client = makeClientConstructor(service as never, 'Client');
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  t.teardown(() => client.close());
+  return client as unknown as object & {
+    Watch(request: object): WatchStream;
+    ServerReflectionInfo(): ReflectionStream;
+  };
+}
+
+interface WatchStream extends NodeJS.EventEmitter {
+  cancel(): void;
+}
+
+interface ReflectionStream extends NodeJS.EventEmitter {
+  write(message: object): void;
+  end(): void;
+}
+
+test('a decision is asked and answered with every field', async (t) => {
+  const asked: RateLimitRequest[] = [];
+  const { address, log } = await start(t, {
+    shouldRateLimit(request, timeoutMs, done) {
+      asked.push(request);
+      return decideOverLimit(request, timeoutMs, done);
+    },
+  });
+  t.true(log.lines.includes(`warning Listening for gRPC on '${address.text}'`));
+  const client = connect(t, protos.rateLimitService, address.port);
+  const { error, answer } = await callUnary(client, 'ShouldRateLimit', {
+    domain: 'd',
+    descriptors: [
+      { entries: [{ key: 'k', value: 'v' }], hitsAddend: { value: 3 }, isNegativeHits: true },
+    ],
+  });
+  t.is(error, null);
+  t.deepEqual(asked, [
+    {
+      domain: 'd',
+      descriptors: [
+        {
+          entries: [{ key: 'k', value: 'v' }],
+          limit: undefined,
+          hitsAddend: 3,
+          isNegativeHits: true,
+        },
+      ],
+      hitsAddend: 0,
+    },
+  ]);
+  t.is(answer['overallCode'], 2);
+  t.like(answer['statuses'], {
+    0: {
+      code: 2,
+      currentLimit: { requestsPerUnit: 5, unit: 2 },
+      durationUntilReset: { seconds: '9' },
+    },
+  });
+  t.like(answer['responseHeadersToAdd'], { 0: { key: 'RateLimit-Limit', value: '5' } });
+});
+
+test('every failure of a decision is UNKNOWN with its message', async (t) => {
+  for (const code of ['bad_request', 'not_ready', 'store', 'overloaded', 'internal'] as const) {
+    const { address, log } = await start(t, {
+      shouldRateLimit(_request, _timeoutMs, done) {
+        done({ ok: false, error: new AppError(code, `it is ${code}`) });
+        return () => {};
+      },
+    });
+    const client = connect(t, protos.rateLimitService, address.port);
+    const { error } = await callUnary(client, 'ShouldRateLimit', {});
+    t.is(error?.code, status.UNKNOWN);
+    t.is(error?.details, `it is ${code}`);
+    t.true(log.lines.includes(`debug caught error during call: it is ${code}`));
+  }
+});
+
+test('a decision that throws is an internal error, and the port lives on', async (t) => {
+  let calls = 0;
+  const { address, log } = await start(t, {
+    shouldRateLimit(request, timeoutMs, done) {
+      calls++;
+      if (calls === 1) throw new Error('a defect');
+      return decideOverLimit(request, timeoutMs, done);
+    },
+  });
+  const client = connect(t, protos.rateLimitService, address.port);
+  const { error } = await callUnary(client, 'ShouldRateLimit', {});
+  t.is(error?.code, status.INTERNAL);
+  t.is(error?.details, 'internal error');
+  t.true(log.lines.includes('error defect in ShouldRateLimit: a defect'));
+  t.is((await callUnary(client, 'ShouldRateLimit', {})).error, null);
+});
+
+test('an undecodable request is refused in the words of the reference, and not counted', async (t) => {
+  const { address, metrics } = await start(t);
+  const raw = {
+    ShouldRateLimit: {
+      ...protos.rateLimitService.ShouldRateLimit,
+      requestSerialize: () => Buffer.from('0a02c328', 'hex'),
+    },
+  };
+  const { error } = await callUnary(connect(t, raw, address.port), 'ShouldRateLimit', {});
+  t.is(error?.code, status.INTERNAL);
+  t.is(error?.details, 'grpc: error unmarshalling request: string field contains invalid UTF-8');
+  t.is(metrics.counter('ratelimit_server.ShouldRateLimit.total_requests').value, 0);
+});
+
+test('unary calls are counted by method, with their time in whole milliseconds', async (t) => {
+  const { address, metrics } = await start(t);
+  const decisions = connect(t, protos.rateLimitService, address.port);
+  const health = connect(t, protos.healthService, address.port);
+  await callUnary(decisions, 'ShouldRateLimit', {});
+  await callUnary(decisions, 'ShouldRateLimit', {});
+  await callUnary(health, 'Check', {});
+  await callUnary(health, 'Check', { service: 'nobody' });
+  await callUnary(health, 'List', {});
+  const watch = health.Watch({});
+  watch.on('error', () => {});
+  await new Promise((resolve) => watch.once('data', resolve));
+  watch.cancel();
+  t.deepEqual(
+    [...metrics.snapshot()].filter(([name]) => name.startsWith('ratelimit_server.')),
+    [
+      ['ratelimit_server.Check.total_requests', 2],
+      ['ratelimit_server.List.total_requests', 1],
+      ['ratelimit_server.ShouldRateLimit.total_requests', 2],
+    ],
+  );
+  for (const [name, count] of [
+    ['ShouldRateLimit', 2],
+    ['Check', 2],
+    ['List', 1],
+  ] as const) {
+    const times = metrics.observed(`ratelimit_server.${name}.response_time`);
+    t.is(times.length, count);
+    t.true(times.every((ms) => Number.isInteger(ms) && ms >= 0));
+  }
+});
+
+test('the time of a call is cut to whole milliseconds, failures included', async (t) => {
+  const clock = createManualClock();
+  const metrics = createStubMetrics();
+  const { createDecisionMethod } = await import('./decision-method.ts');
+  const method = createDecisionMethod({
+    metrics,
+    clock,
+    log: createRecordedLog(),
+    shouldRateLimit(_request, _timeoutMs, done) {
+      clock.advance(7.9);
+      done({ ok: false, error: new AppError('store', 'down') });
+      return () => {};
+    },
+  });
+  method.answer(Buffer.of(), undefined, () => {});
+  t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
+});
+
+test('a caller that goes away cancels the decision, one that was answered does not', async (t) => {
+  let pending = 0;
+  let cancelled = 0;
+  const { address } = await start(t, {
+    shouldRateLimit(request, _timeoutMs, done) {
+      if (request.domain === 'quick') return decideOverLimit(request, undefined, done);
+      pending++;
+      return () => {
+        cancelled++;
+      };
+    },
+  });
+  const client = connect(t, protos.rateLimitService, address.port);
+  await callUnary(client, 'ShouldRateLimit', { domain: 'quick' });
+  const method = (client as unknown as Record<string, Unary>)['ShouldRateLimit'];
+  const call = method?.call(client, { domain: 'slow' }, () => {});
+  t.true(await waitUntil(() => pending === 1, 5000));
+  call?.cancel();
+  t.true(await waitUntil(() => cancelled > 0, 5000));
+  t.is(cancelled, 1);
+});
+
+test('health is the same for the service and for the empty name', async (t) => {
+  const { address, health } = await start(t);
+  const client = connect(t, protos.healthService, address.port);
+  for (const [healthy, expected] of [
+    [true, 1],
+    [false, 2],
+  ] as const) {
+    health.set('store', healthy);
+    for (const service of ['', 'ratelimit']) {
+      const { error, answer } = await callUnary(client, 'Check', { service });
+      t.is(error, null);
+      t.is(answer['status'], expected);
+    }
+    const { answer } = await callUnary(client, 'List', {});
+    t.deepEqual(answer['statuses'], { '': { status: expected }, ratelimit: { status: expected } });
+  }
+  const { error } = await callUnary(client, 'Check', { service: 'nobody' });
+  t.is(error?.code, status.NOT_FOUND);
+  t.is(error?.details, 'unknown service');
+});
+
+test('a watch sends the state, each change, and ends when the server stops', async (t) => {
+  const { address, health, server } = await start(t);
+  const client = connect(t, protos.healthService, address.port);
+  const seen: number[] = [];
+  let end: ServiceError | undefined;
+  const watch = client.Watch({ service: 'ratelimit' });
+  watch.on('data', (message: { status: number }) => seen.push(message.status));
+  watch.on('error', (error: ServiceError) => {
+    end = error;
+  });
+  t.true(await waitUntil(() => seen.length === 1, 5000));
+  health.set('store', false);
+  t.true(await waitUntil(() => seen.length === 2, 5000));
+  health.set('store', true);
+  t.true(await waitUntil(() => seen.length === 3, 5000));
+  t.deepEqual(seen, [1, 2, 1]);
+  await server.stop(10_000);
+  t.true(await waitUntil(() => end !== undefined, 5000));
+  t.is(end?.code, status.UNAVAILABLE);
+});
+
+test('a watch of an unknown service says so and stays open', async (t) => {
+  const { address, health } = await start(t);
+  const client = connect(t, protos.healthService, address.port);
+  const seen: number[] = [];
+  const watch = client.Watch({ service: 'nobody' });
+  watch.on('data', (message: { status: number }) => seen.push(message.status));
+  watch.on('error', () => {});
+  let isEnded = false;
+  watch.on('end', () => {
+    isEnded = true;
+  });
+  t.true(await waitUntil(() => seen.length === 1, 5000));
+  health.set('store', false);
+  await callUnary(client, 'Check', {});
+  t.deepEqual(seen, [3]);
+  t.false(isEnded);
+  watch.cancel();
+});
+
+test('a watcher that leaves is forgotten', async (t) => {
+  const health = createHealth({ requireConfig: false });
+  let listeners = 0;
+  const counted: Health = {
+    ...health,
+    get healthy() {
+      return health.healthy;
+    },
+    onChange(listener) {
+      const stop = health.onChange(listener);
+      listeners++;
+      return () => {
+        listeners--;
+        stop();
+      };
+    },
+  };
+  const { address } = await start(t, { health: counted });
+  const watch = connect(t, protos.healthService, address.port).Watch({});
+  watch.on('error', () => {});
+  watch.on('data', () => {});
+  t.true(await waitUntil(() => listeners === 1, 5000));
+  watch.cancel();
+  t.true(await waitUntil(() => listeners === 0, 5000));
+});
+
+test('reflection lists the services and describes what they take', async (t) => {
+  const { address } = await start(t);
+  const client = connect(t, protos.reflectionService, address.port);
+  const answers: Record<string, unknown>[] = [];
+  const stream = client.ServerReflectionInfo();
+  stream.on('data', (message: Record<string, unknown>) => answers.push(message));
+  const ended = new Promise((resolve) => stream.on('end', resolve));
+  stream.write({ listServices: '*' });
+  stream.write({ fileContainingSymbol: 'envoy.service.ratelimit.v3.RateLimitService' });
+  stream.write({ fileContainingSymbol: 'no.such.Symbol' });
+  stream.end();
+  await ended;
+  const list = answers[0]?.['listServicesResponse'] as { service: { name: string }[] };
+  t.deepEqual(list.service.map(({ name }) => name).sort(), [
+    'envoy.service.ratelimit.v3.RateLimitService',
+    'grpc.health.v1.Health',
+    'grpc.reflection.v1.ServerReflection',
+  ]);
+  const files = answers[1]?.['fileDescriptorResponse'] as { fileDescriptorProto: Buffer[] };
+  const described = Buffer.concat(files.fileDescriptorProto).toString('latin1');
+  for (const name of [
+    'ShouldRateLimit',
+    'RateLimitDescriptor',
+    'is_negative_hits',
+    'UInt64Value',
+  ]) {
+    t.true(described.includes(name), name);
+  }
+  t.like(answers[2]?.['errorResponse'], { errorCode: status.NOT_FOUND });
+});

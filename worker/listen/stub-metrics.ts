@@ -1,0 +1,42 @@
+// Statistics that only remember, for tests of the listeners.
+import type { Counter, Gauge, Metrics } from '../metrics/metric.ts';
+
+export interface StubMetrics extends Metrics {
+  /** What a timer was given, in order. */
+  observed(name: string): readonly number[];
+}
+
+export function createStubMetrics(): StubMetrics {
+  const values = new Map<string, number>();
+  const times = new Map<string, number[]>();
+  const counter = (name: string): Counter => ({
+    add: (count) => values.set(name, (values.get(name) ?? 0) + count),
+    get value() {
+      return values.get(name) ?? 0;
+    },
+  });
+  const gauge = (name: string): Gauge => ({
+    set: (value) => values.set(name, value),
+    get value() {
+      return values.get(name) ?? 0;
+    },
+  });
+  return {
+    counter,
+    gauge,
+    timer: (name) => ({
+      observe(ms) {
+        times.set(name, [...(times.get(name) ?? []), ms]);
+      },
+    }),
+    ruleStats() {
+      throw new Error('the listeners count no rules');
+    },
+    unknownDomain() {
+      throw new Error('the listeners know no domains');
+    },
+    beforeReading() {},
+    snapshot: () => new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1))),
+    observed: (name) => times.get(name) ?? [],
+  };
+}
