@@ -1,0 +1,204 @@
+import { get } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import test, { type ExecutionContext } from 'ava';
+import { Profile } from 'pprof-format';
+import { systemClock } from '../../shared/clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createDebugServer, type DebugProviders } from './debug.ts';
+
+async function start(t: ExecutionContext, providers: Partial<DebugProviders> = {}) {
+  const log = createRecordedLog();
+  const server = createDebugServer(
+    {
+      providers: {
+        rules: () => undefined,
+        stats: () => new Map(),
+        settings: () => [],
+        status: () => [],
+        ...providers,
+      },
+      log,
+      clock: systemClock,
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const address = await server.start();
+  t.teardown(() => server.stop(0));
+  return { server, address, log, url: `http://${address.text}` };
+}
+
+async function read(url: string, method = 'GET') {
+  const response = await fetch(url, { method, signal: AbortSignal.timeout(20_000) });
+  return {
+    status: response.status,
+    type: response.headers.get('content-type'),
+    body: Buffer.from(await response.arrayBuffer()),
+  };
+}
+
+test('the root and unknown paths list what there is', async (t) => {
+  const { url, log, address } = await start(t);
+  t.deepEqual(log.lines, [`warning Listening for debug on '${address.text}'`]);
+  const expected = [
+    '/debug/pprof/: root of various pprof endpoints. hit for help.',
+    '/debug/pprof/heap: heap profiling endpoint',
+    '/debug/pprof/profile: CPU profiling endpoint',
+    '/debug/pprof/trace: trace endpoint',
+    '/rlconfig: print out the currently loaded configuration for debugging',
+    '/settings: print out the settings in force, secrets masked',
+    '/stats: print out stats',
+    '/status: print out what is awaited, loaded, connected and healthy',
+    '',
+  ].join('\n');
+  for (const path of ['/', '/nothing', '/stats/', '/debug/pprof']) {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const answer = await read(`${url}${path}`, method);
+      t.is(answer.status, 200);
+      t.is(answer.type, 'text/plain; charset=utf-8');
+      t.is(`${answer.body}`, expected);
+    }
+  }
+});
+
+test('rules, statistics, settings and status are shown as they are at that moment', async (t) => {
+  let rules: string[] | undefined;
+  const stats = new Map([['a.b', 1]]);
+  const { url } = await start(t, {
+    rules: () => rules,
+    stats: () => stats,
+    settings: () => ['PORT=8080', 'REDIS_AUTH=*****'],
+    status: () => ['store: connected'],
+  });
+  const text = async (path: string) => `${(await read(`${url}${path}`)).body}`;
+  t.is(await text('/rlconfig'), '');
+  rules = ['d.a: unit=SECOND', 'd.b: unit=MINUTE'];
+  t.is(await text('/rlconfig'), 'd.a: unit=SECOND\nd.b: unit=MINUTE\n');
+  t.is(await text('/stats'), 'a.b: 1\n');
+  stats.set('a.c', 2.5);
+  t.is(await text('/stats'), 'a.b: 1\na.c: 2.5\n');
+  t.is(await text('/settings'), 'PORT=8080\nREDIS_AUTH=*****\n');
+  t.is(await text('/status'), 'store: connected\n');
+  t.true((await text('/debug/pprof/')).includes('/debug/pprof/profile'));
+});
+
+test('a provider that throws is an Internal Server Error, and the port lives on', async (t) => {
+  const { url, log } = await start(t, {
+    stats() {
+      throw new Error('a defect');
+    },
+  });
+  t.is((await read(`${url}/stats`)).status, 500);
+  t.true(log.lines.includes('error defect in the debug port: a defect'));
+  t.is((await read(`${url}/rlconfig`)).status, 200);
+});
+
+test('there is no trace, and a sentence says what to take instead', async (t) => {
+  const { url } = await start(t);
+  const answer = await read(`${url}/debug/pprof/trace`);
+  t.is(answer.status, 501);
+  t.regex(`${answer.body}`, /take a CPU profile/);
+});
+
+test('lengths of profiles are bounded', async (t) => {
+  const { url } = await start(t);
+  for (const seconds of ['0', '121', '-1', '1.5', 'x', '', '1&seconds=2']) {
+    const answer = await read(`${url}/debug/pprof/profile?seconds=${seconds}`);
+    t.is(answer.status, 400, seconds);
+    t.is(`${answer.body}`, 'seconds must be a whole number from 1 to 120\n');
+  }
+});
+
+test.serial('a CPU profile names the functions that were busy, for pprof tools', async (t) => {
+  const { url } = await start(t);
+  const profile = read(`${url}/debug/pprof/profile?seconds=1`);
+  let isDone = false;
+  const busy = setInterval(function burnTime() {
+    const endMs = performance.now() + 5;
+    while (performance.now() < endMs && !isDone);
+  }, 10);
+  t.teardown(() => clearInterval(busy));
+  const second = await waitForBusy(url);
+  const answer = await profile;
+  isDone = true;
+  t.is(second.status, 409);
+  t.is(`${second.body}`, 'another profile is being taken; try again when it has ended\n');
+  t.is(answer.status, 200);
+  const { types, functions, total } = decode(answer.body);
+  t.deepEqual(types, ['samples/count', 'cpu/nanoseconds']);
+  t.true(functions.includes('burnTime'));
+  t.false(functions.includes('(idle)'));
+  t.true(total > 50_000_000 && total < 5_000_000_000, `${total} ns`);
+  t.is((await read(`${url}/debug/pprof/profile?seconds=1`)).status, 200);
+});
+
+test.serial('a heap profile names who allocated what is alive', async (t) => {
+  const { url } = await start(t);
+  const kept: number[][] = [];
+  const profile = read(`${url}/debug/pprof/heap?seconds=1`);
+  const growing = setInterval(function growHeap() {
+    if (kept.length < 200) kept.push(Array.from({ length: 5000 }, (_, index) => index + 0.5));
+  }, 5);
+  t.teardown(() => clearInterval(growing));
+  const answer = await profile;
+  t.is(answer.status, 200);
+  const { types, functions, total } = decode(answer.body);
+  t.deepEqual(types, ['inuse_objects/count', 'inuse_space/bytes']);
+  t.true(functions.includes('growHeap'));
+  t.true(total > 100_000, `${total} bytes`);
+  t.true(kept.length > 0);
+});
+
+test.serial('a reader that leaves ends its profile', async (t) => {
+  const { url } = await start(t);
+  const request = get(`${url}/debug/pprof/profile?seconds=120`);
+  request.on('error', () => {});
+  t.is((await waitForBusy(url)).status, 409);
+  request.destroy();
+  let status = 409;
+  for (let attempt = 0; status === 409 && attempt < 100; attempt++) {
+    status = (await read(`${url}/debug/pprof/heap?seconds=1`)).status;
+  }
+  t.is(status, 200);
+});
+
+test('a port in use is named together with the settings to change', async (t) => {
+  const { address } = await start(t);
+  const second = createDebugServer(
+    {
+      providers: {
+        rules: () => undefined,
+        stats: () => new Map(),
+        settings: () => [],
+        status: () => [],
+      },
+      log: createRecordedLog(),
+      clock: systemClock,
+    },
+    { host: '127.0.0.1', port: address.port },
+  );
+  await t.throwsAsync(second.start(), {
+    message:
+      `cannot listen for debug on 127.0.0.1:${address.port}: the port is in use; ` +
+      'set DEBUG_PORT (and DEBUG_HOST) to another',
+  });
+  await second.stop(0);
+});
+
+/** The first answer that says that a profile is being taken; each try before takes a second. */
+async function waitForBusy(url: string) {
+  let answer = await read(`${url}/debug/pprof/heap?seconds=1`);
+  for (let attempt = 0; answer.status === 200 && attempt < 5; attempt++) {
+    answer = await read(`${url}/debug/pprof/heap?seconds=1`);
+  }
+  return answer;
+}
+
+function decode(bytes: Buffer) {
+  const profile = Profile.decode(gunzipSync(bytes));
+  const text = (index: number | bigint) => profile.stringTable.strings[Number(index)] ?? '';
+  return {
+    types: profile.sampleType.map(({ type, unit }) => `${text(type)}/${text(unit)}`),
+    functions: profile.function.map(({ name }) => text(name)),
+    total: profile.sample.reduce((sum, { value }) => sum + Number(value[1] ?? 0), 0),
+  };
+}

@@ -1,0 +1,312 @@
+import { once } from 'node:events';
+import { request as httpRequest, METHODS } from 'node:http';
+import { connect } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { waitUntil } from '../../test/support/wait-until.ts';
+import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
+import type { ShouldRateLimit } from '../decision/should-rate-limit.ts';
+import { createHealth } from '../health.ts';
+import { createHttpServer } from './http.ts';
+
+function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
+  return (_request, _timeoutMs, done) => {
+    done({
+      ok: true,
+      response: {
+        overallCode: 1,
+        statuses: [],
+        responseHeadersToAdd: [],
+        requestHeadersToAdd: [],
+        dynamicMetadata: undefined,
+        ...response,
+      },
+    });
+    return () => {};
+  };
+}
+
+async function start(t: ExecutionContext, shouldRateLimit: ShouldRateLimit = answerWith({})) {
+  const log = createRecordedLog();
+  const health = createHealth({ requireConfig: false });
+  const server = createHttpServer(
+    { shouldRateLimit, health, log, clock: systemClock },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const address = await server.start();
+  t.teardown(() => server.stop(0));
+  return { server, address, log, health, url: `http://${address.text}` };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly body: string;
+}
+
+/** Unlike fetch, sends any method with any body. */
+function send(
+  url: string,
+  method: string,
+  body = '',
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const length = { 'content-length': `${Buffer.byteLength(body)}` };
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      url,
+      {
+        method,
+        agent: false,
+        headers: 'transfer-encoding' in headers ? headers : { ...length, ...headers },
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+        );
+      },
+    );
+    request.setTimeout(10_000, () => request.destroy(new Error('no answer')));
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+test('a decision within the limits is 200, one beyond them 429', async (t) => {
+  const asked: RateLimitRequest[] = [];
+  let code: 1 | 2 = 1;
+  const { url, log, address } = await start(t, (request, timeoutMs, done) => {
+    asked.push(request);
+    t.is(timeoutMs, undefined);
+    return answerWith({ overallCode: code })(request, timeoutMs, done);
+  });
+  t.deepEqual(log.lines, [`warning Listening for HTTP on '${address.text}'`]);
+  const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+  const within = await send(`${url}/json`, 'POST', body);
+  t.is(within.status, 200);
+  t.is(within.headers['content-type'], 'application/json');
+  t.is(within.body, '{"overallCode":"OK"}');
+  code = 2;
+  const beyond = await send(`${url}/json`, 'POST', body);
+  t.is(beyond.status, 429);
+  t.is(beyond.headers['content-type'], 'application/json');
+  t.is(beyond.body, '{"overallCode":"OVER_LIMIT"}');
+  t.is(asked.length, 2);
+  t.is(asked[0]?.descriptors[0]?.entries[0]?.value, 'v');
+});
+
+test('the body is read whatever the method and the content type', async (t) => {
+  const { url } = await start(t);
+  for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
+    const { status, body } = await send(`${url}/json`, method, '{"domain":"d"}');
+    t.is(status, 200, method);
+    if (method !== 'HEAD') t.is(body, '{"overallCode":"OK"}', method);
+  }
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'nonsense', '; /']) {
+    const { status } = await send(`${url}/json`, 'POST', '{"domain":"d"}', {
+      'content-type': type,
+    });
+    t.is(status, 200, type);
+  }
+  const chunked = await send(`${url}/json`, 'POST', '{"domain":"d"}', {
+    'transfer-encoding': 'chunked',
+  });
+  t.is(chunked.status, 200);
+  t.is((await send(`${url}/json?debug=1`, 'POST', '{}')).status, 200);
+});
+
+test('whatever is wrong with a request is Bad Request, and the log says what', async (t) => {
+  const { url, log } = await start(t);
+  for (const body of ['', '{', '{"extra":1}', '{"hitsAddend":-1}']) {
+    const answer = await send(`${url}/json`, 'POST', body);
+    t.is(answer.status, 400);
+    t.is(answer.body, 'Bad Request\n');
+    t.is(answer.headers['content-type'], 'text/plain; charset=utf-8');
+    t.is(answer.headers['x-content-type-options'], 'nosniff');
+  }
+  t.is((await send(`${url}/json`, 'GET')).status, 400);
+  t.true(log.lines.includes('warning error: (line 1:2): unknown field "extra"'));
+  t.true(log.lines.includes('warning error: (line 1:1): unexpected end instead of "{"'));
+});
+
+test('a failed decision is Bad Request too, whatever failed', async (t) => {
+  const { url, log } = await start(t, (_request, _timeoutMs, done) => {
+    setImmediate(() => done({ ok: false, error: new AppError('store', 'the store is down') }));
+    return () => {};
+  });
+  const answer = await send(`${url}/json`, 'POST', '{}');
+  t.is(answer.status, 400);
+  t.is(answer.body, 'Bad Request\n');
+  t.true(log.lines.includes('warning error: the store is down'));
+});
+
+test('the same failure many times is one line a second with a count', async (t) => {
+  const { url, log, server } = await start(t);
+  await Promise.all(Array.from({ length: 50 }, () => send(`${url}/json`, 'POST', '{')));
+  await server.stop(1000);
+  const lines = log.lines.filter((line) => line.includes('unexpected end'));
+  t.true(lines.length >= 2 && lines.length < 20, lines.join('\n'));
+  const counted = lines.map((line) => Number(/\((\d+) more/.exec(line)?.[1] ?? '1'));
+  t.is(
+    counted.reduce((sum, count) => sum + count, 0),
+    50,
+  );
+});
+
+test('a body that is too large is refused without being read to its end', async (t) => {
+  const { url, log, address } = await start(t);
+  const refused = await send(`${url}/json`, 'POST', ' '.repeat(8 * 1024 * 1024 + 1)).catch(
+    (error: NodeJS.ErrnoException) => error.code,
+  );
+  // The connection is closed, which may come before the answer was read.
+  if (typeof refused === 'object') {
+    t.is(refused.status, 413);
+    t.is(refused.body, 'Request Entity Too Large\n');
+  } else t.true(refused === 'EPIPE' || refused === 'ECONNRESET', refused);
+  const socket = connect(address.port, '127.0.0.1');
+  socket.on('error', () => {});
+  let answer = '';
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    answer += text;
+  });
+  socket.write('POST /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+  const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
+  for (let sent = 0; sent < 160 && !socket.destroyed; sent++) socket.write(chunk);
+  t.true(await waitUntil(() => answer.startsWith('HTTP/1.1 413') || socket.destroyed, 10_000));
+  socket.destroy();
+  t.true(
+    log.lines.some((line) => line.startsWith('warning error: body of more than 8388608 bytes')),
+  );
+  const allowed = `{"domain":"${'x'.repeat(6_000_000)}"}`;
+  t.is((await send(`${url}/json`, 'POST', allowed)).status, 200);
+});
+
+test('metadata that JSON cannot write is an Internal Server Error', async (t) => {
+  const { url } = await start(t, answerWith({ dynamicMetadata: { a: Number.NaN } }));
+  const answer = await send(`${url}/json`, 'POST', '{}');
+  t.is(answer.status, 500);
+  t.is(answer.body, 'Internal Server Error\n');
+});
+
+test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
+  let calls = 0;
+  const { url, log } = await start(t, (request, timeoutMs, done) => {
+    calls++;
+    if (calls === 1) throw new Error('a defect');
+    return answerWith({})(request, timeoutMs, done);
+  });
+  const answer = await send(`${url}/json`, 'POST', '{}');
+  t.is(answer.status, 500);
+  t.is(answer.body, 'Internal Server Error\n');
+  t.true(log.lines.includes('error defect in the HTTP port: a defect'));
+  t.is((await send(`${url}/json`, 'POST', '{}')).status, 200);
+});
+
+test('a caller that goes away cancels its decision', async (t) => {
+  let pending = 0;
+  let cancelled = 0;
+  const { address } = await start(t, () => {
+    pending++;
+    return () => {
+      cancelled++;
+    };
+  });
+  const socket = connect(address.port, '127.0.0.1');
+  socket.write('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
+  t.true(await waitUntil(() => pending === 1, 5000));
+  socket.destroy();
+  t.true(await waitUntil(() => cancelled === 1, 5000));
+});
+
+test('the health check follows the health, for any method', async (t) => {
+  const { url, health } = await start(t);
+  for (const method of ['GET', 'POST', 'DELETE', 'PROPFIND', 'OPTIONS']) {
+    const answer = await send(`${url}/healthcheck`, method);
+    t.is(answer.status, 200);
+    t.is(answer.body, 'OK');
+    t.is(answer.headers['content-type'], 'text/plain; charset=utf-8');
+  }
+  const head = await send(`${url}/healthcheck`, 'HEAD');
+  t.is(head.status, 200);
+  t.is(head.headers['content-length'], '2');
+  health.set('store', false);
+  const unhealthy = await send(`${url}/healthcheck`, 'GET');
+  t.is(unhealthy.status, 500);
+  t.is(unhealthy.body, '');
+});
+
+test('other paths are not found', async (t) => {
+  const { url } = await start(t);
+  for (const path of ['/', '/nothing', '/json/', '/healthcheck/', '/JSON', '/metrics']) {
+    for (const method of ['GET', 'POST', 'PROPFIND']) {
+      const answer = await send(`${url}${path}`, method, '{}', { 'content-type': 'nonsense' });
+      t.is(answer.status, 404, path);
+      t.is(answer.body, '404 page not found\n');
+      t.is(answer.headers['content-type'], 'text/plain; charset=utf-8');
+    }
+  }
+});
+
+test('paths and requests that are malformed are Bad Request', async (t) => {
+  const { url, address } = await start(t);
+  const answer = await send(`${url}/%zz`, 'GET');
+  t.is(answer.status, 400);
+  t.is(answer.body, 'Bad Request\n');
+  const socket = connect(address.port, '127.0.0.1');
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  socket.write('this is no HTTP\r\n\r\n');
+  await once(socket, 'close', { signal: AbortSignal.timeout(5000) });
+  t.true(text.startsWith('HTTP/1.1 400 '), text);
+});
+
+test('stopping lets a decision finish, and cuts it after the grace time', async (t) => {
+  const dones: (() => void)[] = [];
+  const pending: ShouldRateLimit = (request, timeoutMs, done) => {
+    dones.push(() => answerWith({})(request, timeoutMs, done));
+    return () => {};
+  };
+  const patient = await start(t, pending);
+  const answer = send(`${patient.url}/json`, 'POST', '{}');
+  t.true(await waitUntil(() => dones.length === 1, 5000));
+  const stopped = patient.server.stop(30_000);
+  await t.throwsAsync(send(`${patient.url}/json`, 'POST', '{}'));
+  dones[0]?.();
+  t.is((await answer).status, 200);
+  await stopped;
+  await patient.server.stop(0);
+
+  const hasty = await start(t, pending);
+  const cut = t.throwsAsync(send(`${hasty.url}/json`, 'POST', '{}'));
+  t.true(await waitUntil(() => dones.length === 2, 5000));
+  await hasty.server.stop(50);
+  await cut;
+});
+
+test('a port in use is named together with the settings to change', async (t) => {
+  const { address } = await start(t);
+  const second = createHttpServer(
+    {
+      shouldRateLimit: answerWith({}),
+      health: createHealth({ requireConfig: false }),
+      log: createRecordedLog(),
+      clock: systemClock,
+    },
+    { host: '127.0.0.1', port: address.port },
+  );
+  await t.throwsAsync(second.start(), {
+    message:
+      `cannot listen for HTTP on 127.0.0.1:${address.port}: the port is in use; ` +
+      'set PORT (and HOST) to another',
+  });
+  await second.stop(0);
+});
