@@ -1,5 +1,5 @@
 // The application: controllers found, the table built, and one entry for each kind of server.
-import { type BodyKind, createBodyReader } from './body.ts';
+import { type BodyKind, bodyKinds, createBodyReader } from './body.ts';
 import type { Cors } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import { type ReportError, writeErrorReport } from './error-report.ts';
@@ -8,9 +8,11 @@ import { defaultLimits, type Limits } from './limits.ts';
 import { type ModuleTree, readModuleTree } from './module-tree.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener } from './mounts/node-http.ts';
+import { type OpenApiDocument, toOpenApi } from './openapi.ts';
 import { choosePrefixes, type Environment } from './prefix.ts';
+import { listRoutes, type RouteEntry } from './route-list.ts';
 import { createSchemaCompiler } from './schema.ts';
-import { buildTable, type ModuleNode } from './table.ts';
+import { buildTable } from './table.ts';
 
 export interface AppOptions {
   /** Folders of controllers; several merge, and the later one wins. Unset: by `env`, else the
@@ -37,6 +39,8 @@ export interface AppOptions {
   readonly stringReturn?: 'application/json' | 'text/html';
   /** A module and a class of one path: no start (the default), or the module hides the class. */
   readonly clashes?: 'refuse' | 'module-first';
+  /** Of the OpenAPI document. */
+  readonly info?: { readonly title: string; readonly version: string };
   /** Hears of requests that fail for a reason of ours. Unset: a JSON line on standard error. */
   readonly reportError?: ReportError;
 }
@@ -47,8 +51,10 @@ export interface App {
   readonly listener: Listener;
   /** For servers of the WHATWG fetch interface. */
   readonly fetch: Fetch;
-  /** For descriptions: never changed. */
-  readonly table: ModuleNode;
+  /** The OpenAPI 3.1 document: the same for the same controllers. */
+  readonly describe: () => OpenApiDocument;
+  /** Every method that is served. */
+  readonly routes: readonly RouteEntry[];
   readonly limits: Limits;
 }
 
@@ -67,20 +73,30 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     cors: options.cors,
     clashes: options.clashes ?? 'refuse',
   });
+  const kinds = options.bodyKinds ?? bodyKinds;
+  const routes = listRoutes(table);
+  const info = options.info ?? { title: 'API', version: '0.0.0' };
+  let document: OpenApiDocument | undefined;
+  const describe = () => {
+    document ??= toOpenApi(routes, { info, bodyKinds: kinds });
+    return document;
+  };
   const dispatch = createDispatch({
     table,
     limits,
-    bodies: createBodyReader(limits, options.bodyKinds),
+    bodies: createBodyReader(limits, kinds),
     encoding: { stringReturn: options.stringReturn ?? 'application/json' },
     strictNames: options.strictNames ?? false,
     missingVerb: options.missingVerb ?? 405,
     reportError: options.reportError ?? writeErrorReport,
+    describe,
   });
   return {
     dispatch,
     listener: createListener(dispatch),
     fetch: createFetch(dispatch),
-    table,
+    describe,
+    routes,
     limits,
   };
 }

@@ -19,10 +19,7 @@ export interface BodyReader {
   readBody(request: RequestLike): Promise<BodyArguments>;
 }
 
-export function createBodyReader(
-  limits: Limits,
-  accepted: readonly BodyKind[] = bodyKinds,
-): BodyReader {
+export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
   return {
     async readBody({ headers, body }) {
       const declared = Number(headers.get('content-length') ?? 0);

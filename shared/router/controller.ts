@@ -1,11 +1,14 @@
 // The base class of everything that is routed. How its subclasses become paths is left to table.ts.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
+import type { OpenApiDocument } from './openapi.ts';
 import type { ResponseDraft, RoutedRequest } from './request.ts';
 
 export interface ControllerContext {
   readonly request: RoutedRequest;
   readonly response: ResponseDraft;
+  /** The OpenAPI document of the application. */
+  readonly describe: () => OpenApiDocument;
 }
 
 /**
@@ -25,9 +28,11 @@ export class Controller {
 
   readonly request: RoutedRequest;
   readonly response: ResponseDraft;
+  readonly describe: () => OpenApiDocument;
 
-  constructor({ request, response }: ControllerContext) {
+  constructor({ request, response, describe }: ControllerContext) {
     this.request = request;
     this.response = response;
+    this.describe = describe;
   }
 }

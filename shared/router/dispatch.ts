@@ -8,12 +8,13 @@ import type { ReportError } from './error-report.ts';
 import { BadRequest, HttpError, NotImplemented, Stop } from './errors.ts';
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
+import type { OpenApiDocument } from './openapi.ts';
 import { toErrorResponse } from './problem.ts';
 import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
 import { resolvePath } from './resolve.ts';
 import type { ClassNode, ModuleNode, Route } from './table.ts';
 import { parseTarget, toPath } from './target.ts';
-import { allowedMethods, answeringVerbs, isKnownMethod, type Verb } from './verb.ts';
+import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './verb.ts';
 
 export type Dispatch = (request: RequestLike) => Promise<ResponseLike>;
 
@@ -25,6 +26,7 @@ export interface DispatchDeps {
   readonly strictNames: boolean;
   readonly missingVerb: 405 | 501;
   readonly reportError: ReportError;
+  readonly describe: () => OpenApiDocument;
 }
 
 type HeaderList = readonly (readonly [string, string])[];
@@ -36,10 +38,9 @@ interface Progress {
 }
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
-const serverVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
-  const { table, limits, bodies, encoding, strictNames, missingVerb, reportError } = deps;
+  const { table, limits, bodies, encoding, strictNames, missingVerb, reportError, describe } = deps;
 
   async function answer(given: RequestLike, progress: Progress): Promise<ResponseLike> {
     const { method, headers } = given;
@@ -96,7 +97,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { mediaType } = route;
     const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
     try {
-      return await encodeResult(await route.call({ request, response }, args), response, encoding);
+      return await encodeResult(
+        await route.call({ request, response, describe }, args),
+        response,
+        encoding,
+      );
     } catch (error) {
       if (!(error instanceof Stop)) throw error;
       return await encodeResult(error.value, { ...response, status: error.status }, encoding);
@@ -139,7 +144,7 @@ function findRoute(node: ClassNode, method: string): Route | undefined {
 /** `OPTIONS *` asks for the server's abilities; no other method has this target. */
 function answerServer(method: string): ResponseLike {
   if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
-  return noContent([['allow', allowedMethods(serverVerbs).join(', ')]]);
+  return noContent([['allow', allowedMethods(anyVerbs).join(', ')]]);
 }
 
 function noContent(headers: HeaderList): ResponseLike {

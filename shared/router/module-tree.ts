@@ -42,7 +42,7 @@ async function findRoot(prefix: string): Promise<string> {
     const found = await realpath(resolve(candidate)).catch(() => undefined);
     if (found !== undefined && (await stat(found)).isDirectory()) return found;
   }
-  throw new StartError([`there is no folder of controllers at ${prefix}`]);
+  throw new StartError([`there is no folder of controllers at ${prefix}; name another prefix`]);
 }
 
 interface Collecting {

@@ -3,6 +3,10 @@ import { BadRequest, HttpError, Redirect } from './errors.ts';
 import type { ResponseLike } from './request.ts';
 
 const titles: ReadonlyMap<number, string> = new Map([
+  [200, 'OK'],
+  [201, 'Created'],
+  [202, 'Accepted'],
+  [204, 'No Content'],
   [400, 'Bad Request'],
   [401, 'Unauthorized'],
   [403, 'Forbidden'],
@@ -24,6 +28,35 @@ const titles: ReadonlyMap<number, string> = new Map([
   [503, 'Service Unavailable'],
   [504, 'Gateway Timeout'],
 ]);
+
+export function statusTitle(status: number): string {
+  return titles.get(status) ?? `Status ${status}`;
+}
+
+/** The shape of the problem document, as a JSON Schema. */
+export const problemSchema = {
+  type: 'object',
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    requestId: { type: 'string' },
+    errors: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          in: { enum: ['path', 'query', 'body'] },
+          name: { type: 'string' },
+          reason: { type: 'string' },
+        },
+        required: ['in', 'name', 'reason'],
+      },
+    },
+  },
+  required: ['type', 'title', 'status', 'requestId'],
+} as const;
 
 /** What was thrown as a response; what cannot be sent as it is becomes a 500. */
 export function toErrorResponse(error: unknown, requestId: string): ResponseLike {
@@ -54,7 +87,7 @@ function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
   const detail = isOurs ? 'the request failed; see the log for the request id' : known.detail;
   const problem = {
     type: 'about:blank',
-    title: titles.get(status) ?? `Status ${status}`,
+    title: statusTitle(status),
     status,
     ...(detail === undefined ? {} : { detail }),
     requestId,

@@ -105,11 +105,13 @@ export interface SettingsSpec {
   readonly missing_verb?: 405 | 501;
   readonly string_return?: 'application/json' | 'text/html';
   readonly body_limit?: number;
-  readonly prefix?: {
-    readonly constructor?: string | readonly string[];
-    readonly env?: Readonly<Record<string, string>>;
-    readonly cli?: string | readonly string[];
-  };
+  readonly prefix?: PrefixSpec;
+}
+
+export interface PrefixSpec {
+  readonly constructor?: string | readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cli?: string | readonly string[];
 }
 
 export interface Expectation {

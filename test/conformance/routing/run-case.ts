@@ -1,6 +1,6 @@
 // Runs one case on one mount, with an application of its own.
 import { type AppOptions, createApp } from '../../../shared/router/app.ts';
-import type { CaseFile, RoutingCase, SettingsSpec, TreeSpec } from './case-file.ts';
+import type { CaseFile, PrefixSpec, RoutingCase, SettingsSpec, TreeSpec } from './case-file.ts';
 import { buildTree, type Call } from './controller-tree.ts';
 import { differences } from './differences.ts';
 import { type MountName, startMount } from './mounts.ts';
@@ -31,15 +31,14 @@ function toOptions(tree: TreeSpec, settings: SettingsSpec, calls: Call[]): AppOp
     string_return: stringReturn,
     body_limit: bodyBytes,
   } = settings;
-  const prefix: NonNullable<SettingsSpec['prefix']> = settings.prefix ?? {};
-  // Own properties alone: what a JSON object inherits as `constructor` is no prefix. The command
-  // gives its --prefix to the constructor, so it takes that place.
-  const own = (key: 'cli' | 'constructor') =>
-    Object.hasOwn(prefix, key) ? prefix[key] : undefined;
-  const controllerPrefix = own('cli') ?? own('constructor');
+  // A Map, since an object always has something called constructor. The command hands its --prefix
+  // to the constructor, so it takes that place.
+  const prefix = new Map(Object.entries(settings.prefix ?? {}));
+  const controllerPrefix = (prefix.get('cli') ?? prefix.get('constructor')) as PrefixSpec['cli'];
+  const env = prefix.get('env') as PrefixSpec['env'];
   return {
     ...(controllerPrefix === undefined ? {} : { controllerPrefix }),
-    ...(prefix.env === undefined ? {} : { env: prefix.env }),
+    ...(env === undefined ? {} : { env }),
     ...(missingVerb === undefined ? {} : { missingVerb }),
     ...(stringReturn === undefined ? {} : { stringReturn }),
     ...(bodyBytes === undefined ? {} : { limits: { bodyBytes } }),

@@ -1,0 +1,96 @@
+// The command: serves a folder of controllers, or says what would be served.
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type App, type AppOptions, createApp } from './app.ts';
+import { StartError } from './errors.ts';
+import { type ListenAddress, parseListenAddress } from './listen-address.ts';
+import { toPathText } from './route-list.ts';
+import { type Serving, startServing } from './serve.ts';
+
+interface PrefixOptions {
+  readonly prefix: readonly string[];
+}
+
+let serving: Serving | undefined;
+let isStopping = false;
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    // The second one, or one before anything is served, ends the process at once.
+    if (serving === undefined || isStopping) process.exit(0);
+    isStopping = true;
+    void serving.stop().finally(() => process.exit(0));
+  });
+}
+
+const program = new Command('router')
+  .description('Serves controllers by convention: METHOD /module/class/positionals?keywords')
+  .showHelpAfterError();
+
+withPrefix(program.command('serve').description('serve controllers over HTTP until SIGTERM'))
+  .addOption(
+    new Option('--host <host:port>', 'where to listen; port 0 takes a free one')
+      .argParser(toAddress)
+      .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
+  )
+  .action(async ({ prefix, host }: PrefixOptions & { readonly host: ListenAddress }) => {
+    serving = await startServing(await loadApp(prefix), host);
+    print(`listening on ${serving.url}`);
+  });
+
+withPrefix(program.command('routes').description('print what would be served')).action(
+  async ({ prefix }: PrefixOptions) => {
+    const { routes } = await loadApp(prefix);
+    const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);
+    const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+    const widths = [width(0), width(1), 0];
+    for (const row of rows) {
+      print(
+        row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd(),
+      );
+    }
+  },
+);
+
+withPrefix(program.command('openapi').description('print the OpenAPI 3.1 document'))
+  .option('--title <title>', 'title of the document', 'API')
+  .option('--api-version <version>', 'version of the API', '0.0.0')
+  .action(
+    async (options: PrefixOptions & { readonly title: string; readonly apiVersion: string }) => {
+      const { prefix, title, apiVersion: version } = options;
+      const app = await loadApp(prefix, { title, version });
+      print(JSON.stringify(app.describe(), null, 2));
+    },
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof StartError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}
+
+function withPrefix(command: Command): Command {
+  return command.addOption(
+    new Option('--prefix <path>', 'folder of controllers; repeatable, and the later one wins')
+      .argParser((path: string, paths: readonly string[]) => [...paths, path])
+      .default([], 'ENDPOINTS_PREFIX, else ./controllers'),
+  );
+}
+
+function loadApp(prefix: readonly string[], info?: AppOptions['info']): Promise<App> {
+  return createApp({ controllerPrefix: prefix, env: process.env, ...(info && { info }) });
+}
+
+function toAddress(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (address === undefined) throw new InvalidArgumentError('It is not host:port.');
+  return address;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,217 @@
+// The OpenAPI 3.1 document of an application: what its declarations say, in a stable order.
+import type Type from 'typebox';
+import type { BodyKind } from './body.ts';
+import { problemSchema, statusTitle } from './problem.ts';
+import type { RouteEntry } from './route-list.ts';
+import { toDescribedSchema } from './schema-description.ts';
+import { isUpload } from './upload.ts';
+import { anyVerbs, type Verb } from './verb.ts';
+
+type Json = { [name: string]: unknown };
+
+/** Plain JSON; its shape is the OpenAPI specification's. */
+export type OpenApiDocument = Readonly<Json>;
+
+export interface OpenApiOptions {
+  readonly info: { readonly title: string; readonly version: string };
+  readonly bodyKinds: readonly BodyKind[];
+}
+
+interface Variant {
+  readonly path: string;
+  /** Positional parameters in the path; those beyond come by keyword, or not at all. */
+  readonly count: number;
+}
+
+const withBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+const problemRef = { $ref: '#/components/responses/Problem' };
+
+export function toOpenApi(
+  entries: readonly RouteEntry[],
+  { info, bodyKinds }: OpenApiOptions,
+): OpenApiDocument {
+  const paths: Record<string, Json> = {};
+  const schemes: Json = {};
+  const tags = new Set<string>();
+  const ids = new Set<string>();
+  for (const entry of entries) {
+    const { route } = entry;
+    tags.add(tagOf(entry));
+    for (const { security } of route.guards) {
+      if (security !== undefined) schemes[security.name] = security.scheme;
+    }
+    for (const verb of route.verb === 'ANY' ? anyVerbs : [route.verb]) {
+      for (const variant of variantsOf(entry)) {
+        paths[variant.path] ??= {};
+        const item = paths[variant.path] as Json;
+        // ANY stands for the verbs that the class does not have.
+        if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
+        item[verb.toLowerCase()] = {
+          operationId: toOperationId(verb, variant.path, ids),
+          ...toOperation(entry, verb, variant, bodyKinds),
+        };
+      }
+    }
+  }
+  return {
+    openapi: '3.1.1',
+    info: { ...info },
+    tags: [...tags].sort().map((name) => ({ name })),
+    paths: sorted(paths),
+    components: {
+      schemas: { Problem: problemSchema },
+      responses: {
+        Problem: {
+          description: 'The request failed',
+          content: {
+            'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+          },
+        },
+      },
+      ...(Object.keys(schemes).length === 0 ? {} : { securitySchemes: sorted(schemes) }),
+    },
+  };
+}
+
+/** A path for each number of positional parameters that the method takes; further ones of a rest
+ * are like the one that is shown. */
+function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[] {
+  const declared = route.op?.path ?? [];
+  const least = declared.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
+  const variants: Variant[] = [];
+  for (let count = least; count <= parameters.length; count += 1) {
+    const parts = parameters.slice(0, count).map((name) => `{${name}}`);
+    variants.push({ path: [path === '/' ? '' : path, ...parts].join('/') || '/', count });
+  }
+  return variants;
+}
+
+function toOperation(
+  entry: RouteEntry,
+  verb: Verb,
+  { count }: Variant,
+  bodyKinds: readonly BodyKind[],
+): Json {
+  const { route, parameters } = entry;
+  const { path = [], spec = {} } = route.op ?? {};
+  const takesBody = withBody.has(verb);
+  const positional = parameters.slice(0, count).map((name, index) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: toDescribedSchema(path[index]?.schema ?? spec.rest ?? {}),
+  }));
+  const byKeyword = path
+    .slice(count)
+    .flatMap(({ name, byKeyword, optional, schema }) =>
+      byKeyword
+        ? [{ name, in: 'query', required: !optional, schema: toDescribedSchema(schema) }]
+        : [],
+    );
+  const query = [spec.query, takesBody ? undefined : spec.body].flatMap(toQueryParameters);
+  const body =
+    takesBody && spec.body !== undefined ? toRequestBody(spec.body, bodyKinds) : undefined;
+  const all = [...positional, ...byKeyword, ...query];
+  const security = Object.fromEntries(
+    route.guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
+  );
+  const isGuarded = route.guards.some((guard) => guard.authenticates);
+  const failures = [
+    400,
+    ...(isGuarded ? [401, 403] : []),
+    ...[404, 405],
+    ...(body === undefined ? [] : [413, 415]),
+    500,
+  ];
+  return {
+    tags: [tagOf(entry)],
+    ...(spec.summary === undefined ? {} : { summary: spec.summary }),
+    ...(spec.description === undefined ? {} : { description: spec.description }),
+    ...(all.length === 0 ? {} : { parameters: all }),
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: {
+      ...toResponses(spec.returns),
+      ...Object.fromEntries(failures.map((status) => [status, problemRef])),
+    },
+    ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
+  };
+}
+
+function toQueryParameters(object: Type.TObject | undefined): readonly Json[] {
+  if (object === undefined) return [];
+  const required = new Set<string>(object.required);
+  return Object.entries<Type.TSchema>(object.properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.has(name) && !('default' in schema),
+    schema: toDescribedSchema(schema),
+  }));
+}
+
+function toRequestBody(object: Type.TObject, bodyKinds: readonly BodyKind[]): Json {
+  const properties = Object.entries<Type.TSchema>(object.properties);
+  const required = properties
+    .filter(([name, schema]) => object.required.includes(name) && !('default' in schema))
+    .map(([name]) => name);
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(
+      properties.map(([name, property]) => [name, toDescribedSchema(property)]),
+    ),
+    ...(required.length === 0 ? {} : { required }),
+    additionalProperties: toDescribedSchema(Reflect.get(object, 'additionalProperties') ?? false),
+  };
+  const hasFile = properties.some(([, property]) => isUpload({ ...property }));
+  const types: readonly (readonly [BodyKind, string])[] = hasFile
+    ? [['multipart', 'multipart/form-data']]
+    : [
+        ['json', 'application/json'],
+        ['form', 'application/x-www-form-urlencoded'],
+      ];
+  return {
+    required: required.length > 0,
+    content: Object.fromEntries(
+      types.filter(([kind]) => bodyKinds.includes(kind)).map(([, type]) => [type, { schema }]),
+    ),
+  };
+}
+
+function toResponses(returns: Readonly<Record<number, Type.TSchema>> | undefined): Json {
+  if (returns === undefined) return { 200: { description: statusTitle(200) } };
+  const responses: Json = {};
+  for (const [status, schema] of Object.entries(returns)) {
+    const described = toDescribedSchema(schema);
+    const isEmpty = Number(status) === 204 || Reflect.get(Object(described), 'type') === 'null';
+    responses[status] = {
+      description: statusTitle(Number(status)),
+      ...(isEmpty ? {} : { content: { 'application/json': { schema: described } } }),
+    };
+  }
+  return responses;
+}
+
+/** Verb, path, and the positional parameters after `With`: `getWidgetsWithId`. */
+function toOperationId(verb: Verb, path: string, ids: Set<string>): string {
+  const words = (text: string) =>
+    text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_all, first: string) => first.toUpperCase());
+  const [, base = '', parameters = ''] = /^([^{]*)(.*)$/.exec(path) ?? [];
+  const name = words(base.replace(/\/$/, '')) || 'Root';
+  const suffix = parameters === '' ? '' : `With${words(parameters).replace(/[^A-Za-z0-9]/g, '')}`;
+  const wanted = `${verb.toLowerCase()}${name}${suffix}`;
+  let id = wanted;
+  for (let number = 2; ids.has(id); number += 1) id = `${wanted}${number}`;
+  ids.add(id);
+  return id;
+}
+
+function hasVerb(entries: readonly RouteEntry[], { path }: RouteEntry, verb: Verb): boolean {
+  return entries.some((entry) => entry.path === path && entry.route.verb === verb);
+}
+
+function tagOf({ route }: RouteEntry): string {
+  return route.module === '' ? 'root' : route.module;
+}
+
+function sorted<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

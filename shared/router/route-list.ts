@@ -1,0 +1,73 @@
+// Everything that a table serves, as a list: for people and for descriptions.
+import type { ClassNode, ModuleNode, Route } from './table.ts';
+
+export interface RouteEntry {
+  /** Without positional parameters: `/`, `/ops/drain`. */
+  readonly path: string;
+  /** Names of the positional parameters, agreed among the methods of one class. */
+  readonly parameters: readonly string[];
+  readonly route: Route;
+}
+
+/** Sorted by path and verb. A class that a module of its name hides is not served. */
+export function listRoutes(root: ModuleNode): readonly RouteEntry[] {
+  const entries: RouteEntry[] = [];
+  addModule(root, '', entries);
+  const key = ({ path, route }: RouteEntry) => `${path} ${route.verb}`;
+  return entries.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+/** As people write it: `/widgets[/id]`, `/many[/rest...]`. */
+export function toPathText({ path, parameters, route }: RouteEntry): string {
+  const declared = route.op?.path ?? [];
+  const base = path === '/' && parameters.length > 0 ? '' : path;
+  const parts = declared.map(({ optional, byKeyword }, index) =>
+    optional || byKeyword ? `[/${parameters[index]}]` : `/${parameters[index]}`,
+  );
+  const rest = route.op?.spec.rest === undefined ? '' : `[/${parameters[declared.length]}...]`;
+  return `${base}${parts.join('')}${rest}`;
+}
+
+function addModule(node: ModuleNode, path: string, entries: RouteEntry[]): void {
+  for (const [part, module] of node.modules) addModule(module, `${path}/${part}`, entries);
+  const hidden = new Set([...node.modules.keys(), ...node.classes.keys()]);
+  if (node.fallback !== undefined) addClass(node.fallback, path, entries, hidden);
+  for (const [part, inner] of node.classes) {
+    if (!node.modules.has(part)) addClass(inner, `${path}/${part}`, entries, new Set());
+  }
+}
+
+function addClass(
+  node: ClassNode,
+  path: string,
+  entries: RouteEntry[],
+  hidden: ReadonlySet<string>,
+): void {
+  const routes = [...node.verbs.values()];
+  const names = parameterNames(routes);
+  for (const route of routes) {
+    const count = (route.op?.path.length ?? 0) + (route.op?.spec.rest === undefined ? 0 : 1);
+    entries.push({ path: path === '' ? '/' : path, parameters: names.slice(0, count), route });
+  }
+  for (const [part, child] of node.children) {
+    if (!hidden.has(part)) addClass(child, `${path}/${part}`, entries, new Set());
+  }
+}
+
+/** By position, so that one path has one template whichever verb is asked. */
+function parameterNames(routes: readonly Route[]): readonly string[] {
+  const names: string[] = [];
+  const length = Math.max(0, ...routes.map(({ op }) => (op?.path.length ?? 0) + 1));
+  for (let index = 0; index < length; index += 1) {
+    const parts = routes.flatMap(({ op }) => op?.path[index] ?? []);
+    const given = parts.map(({ name, schema }) => name ?? titleOf(schema)).find(Boolean);
+    const isRest = parts.length === 0;
+    const name = given ?? (isRest ? 'rest' : `arg${index + 1}`);
+    names.push(names.includes(name) ? `${name}${index + 1}` : name);
+  }
+  return names;
+}
+
+function titleOf(schema: object): string | undefined {
+  return 'title' in schema && typeof schema.title === 'string' ? schema.title : undefined;
+}

@@ -1,0 +1,18 @@
+// The root module of the sample: `GET /` and `GET /status`.
+import { Controller } from '../controller.ts';
+
+export class Default extends Controller {
+  static override readonly public = true;
+
+  GET() {
+    return { hello: 'world' };
+  }
+}
+
+export class Status extends Controller {
+  static override readonly public = true;
+
+  GET() {
+    return { uptimeSeconds: Math.round(process.uptime()) };
+  }
+}

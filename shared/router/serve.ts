@@ -1,0 +1,39 @@
+// Serving an application until a signal ends it.
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { App } from './app.ts';
+import { StartError } from './errors.ts';
+import { type ListenAddress, toHostPort } from './listen-address.ts';
+import { createNodeServer } from './mounts/node-http.ts';
+
+export interface Serving {
+  /** As it is reached: `http://localhost:8000`. */
+  readonly url: string;
+  /** Lets requests under way finish, for a while. */
+  stop(): Promise<void>;
+}
+
+const graceMs = 5_000;
+
+/** Rejects with a StartError that names the address. */
+export async function startServing(app: App, address: ListenAddress): Promise<Serving> {
+  const server = createNodeServer(app);
+  server.listen(address);
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new StartError([`cannot listen on ${toHostPort(address)}: ${reason}`], { cause });
+  }
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(server) };
+}
+
+async function stop(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(timer);
+}
