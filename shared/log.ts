@@ -1,5 +1,6 @@
-// The log of both programs: one line per message, on standard error unless told otherwise. What is
-// worth saying, and how often, is left to the callers.
+// The log of both programs: one line per message, in the forms that readers of the reference's log
+// know. What is worth saying, and how often, is left to the callers.
+import { pino } from 'pino';
 
 /** From the gravest to the most talkative, as the lines name them. */
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
@@ -31,20 +32,31 @@ export interface LogOptions {
 /** A debug line may quote a request of any size; nobody reads more than this of it. */
 const maxMessageLength = 64 * 1024;
 
+/** pino's numbers for the levels: graver is higher. */
+const levelNumbers = Object.fromEntries(
+  logLevels.map((level, index) => [level, (logLevels.length - index) * 10]),
+) as Record<LogLevel, number>;
+
 /** Line formats: reference-behaviour 12. */
 export function createLog({ level, format, write, wallMs = preciseWallMs }: LogOptions): Log {
-  const lowest = logLevels.indexOf(level);
-  const toLine = format === 'json' ? toJsonLine : toTextLine;
-  const writer = (of: LogLevel): ((message: string) => void) =>
-    logLevels.indexOf(of) > lowest
-      ? () => {}
-      : (message) => write(toLine(of, cutMessage(message), wallMs()));
+  const logger = pino<LogLevel>(
+    {
+      level,
+      customLevels: levelNumbers,
+      useOnlyCustomLevels: true,
+      base: null,
+      messageKey: '@message',
+      timestamp: () => `,"@timestamp":"${toTimestamp(wallMs())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: format === 'json' ? (line) => write(onOneLine(line)) : toTextWriter(write) },
+  );
   return {
-    debug: writer('debug'),
-    info: writer('info'),
-    warning: writer('warning'),
-    error: writer('error'),
-    isDebug: lowest >= logLevels.indexOf('debug'),
+    debug: (message) => logger.debug(cutMessage(message)),
+    info: (message) => logger.info(cutMessage(message)),
+    warning: (message) => logger.warning(cutMessage(message)),
+    error: (message) => logger.error(cutMessage(message)),
+    isDebug: logger.isLevelEnabled('debug'),
   };
 }
 
@@ -59,25 +71,35 @@ function cutMessage(message: string): string {
     : message;
 }
 
-function toTextLine(level: LogLevel, message: string, wallMs: number): string {
-  const text = /^[\w\-./@^+]*$/.test(message) ? message : quote(message);
-  return `time="${toRfc3339(wallMs, '')}" level=${level} msg=${text}\n`;
+interface LogRecord {
+  readonly level: LogLevel;
+  readonly '@timestamp': string;
+  readonly '@message': string;
 }
 
-function toJsonLine(level: LogLevel, message: string, wallMs: number): string {
-  const microseconds = Math.floor((wallMs % 1000) * 1000);
-  const fraction = microseconds.toString().padStart(6, '0').replace(/0+$/, '');
-  const timestamp = toRfc3339(wallMs, fraction && `.${fraction}`);
-  return `{"@message":${quote(message)},"@timestamp":"${timestamp}","level":"${level}"}\n`;
+function toTextWriter(write: (line: string) => void): (line: string) => void {
+  return (line) => {
+    const record: LogRecord = JSON.parse(line);
+    const message = record['@message'];
+    const text = /^[\w\-./@^+]*$/.test(message) ? message : onOneLine(JSON.stringify(message));
+    const time = record['@timestamp'].replace(/\.\d+/, '');
+    write(`time="${time}" level=${record.level} msg=${text}\n`);
+  };
 }
 
-/** A JSON string that stays on one line in a terminal too: nothing in it moves the cursor, ends the
- * line or turns the direction of writing. */
-function quote(text: string): string {
-  return JSON.stringify(text).replace(
+/** JSON that stays on its line in a terminal too: nothing in it moves the cursor, ends the line or
+ * turns the direction of writing. */
+function onOneLine(json: string): string {
+  return json.replace(
     /[\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufeff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
+}
+
+function toTimestamp(wallMs: number): string {
+  const microseconds = Math.floor((wallMs % 1000) * 1000);
+  const fraction = microseconds.toString().padStart(6, '0').replace(/0+$/, '');
+  return toRfc3339(wallMs, fraction && `.${fraction}`);
 }
 
 /** Local time with its offset (RFC 3339); `fraction` follows the seconds. */

@@ -7,6 +7,8 @@ import { type DumpRow, toDump } from '../shared/settings/dump.ts';
 import { parseSettings } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
+import { parseStoreTarget, type StoreTarget } from './counters/redis/address.ts';
+import { parseCredentials } from './counters/redis/credentials.ts';
 import {
   checkSettings,
   nameOf,
@@ -15,7 +17,6 @@ import {
   warnSettings,
 } from './settings/checks.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
-import { parseCredentials, parseStoreTarget, type StoreTarget } from './settings/store-address.ts';
 import { workerTable } from './settings/table.ts';
 
 type Values = TableValues<typeof workerTable>;

@@ -10,7 +10,6 @@ import type { DumpRow } from '../shared/settings/dump.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
-import type { RedisAddress } from './counters/redis/address.ts';
 import { createFileCredentials } from './counters/redis/credentials.ts';
 import { createRedisStore } from './counters/redis/redis-store.ts';
 import type { CounterStore } from './counters/store.ts';
@@ -29,7 +28,6 @@ import { createStatistics, type StatisticsOptions } from './metrics/statistics.t
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
-import type { StoreTarget } from './settings/store-address.ts';
 import type { StoreSettings, WorkerSettings } from './settings.ts';
 
 export interface WorkerDeps {
@@ -190,11 +188,8 @@ function createStore(
     if (!store.target) throw new AppError('internal', `${pool} has no address`);
     return createRedisStore(
       {
-        address: toRedisAddress(store.target),
-        credentials:
-          store.authFile === ''
-            ? () => Promise.resolve(undefined)
-            : createFileCredentials(store.authFile),
+        target: store.target,
+        readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
         timeoutMs: store.timeoutMs,
         pipelineWindowMs: store.pipelineWindowMs,
         jitterMaxSeconds: settings.counting.expirationJitterSeconds,
@@ -218,18 +213,6 @@ function createStore(
   if (!settings.perSecondStore.enabled) return main;
   const perSecond = createOne(settings.perSecondStore, 'redis_per_second_pool');
   return createPerSecondStore({ main, perSecond });
-}
-
-function toRedisAddress({ address, credentials, database }: StoreTarget): RedisAddress {
-  const masked = address.kind === 'unix' ? address.path : `${address.host}:${address.port}`;
-  return {
-    target:
-      address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port },
-    username: credentials?.username ?? '',
-    password: credentials?.password ?? '',
-    database,
-    masked,
-  };
 }
 
 function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): StatisticsOptions {

@@ -1,4 +1,5 @@
 // "Did you mean ...?": the known word that a misspelled one most likely stands for.
+import { editDistance } from '../edit-distance.ts';
 
 /** Longer words are no typos of ours, and must not cost time. */
 const maxLength = 64;
@@ -31,28 +32,4 @@ function toPlain(word: string): string {
     .slice(0, maxLength * 2)
     .toLowerCase()
     .replaceAll(/[_\- ]/g, '');
-}
-
-/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
-function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1];
-      let best = Math.min(
-        (last[j] ?? 0) + 1,
-        (row[j - 1] ?? 0) + 1,
-        (last[j - 1] ?? 0) + (same ? 0 : 1),
-      );
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        best = Math.min(best, (beforeLast[j - 2] ?? 0) + 1);
-      }
-      row.push(best);
-    }
-    beforeLast = last;
-    last = row;
-  }
-  return last[b.length] ?? 0;
 }

@@ -83,9 +83,12 @@ async function waitForPort(port: number, child: ChildProcess): Promise<void> {
     if (child.exitCode !== null) throw new Error(`the server ended with code ${child.exitCode}`);
     const isOpen = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1');
-      socket.once('connect', () => resolve(true));
-      socket.once('error', () => resolve(false));
-      socket.once('close', () => socket.destroy());
+      const answer = (opened: boolean) => () => {
+        socket.destroy();
+        resolve(opened);
+      };
+      socket.once('connect', answer(true));
+      socket.once('error', answer(false));
     });
     if (isOpen) return;
     await wait(20);

@@ -4,10 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import {
-  createFileCredentials,
-  createStaticCredentials,
-} from '../../worker/counters/redis/credentials.ts';
+import { createFileCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import {
   type CountOutcome,
@@ -197,7 +194,7 @@ test('user and password, a wrong one, and none: said without the secret', async 
   t.teardown(redis.stop);
   await redis.command('ACL', 'SETUSER', 'robin', 'on', '>s:3cret', '~*', '+@all');
   for (const auth of ['open-sesame', ':open-sesame', 'robin:s:3cret']) {
-    const store = await openRedisStore(redis.url, { credentials: createStaticCredentials(auth) });
+    const store = await openRedisStore(redis.url, { auth });
     t.is((await count(store, { key: 'auth_' })).error, undefined);
     await store.close(0);
   }
@@ -205,9 +202,7 @@ test('user and password, a wrong one, and none: said without the secret', async 
     ['robin:wrong-word', /: AUTH: WRONGPASS /],
     ['', /: PING: NOAUTH Authentication required\./],
   ] as const) {
-    const store = createRecordedRedisStore(redis.url, {
-      credentials: createStaticCredentials(auth),
-    });
+    const store = createRecordedRedisStore(redis.url, { auth });
     const stopping = new AbortController();
     const connecting = store.connect(stopping.signal);
     await eventually('a warning', () => store.log.lines.length > 0);
@@ -236,7 +231,9 @@ test('a rotated credentials file is read at the next connection', async (t) => {
   t.teardown(() => rm(folder, { recursive: true }));
   const file = join(folder, 'auth');
   await writeFile(file, ' first\n');
-  const store = await openRedisStore(redis.url, { credentials: createFileCredentials(file) });
+  const store = await openRedisStore(redis.url, {
+    readCredentials: createFileCredentials(file),
+  });
   t.teardown(() => store.close(0));
   t.is((await count(store, { key: 'rotated_' })).error, undefined);
   await redis.command('CONFIG', 'SET', 'requirepass', 'second');

@@ -1,7 +1,7 @@
 // A counter store over a real Redis, with what it reports kept for the test to look at.
 import { systemClock } from '../../shared/clock.ts';
-import { parseRedisAddress } from '../../worker/counters/redis/address.ts';
-import { createStaticCredentials } from '../../worker/counters/redis/credentials.ts';
+import { parseStoreTarget } from '../../worker/counters/redis/address.ts';
+import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import {
   createRedisStore,
   type RedisStoreOptions,
@@ -16,16 +16,18 @@ export interface RecordedRedisStore extends CounterStore {
   readonly connections: { active: number; total: number; localClose: number };
 }
 
-export interface RecordedRedisStoreOptions extends Partial<Omit<RedisStoreOptions, 'address'>> {
+export interface RecordedRedisStoreOptions extends Partial<Omit<RedisStoreOptions, 'target'>> {
   readonly socketType?: 'tcp' | 'unix';
+  /** As KVSTORE_AUTH. */
+  readonly auth?: string;
 }
 
 export function createRecordedRedisStore(
   url: string,
-  { socketType = 'tcp', ...options }: RecordedRedisStoreOptions = {},
+  { socketType = 'tcp', auth = '', ...options }: RecordedRedisStoreOptions = {},
 ): RecordedRedisStore {
-  const parsed = parseRedisAddress(socketType, url);
-  if (!parsed.ok) throw new Error(parsed.problem);
+  const parsed = parseStoreTarget(url, socketType);
+  if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
   const healthChanges: boolean[] = [];
   const connections = { active: 0, total: 0, localClose: 0 };
@@ -47,8 +49,10 @@ export function createRecordedRedisStore(
   };
   const store = createRedisStore(
     {
-      address: parsed.address,
-      credentials: createStaticCredentials(''),
+      target: {
+        ...parsed.value,
+        credentials: parsed.value.credentials ?? parseCredentials(auth),
+      },
       timeoutMs: 10_000,
       pipelineWindowMs: 0,
       jitterMaxSeconds: 300,

@@ -1,10 +1,11 @@
 // The rules that hold between settings of the worker, and the values that are not supported. Each
 // check returns sentences for people, the settings named as they were given.
+
+import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { showGiven } from '../../shared/settings/shown-value.ts';
-import { parseHostPort } from './host-port.ts';
-import { parseStoreTarget } from './store-address.ts';
+import { parseStoreTarget } from '../counters/redis/address.ts';
 import { workerTable } from './table.ts';
 
 export type WorkerReading = TableReading<typeof workerTable>;

@@ -1,77 +1,103 @@
 // Where a single key-value server is: the text of KVSTORE_URL to an address. What stands for several
 // nodes (sentinel, cluster) is not read here.
+import { parseHostPort } from '../../../shared/host-port.ts';
+import type { Credentials } from './credentials.ts';
 
-export interface RedisAddress {
-  readonly target: { readonly host: string; readonly port: number } | { readonly path: string };
-  readonly username: string;
-  readonly password: string;
+/** Where one store listens. */
+export type StoreAddress =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string };
+
+export interface StoreTarget {
+  readonly address: StoreAddress;
+  /** Those in the address itself. */
+  readonly credentials: Credentials | undefined;
+  /** The number of the database to select. */
   readonly database: number;
-  /** For logs and errors: the address without credentials. */
-  readonly masked: string;
 }
 
-export type ParsedRedisAddress =
-  | { readonly ok: true; readonly address: RedisAddress }
-  | { readonly ok: false; readonly problem: string };
+export type StoreTargetResult =
+  | { readonly ok: true; readonly value: StoreTarget }
+  | { readonly ok: false; readonly reason: string };
 
 const defaultPort = 6379;
 
 /**
- * Reads `host:port`, `[ipv6]:port`, `:port` (the local host), `redis://user:pass@host:port/db`
- * (also with username, password and db as query parameters), or, for `unix`, the socket's path.
+ * `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items), a
+ * path that begins with `/`, or `unix:` and a path. `socketType` undefined: the text tells which.
+ * No reason repeats a part of the text, which may hold a password.
  */
-export function parseRedisAddress(socketType: 'tcp' | 'unix', text: string): ParsedRedisAddress {
-  if (text === '') return { ok: false, problem: 'the address is empty' };
-  if (text.startsWith('rediss://')) {
-    return { ok: false, problem: 'rediss:// is not understood here: switch TLS on by its setting' };
+export function parseStoreTarget(
+  text: string,
+  socketType: 'tcp' | 'unix' | undefined,
+): StoreTargetResult {
+  const isUrl = /^[a-z]+:\/\//i.test(text) && !text.startsWith('unix:');
+  const isPath = text.startsWith('/') || text.startsWith('unix:');
+  if (socketType === 'unix' || (socketType === undefined && isPath)) {
+    if (isUrl || (!isPath && /:\d+$/.test(text))) {
+      return bad('this is not the path of a unix socket');
+    }
+    const path = text.replace(/^unix:(\/\/)?/, '');
+    if (path === '') return bad('the path is missing');
+    return good({ kind: 'unix', path });
   }
-  if (text.startsWith('redis://')) return parseUrl(text);
-  if (socketType === 'unix') return { ok: true, address: toAddress({ path: text }, text) };
-  const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<host>[^:@/\s]*)):(?<port>\d{1,5})$/.exec(text);
-  const port = Number(match?.groups?.['port']);
-  if (match === null || port < 1 || port > 65_535) {
-    const masked = text.includes('@') ? `*****@${text.slice(text.lastIndexOf('@') + 1)}` : text;
-    return { ok: false, problem: `"${masked}" is not host:port` };
-  }
-  const host = match.groups?.['ipv6'] ?? (match.groups?.['host'] || 'localhost');
-  return { ok: true, address: toAddress({ host, port }, text) };
+  if (isPath) return bad('this is the path of a unix socket');
+  return isUrl ? parseUrl(text) : parseAddress(text);
 }
 
-function parseUrl(text: string): ParsedRedisAddress {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const masked = maskUrl(text);
-  if (url === undefined) return { ok: false, problem: `"${masked}" is not a redis:// URL` };
-  const databaseText = url.searchParams.get('db') ?? url.pathname.slice(1);
-  if (!/^\d{0,9}$/.test(databaseText)) {
-    return { ok: false, problem: `"${databaseText}" in "${masked}" is not a database number` };
+function parseAddress(text: string): StoreTargetResult {
+  const result = parseHostPort(text, 1);
+  if (!result.ok) return result;
+  return good({ kind: 'tcp', host: result.value.host || 'localhost', port: result.value.port });
+}
+
+function parseUrl(text: string): StoreTargetResult {
+  if (/^rediss:/i.test(text)) {
+    return bad('TLS is switched on by a setting of its own, not by the address');
   }
-  let credentials: string[];
+  if (!/^redis:/i.test(text)) return bad('the address begins with an unknown scheme');
+  const url = URL.parse(text);
+  if (url === null) return bad('this is not a valid URL');
+  const username = decode(url.username) || url.searchParams.get('username') || undefined;
+  const password = decode(url.password) || url.searchParams.get('password') || undefined;
+  const database = url.pathname.replace(/^\//, '') || url.searchParams.get('db') || '0';
+  if (!/^\d{1,9}$/.test(database)) return bad('the database is not a number');
+  if (password === undefined && username !== undefined) return bad('the password is missing');
+  if (url.port === '0') return bad('the port is not a number from 1 to 65535');
+  return {
+    ok: true,
+    value: {
+      address: {
+        kind: 'tcp',
+        host: url.hostname.replace(/^\[|\]$/g, '') || 'localhost',
+        port: url.port === '' ? defaultPort : Number(url.port),
+      },
+      credentials: password === undefined ? undefined : { username, password },
+      database: Number(database),
+    },
+  };
+}
+
+/** A percent sign that stands for itself is left as it is. */
+function decode(text: string): string {
   try {
-    credentials = [url.username, url.password].map(decodeURIComponent);
+    return decodeURIComponent(text);
   } catch {
-    return { ok: false, problem: `the credentials in "${masked}" are not percent-encoded` };
+    return text;
   }
-  const target = {
-    host: url.hostname.replace(/^\[|\]$/g, '') || 'localhost',
-    port: url.port === '' ? defaultPort : Number(url.port),
-  };
-  const address = {
-    target,
-    username: url.searchParams.get('username') ?? credentials[0] ?? '',
-    password: url.searchParams.get('password') ?? credentials[1] ?? '',
-    database: Number(databaseText),
-    masked,
-  };
-  return { ok: true, address };
 }
 
-/** The form of the reference (reference-behaviour 12); a query may hold credentials too. */
-function maskUrl(text: string): string {
-  const question = text.indexOf('?');
-  const base = question === -1 ? text : `${text.slice(0, question)}?*****`;
-  return base.includes('@') ? `redis://*****@${base.slice(base.lastIndexOf('@') + 1)}` : base;
+/** For logs and errors: an address has no credentials in it. */
+export function showStoreAddress(address: StoreAddress): string {
+  if (address.kind === 'unix') return address.path;
+  const host = address.host.includes(':') ? `[${address.host}]` : address.host;
+  return `${host}:${address.port}`;
 }
 
-function toAddress(target: RedisAddress['target'], masked: string): RedisAddress {
-  return { target, username: '', password: '', database: 0, masked };
+function good(address: StoreAddress): StoreTargetResult {
+  return { ok: true, value: { address, credentials: undefined, database: 0 } };
+}
+
+function bad(reason: string): StoreTargetResult {
+  return { ok: false, reason };
 }

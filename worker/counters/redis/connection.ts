@@ -3,7 +3,7 @@
 import { Command, Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { RedisAddress } from './address.ts';
+import type { StoreTarget } from './address.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 
 /** The name first, then the arguments. */
@@ -24,8 +24,8 @@ export interface Connection {
 }
 
 export interface ConnectionDeps {
-  readonly address: RedisAddress;
-  readonly credentials: ReadCredentials;
+  readonly target: StoreTarget;
+  readonly readCredentials: ReadCredentials;
   /** For the whole opening. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -51,7 +51,7 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
     else open().then(succeed, fail);
 
     async function open(): Promise<Redis> {
-      const credentials = await deps.credentials();
+      const credentials = await deps.readCredentials();
       if (over) throw new Error('the attempt to connect is over');
       redis = createClient(deps);
       redis.on('error', (error) => {
@@ -62,7 +62,7 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
       } catch (error) {
         throw new Error(lastError || errorText(error));
       }
-      await greet(redis, deps.address, credentials);
+      await greet(redis, deps.target.database, credentials);
       return redis;
     }
 
@@ -97,9 +97,11 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
 
 /** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that
  * nothing is counted twice and simple proxies can stand in between (decisions 19). */
-function createClient({ address, timeoutMs }: ConnectionDeps): Redis {
+function createClient({ target: { address }, timeoutMs }: ConnectionDeps): Redis {
   return new Redis({
-    ...address.target,
+    ...(address.kind === 'unix'
+      ? { path: address.path }
+      : { host: address.host, port: address.port }),
     lazyConnect: true,
     retryStrategy: null,
     autoResendUnfulfilledCommands: false,
@@ -118,15 +120,15 @@ function createClient({ address, timeoutMs }: ConnectionDeps): Redis {
 /** Authenticates here rather than in the client library, which only prints some refusals. */
 async function greet(
   redis: Redis,
-  address: RedisAddress,
-  given: Credentials | undefined,
+  database: number,
+  credentials: Credentials | undefined,
 ): Promise<void> {
-  const { username, password } = given ?? address;
   const commands: RedisCommand[] = [];
-  if (password !== '' || username !== '') {
-    commands.push(username === '' ? ['auth', password] : ['auth', username, password]);
+  if (credentials) {
+    const { username, password } = credentials;
+    commands.push(username === undefined ? ['auth', password] : ['auth', username, password]);
   }
-  if (address.database !== 0) commands.push(['select', address.database]);
+  if (database !== 0) commands.push(['select', database]);
   commands.push(['ping']);
   const replies = await new Promise<RawReply[]>((resolve) =>
     sendCommands(redis, commands, resolve),
@@ -134,7 +136,7 @@ async function greet(
   for (const [index, reply] of replies.entries()) {
     const name = commands[index]?.[0].toUpperCase();
     if (reply instanceof Error) {
-      throw new Error(`${name}: ${withoutSecret(reply.message, password)}`);
+      throw new Error(`${name}: ${withoutSecret(reply.message, credentials?.password ?? '')}`);
     }
     if (name === 'PING' && reply !== 'PONG') {
       throw new Error(`PING was answered with "${String(reply).slice(0, 80)}" instead of PONG`);

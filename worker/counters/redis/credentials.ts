@@ -4,25 +4,22 @@ import { readFile } from 'node:fs/promises';
 import { AppError } from '../../../shared/errors.ts';
 
 export interface Credentials {
-  /** '': only the password is sent. */
-  readonly username: string;
+  /** Undefined: only the password is sent. */
+  readonly username: string | undefined;
   readonly password: string;
 }
 
 /** Undefined: no authentication. Rejections count as a failed attempt to connect. */
 export type ReadCredentials = () => Promise<Credentials | undefined>;
 
-/** Splits `user:pass` at the first colon; without one it is all password (reference-behaviour 5.2). */
-export function parseCredentials(text: string): Credentials {
+/** Splits `user:pass` at the first colon; without one it is all password (reference-behaviour 5.2).
+ * Undefined for an empty text. */
+export function parseCredentials(text: string): Credentials | undefined {
+  if (text === '') return undefined;
   const colon = text.indexOf(':');
-  if (colon === -1) return { username: '', password: text };
-  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
-}
-
-/** `text` is the value of KVSTORE_AUTH; '' is no authentication. */
-export function createStaticCredentials(text: string): ReadCredentials {
-  const credentials = text === '' ? undefined : parseCredentials(text);
-  return () => Promise.resolve(credentials);
+  return colon === -1
+    ? { username: undefined, password: text }
+    : { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
 }
 
 /** Reads the file of KVSTORE_AUTH_FILE anew each time; white space around the content is ignored. */

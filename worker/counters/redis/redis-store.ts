@@ -8,7 +8,7 @@ import { createBatchingStore } from '../batching-store.ts';
 import { createFailureLog } from '../failure-log.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
-import type { RedisAddress } from './address.ts';
+import { type StoreTarget, showStoreAddress } from './address.ts';
 import { openConnection } from './connection.ts';
 import type { ReadCredentials } from './credentials.ts';
 import { createOperationCodec } from './operation-codec.ts';
@@ -23,9 +23,9 @@ const connectionFailureIntervalMs = 30_000;
 const startFailureIntervalMs = 900;
 
 export interface RedisStoreOptions {
-  readonly address: RedisAddress;
-  /** Asked for each attempt to connect; what the address itself carries is used when it has none. */
-  readonly credentials: ReadCredentials;
+  readonly target: StoreTarget;
+  /** Asked for each attempt to connect, instead of using those of the target. */
+  readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
   readonly timeoutMs: number;
   /** KVSTORE_PIPELINE_WINDOW. */
@@ -56,10 +56,12 @@ export interface RedisStoreDeps {
 }
 
 export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDeps): CounterStore {
-  const { address, timeoutMs, startup } = options;
+  const { target, timeoutMs, startup } = options;
   const { clock, log, connections } = deps;
-  const name = `key-value store ${address.masked}`;
-  const connectionDeps = { address, credentials: options.credentials, timeoutMs, clock };
+  const address = showStoreAddress(target.address);
+  const name = `key-value store ${address}`;
+  const readCredentials = options.readCredentials ?? (() => Promise.resolve(target.credentials));
+  const connectionDeps = { target, readCredentials, timeoutMs, clock };
   const codec = createOperationCodec({
     name,
     knownExpiries: createKnownExpiries(clock),
@@ -206,8 +208,8 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
     const healthy = active > 0;
     const since = stateSince.toISOString();
     const what = healthy
-      ? `connected to ${address.masked} since ${since} (${active} of ${laneCount} connections)`
-      : `not connected to ${address.masked} since ${since}`;
+      ? `connected to ${address} since ${since} (${active} of ${laneCount} connections)`
+      : `not connected to ${address} since ${since}`;
     const failure = lastFailure === undefined ? '' : `; last failure: ${lastFailure}`;
     return { healthy, detail: `${what}${failure}` };
   }
