@@ -7,8 +7,9 @@ export interface DocumentReporter {
   /** `offset` is undefined for what concerns the document as a whole. */
   error(offset: number | undefined, path: string, message: string, hint?: string): void;
   warning(offset: number | undefined, path: string, message: string, hint?: string): void;
-  position(offset: number): Position;
-  /** `line:column`, to name another place in a hint. */
+  /** Undefined when the source has no lines. */
+  position(offset: number): Position | undefined;
+  /** `line:column`, or the path in a source without lines, to name another place in a hint. */
   place(offset: number): string;
   readonly hasErrors: boolean;
   toProblems(): Problem[];

@@ -21,7 +21,7 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   const reporter = createDocumentReporter(yaml, file);
   const root = parseYamlTree(yaml, reporter);
   let document: RuleDocument | undefined;
-  if (root?.kind === 'map') document = readDocument(root, file, reporter);
+  if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
   else if (root?.kind === 'null') reportEmptyDomain(root.offset, reporter);
   else if (root !== undefined && root.kind !== 'gap') {
     const hint = "begin the document with 'domain: <name>'";
@@ -30,7 +30,13 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
 }
 
-function readDocument(map: TreeMap, file: string, reporter: DocumentReporter): RuleDocument {
+/** What the tree says, whether it was written in YAML or came as a message; the document is of use
+ * only when no error was reported. */
+export function readRuleDocument(
+  map: TreeMap,
+  file: string,
+  reporter: DocumentReporter,
+): RuleDocument {
   const findings = checkKeys(map, 'document', '', reporter);
   const domain = readText(map, 'domain', '', reporter);
   const domainOffset = map.entries.get('domain')?.value.offset ?? map.offset;

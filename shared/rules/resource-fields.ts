@@ -1,0 +1,106 @@
+// Fields of a descriptor that the public RateLimitConfig message lacks: how they travel in the
+// descriptor's metadata, under one reserved key, and how a worker says that it knows them
+// (decisions 31). What the fields mean is left to the readers of descriptors.
+import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
+import { joinPath } from './document-keys.ts';
+import type { DocumentReporter } from './document-reporter.ts';
+import type { JsonObject, JsonValue } from './rule.ts';
+import type { RuleDescriptor } from './rule-document.ts';
+import { toExcerpt } from './text-excerpt.ts';
+
+/**
+ * The reserved key of a descriptor's metadata. Its value is a mapping with the fields that are set,
+ * by their names in YAML. The same key in a node's metadata, with any value, announces a worker that
+ * reads them.
+ */
+export const ourFieldsKey = 'ratelane.fields';
+
+/** Holds the author's metadata where it cannot stand beside the reserved key. */
+const wholeMetadata = 'metadata';
+
+/** The fields by their names in YAML, and where a document has them. */
+const ourFields = [
+  ['value_to_metric', 'valueToMetric'],
+  ['share_threshold', 'shareThreshold'],
+] as const satisfies readonly (readonly [string, keyof RuleDescriptor])[];
+
+/** For the metadata of a worker's node: announces that it reads the fields. */
+export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
+  ourFieldsKey,
+  ourFields.map(([name]) => name).join(' '),
+];
+
+/** Names of the fields that the descriptor has set. */
+export function listOurFields(descriptor: RuleDescriptor): string[] {
+  return ourFields.filter(([, property]) => descriptor[property]).map(([name]) => name);
+}
+
+/** The descriptor's metadata, with `fields` packed into it; undefined when there is neither. */
+export function packMetadata(
+  metadata: JsonObject | undefined,
+  fields: readonly string[],
+): StructMessage | undefined {
+  const isReserved = metadata !== undefined && Object.hasOwn(metadata, ourFieldsKey);
+  if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
+  const packed: [string, JsonValue][] = fields.map((name) => [name, true]);
+  // An empty mapping would be taken for none once the reserved key is gone.
+  const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
+  if (isWhole) packed.push([wholeMetadata, metadata]);
+  const beside = isWhole ? [] : Object.entries(metadata ?? {});
+  return toStruct(Object.fromEntries([...beside, [ourFieldsKey, Object.fromEntries(packed)]]));
+}
+
+export interface UnpackedMetadata {
+  /** The author's; undefined when there is none. */
+  readonly metadata: StructMessage | undefined;
+  /** The fields by their names in YAML, their values not yet checked. */
+  readonly fields: readonly (readonly [string, ValueMessage])[];
+}
+
+/** The reverse of `packMetadata`; reports what is not of its making. `path` is the descriptor's. */
+export function unpackMetadata(
+  message: StructMessage | null | undefined,
+  path: string,
+  reporter: DocumentReporter,
+): UnpackedMetadata {
+  const all = Object.entries(message?.fields ?? {});
+  const packed = all.find(([name]) => name === ourFieldsKey)?.[1];
+  if (packed === undefined) return { metadata: message ?? undefined, fields: [] };
+  const keyPath = joinPath(joinPath(path, 'metadata'), ourFieldsKey);
+  const beside = all.filter(([name]) => name !== ourFieldsKey);
+  const nothing = { metadata: undefined, fields: [] };
+  if (packed.structValue === undefined) {
+    reporter.error(undefined, keyPath, `metadata key '${ourFieldsKey}' is reserved`, rename);
+    return nothing;
+  }
+  let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };
+  const fields: (readonly [string, ValueMessage])[] = [];
+  for (const [name, value] of Object.entries(packed.structValue.fields ?? {})) {
+    if (ourFields.some(([known]) => known === name)) fields.push([name, value]);
+    else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
+      metadata = { fields: value.structValue.fields ?? {} };
+    } else {
+      const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${ourFieldsKey}'`;
+      reporter.error(undefined, joinPath(keyPath, name), message, update);
+    }
+  }
+  return { metadata, fields };
+}
+
+const rename = 'give this metadata another name';
+const update = 'if the control plane is newer than this worker, update the worker';
+
+export function toStruct(object: JsonObject): StructMessage {
+  const members = Object.entries(object).map(([name, value]) => [name, toValue(value)] as const);
+  // Unlike an assignment, fromEntries makes `__proto__` a member like any other.
+  return { fields: Object.fromEntries(members) };
+}
+
+function toValue(value: JsonValue): ValueMessage {
+  if (value === null) return { nullValue: 0 };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (typeof value === 'number') return { numberValue: value };
+  if (typeof value === 'string') return { stringValue: value };
+  if (Array.isArray(value)) return { listValue: { values: value.map(toValue) } };
+  return { structValue: toStruct(value) };
+}

@@ -1,0 +1,160 @@
+// A RateLimitConfig message as the tree that the readers of rules documents take, so that a resource
+// is held to the same rules as a file. A node's offset stands for its path.
+import type {
+  ConfigDescriptorMessage,
+  RateLimitConfigMessage,
+  RateLimitPolicyMessage,
+} from '../wire/rate-limit-config-message.ts';
+import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
+import type { DocumentReporter } from './document-reporter.ts';
+import { createProblemList } from './problem-list.ts';
+import { unpackMetadata } from './resource-fields.ts';
+import { unitFromNumber } from './unit.ts';
+import type { ScalarKind } from './yaml-scalar.ts';
+import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-tree.ts';
+
+export interface ResourceTree {
+  readonly root: TreeMap;
+  /** Has told what no tree can show. */
+  readonly reporter: DocumentReporter;
+}
+
+export function createResourceTree(message: RateLimitConfigMessage, name: string): ResourceTree {
+  const paths: string[] = [];
+  const list = createProblemList(name);
+  const reporter = createReporter(name, paths, list);
+
+  /** Members that are undefined are left out. */
+  function toMap(path: string, members: readonly (readonly [string, TreeNode | undefined])[]) {
+    const offset = paths.push(path) - 1;
+    const entries = new Map<string, TreeEntry>();
+    for (const [key, value] of members) {
+      if (value !== undefined) entries.set(key, { key: toScalar('text', key, key, offset), value });
+    }
+    return { kind: 'map', entries, offset } satisfies TreeMap;
+  }
+
+  function toItems<T>(
+    items: readonly T[] | undefined,
+    path: string,
+    toItem: (item: T, itemPath: string) => TreeNode,
+  ): TreeList | undefined {
+    if (items === undefined || items.length === 0) return undefined;
+    const offset = paths.push(path) - 1;
+    return {
+      kind: 'list',
+      items: items.map((item, index) => toItem(item, `${path}[${index}]`)),
+      offset,
+    };
+  }
+
+  function toDescriptor(descriptor: ConfigDescriptorMessage, path: string): TreeMap {
+    const { key, value, rateLimit, descriptors } = descriptor;
+    const { metadata, fields } = unpackMetadata(descriptor.metadata, path, reporter);
+    return toMap(path, [
+      ['key', toText(key)],
+      ['value', toText(value)],
+      ['rate_limit', rateLimit ? toPolicy(rateLimit, `${path}.rate_limit`) : undefined],
+      ['shadow_mode', toFlag(descriptor.shadowMode)],
+      ['quota_mode', toFlag(descriptor.quotaMode)],
+      ['detailed_metric', toFlag(descriptor.detailedMetric)],
+      ...fields.map(
+        ([name, field]) => [name, toValue(field, `${path}.${name}`)] satisfies [string, TreeNode],
+      ),
+      ['metadata', metadata && toStruct(metadata, `${path}.metadata`)],
+      ['descriptors', toItems(descriptors, `${path}.descriptors`, toDescriptor)],
+    ]);
+  }
+
+  function toPolicy(policy: RateLimitPolicyMessage, path: string): TreeMap {
+    const { unit = 0, requestsPerUnit = 0, unlimited = false, name, replaces } = policy;
+    return toMap(path, [
+      ['unit', unlimited && unit === 0 ? undefined : toText(toUnitText(unit))],
+      // Absent and 0 are the same on the wire (decisions 10).
+      ['requests_per_unit', toScalar('int', requestsPerUnit, String(requestsPerUnit))],
+      ['unlimited', toFlag(unlimited)],
+      ['name', toText(name)],
+      [
+        'replaces',
+        toItems(replaces, `${path}.replaces`, (item, itemPath) =>
+          toMap(itemPath, [['name', toText(item.name)]]),
+        ),
+      ],
+    ]);
+  }
+
+  function toStruct(struct: StructMessage, path: string): TreeMap {
+    const members = Object.entries(struct.fields ?? {});
+    return toMap(
+      path,
+      members.map(([name, value]) => [name, toValue(value, `${path}.${name}`)]),
+    );
+  }
+
+  function toValue(value: ValueMessage, path: string): TreeNode {
+    const { stringValue, numberValue, boolValue, structValue, listValue } = value;
+    if (stringValue !== undefined) return toText(stringValue) ?? toScalar('text', '', '');
+    if (numberValue !== undefined) return toScalar('float', numberValue, String(numberValue));
+    if (boolValue !== undefined) return toScalar('bool', boolValue, String(boolValue));
+    if (structValue !== undefined) return toStruct(structValue, path);
+    if (listValue === undefined) return toScalar('null', null, 'null');
+    const empty: TreeList = { kind: 'list', items: [], offset: 0 };
+    return toItems(listValue.values, path, toValue) ?? empty;
+  }
+
+  const root = toMap('', [
+    ['domain', toText(message.domain)],
+    ['descriptors', toItems(message.descriptors, 'descriptors', toDescriptor)],
+  ]);
+  return { root, reporter };
+}
+
+/** Unknown numbers stand for themselves, so that the readers refuse them by what was sent. */
+function toUnitText(unit: number): string {
+  return unit === 0 ? 'UNKNOWN' : (unitFromNumber(unit) ?? String(unit));
+}
+
+function toText(text: string | undefined): TreeScalar | undefined {
+  return text ? toScalar('text', text, text) : undefined;
+}
+
+function toFlag(flag: boolean | undefined): TreeScalar | undefined {
+  return flag ? toScalar('bool', true, 'true') : undefined;
+}
+
+function toScalar(
+  kind: ScalarKind,
+  value: TreeScalar['value'],
+  source: string,
+  offset = 0,
+): TreeScalar {
+  return { kind, value, source, isQuoted: false, offset };
+}
+
+function createReporter(
+  file: string,
+  paths: readonly string[],
+  list: ReturnType<typeof createProblemList>,
+): DocumentReporter {
+  const add = (severity: 'error' | 'warning', path: string, message: string, hint?: string) =>
+    list.add({
+      severity,
+      file,
+      line: undefined,
+      column: undefined,
+      path,
+      message,
+      hint,
+      sourceLine: undefined,
+    });
+  return {
+    error: (_offset, path, message, hint) => add('error', path, message, hint),
+    warning: (_offset, path, message, hint) => add('warning', path, message, hint),
+    position: () => undefined,
+    place: (offset) => paths[offset] ?? '',
+    get hasErrors() {
+      return list.hasErrors;
+    },
+    toProblems: () => list.toProblems(),
+  };
+}

@@ -1,0 +1,85 @@
+// Rules documents as resources of a management server and back, without loss. What travels beside
+// the public message, and how, is in resource-fields.ts.
+import type {
+  ConfigDescriptorMessage,
+  RateLimitConfigMessage,
+  RateLimitPolicyMessage,
+} from '../wire/rate-limit-config-message.ts';
+import { type ParsedDocument, readRuleDocument } from './document.ts';
+import { listOurFields, packMetadata, toStruct } from './resource-fields.ts';
+import { createResourceTree } from './resource-tree.ts';
+import type { RateLimitBlock, RuleDescriptor, RuleDocument } from './rule-document.ts';
+import { unitNumbers } from './unit.ts';
+
+export interface ResourceOptions {
+  /** Only for workers that announce themselves (decisions 31): with the fields that the public
+   * message lacks. */
+  readonly withOurFields: boolean;
+}
+
+export interface Resource {
+  /** Fields with their default values are left out, so that equal rules are equal bytes. */
+  readonly message: RateLimitConfigMessage;
+  /** The fields that were not sent, such as `descriptors[0].share_threshold`. */
+  readonly leftOut: readonly string[];
+}
+
+/** The document's `file` becomes the resource's name. */
+export function toResource(document: RuleDocument, options: ResourceOptions): Resource {
+  const leftOut: string[] = [];
+
+  function toDescriptors(
+    descriptors: readonly RuleDescriptor[],
+    path: string,
+  ): Pick<ConfigDescriptorMessage, 'descriptors'> {
+    if (descriptors.length === 0) return {};
+    return {
+      descriptors: descriptors.map((each, index) => toDescriptor(each, `${path}[${index}]`)),
+    };
+  }
+
+  function toDescriptor(descriptor: RuleDescriptor, path: string): ConfigDescriptorMessage {
+    const { key, value, rateLimit, descriptors } = descriptor;
+    const fields = listOurFields(descriptor);
+    if (!options.withOurFields) leftOut.push(...fields.map((name) => `${path}.${name}`));
+    const metadata = options.withOurFields
+      ? packMetadata(descriptor.metadata, fields)
+      : descriptor.metadata && toStruct(descriptor.metadata);
+    return {
+      key,
+      ...(value !== '' && { value }),
+      ...(rateLimit && { rateLimit: toPolicy(rateLimit) }),
+      ...toDescriptors(descriptors, `${path}.descriptors`),
+      ...(descriptor.shadowMode && { shadowMode: true }),
+      ...(descriptor.detailedMetric && { detailedMetric: true }),
+      ...(descriptor.quotaMode && { quotaMode: true }),
+      ...(metadata && { metadata }),
+    };
+  }
+
+  const { file, domain, descriptors } = document;
+  const message = { name: file, domain, ...toDescriptors(descriptors, 'descriptors') };
+  return { message, leftOut };
+}
+
+function toPolicy(limit: RateLimitBlock): RateLimitPolicyMessage {
+  const { unit, requestsPerUnit, unlimited, name, replaces } = limit;
+  return {
+    ...(unit !== undefined && { unit: unitNumbers[unit] }),
+    ...(requestsPerUnit !== 0 && { requestsPerUnit }),
+    ...(unlimited && { unlimited }),
+    ...(name !== '' && { name }),
+    ...(replaces.length > 0 && { replaces: replaces.map((each) => ({ name: each.name })) }),
+  };
+}
+
+/**
+ * The document of a resource; `name` is the name under which people know it, and becomes its `file`.
+ * Held to the same rules as a file, and its problems name paths in place of lines. A missing
+ * requests_per_unit is 0 (decisions 10).
+ */
+export function fromResource(message: RateLimitConfigMessage, name: string): ParsedDocument {
+  const { root, reporter } = createResourceTree(message, name);
+  const document = readRuleDocument(root, name, reporter);
+  return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
+}
