@@ -26,9 +26,10 @@ export interface PlainHttpDeps {
   readonly clock: Clock;
 }
 
-/** For the headers, and for the whole request. */
+/** For the headers, and for the whole request; looked at this often. */
 const headersLimitMs = 10_000;
 const requestLimitMs = 30_000;
+const limitCheckMs = 1000;
 /** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
 const keepAliveMs = 72_000;
 
@@ -43,7 +44,7 @@ export function createPlainHttpServer(
     connectionTimeout: stallLimitMs,
     requestTimeout: requestLimitMs,
     keepAliveTimeout: keepAliveMs,
-    http: { headersTimeout: headersLimitMs },
+    http: { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs },
     routerOptions: { maxParamLength: 1024 },
     frameworkErrors: (_error, _request, reply) => sendError(reply, 400, 'Bad Request'),
     clientErrorHandler(error, socket) {

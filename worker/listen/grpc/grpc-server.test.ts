@@ -5,11 +5,11 @@ import { AppError } from '../../../shared/errors.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
 import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../../decision/message.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import { createHealth, type Health } from '../../health.ts';
-import { createStubMetrics } from '../stub-metrics.ts';
 import { createGrpcJsTransport } from './grpc-js-transport.ts';
 import { createGrpcServer } from './grpc-server.ts';
 

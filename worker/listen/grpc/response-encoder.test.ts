@@ -152,7 +152,8 @@ function dropDefaults(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, item]) => !(item === 0 || item === '' || item === null || item === '0'))
+      .filter(([, item]) => !(item === 0 || item === '' || item === null))
+      .filter(([name, item]) => !(name === 'seconds' && item === '0'))
       .filter(([, item]) => !(Buffer.isBuffer(item) && item.length === 0))
       .map(([name, item]) => [name, dropDefaults(item)]),
   );

@@ -1,5 +1,5 @@
 // Statistics that only remember, for tests of the listeners.
-import type { Counter, Gauge, Metrics } from '../metrics/metric.ts';
+import type { Counter, Gauge, Metrics } from '../../worker/metrics/metric.ts';
 
 export interface StubMetrics extends Metrics {
   /** What a timer was given, in order. */
