@@ -229,7 +229,11 @@ const hostile: [title: string, yaml: string, message: RegExp][] = [
   ['lists on one line 10,000 deep', '- '.repeat(10_000), /nested more/],
   ['a scalar of 5 MB', `domain: ${'a'.repeat(5_000_000)}`, /longer than 4194304 characters/],
   ['a key of 1 MB', `${'a'.repeat(1_000_000)}: b`, /1024 chars/],
-  ['a long unknown key in a wrong place', `domain: d\nkey: {${'a'.repeat(1000)}: b}`, /unknown key/],
+  [
+    'a long unknown key in a wrong place',
+    `domain: d\nkey: {${'a'.repeat(1000)}: b}`,
+    /unknown key/,
+  ],
   ['half a million slips of syntax', `domain: "${'\\z'.repeat(500_000)}"`, /invalid escape/],
   ['a NUL byte', 'domain: a\0b', /character U\+0000/],
   ['bytes that are not UTF-8', Buffer.from([0x61, 0x3a, 0x20, 0xff]).toString(), /not valid UTF-8/],
