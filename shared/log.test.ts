@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
 import type { LogFormat, LogLevel } from './log.ts';
@@ -89,6 +90,16 @@ test('isDebug tells whether debug messages are written', (t) => {
   t.false(linesOf('info', 'text').log.isDebug);
   t.true(linesOf('debug', 'text').log.isDebug);
   t.true(linesOf('trace', 'text').log.isDebug);
+});
+
+test('on a terminal a message of several lines stays so, indented', (t) => {
+  const { lines, log } = linesOf('info', 'terminal');
+  log.warning('a.yaml:1:3: "x" is unknown\n  x: 1\n  ^\u001b[2J');
+  t.is(lines.length, 1);
+  t.regex(
+    stripVTControlCharacters(lines[0] ?? ''),
+    /^\d\d:\d\d:09 warning: a\.yaml:1:3: "x" is unknown\n {11}x: 1\n {11}\^\\u001b\[2J\n$/,
+  );
 });
 
 test('whatever the message holds, it stays one line and moves no cursor', (t) => {

@@ -1,12 +1,14 @@
 // The log of both programs: one line per message, in the forms that readers of the reference's log
 // know. What is worth saying, and how often, is left to the callers.
+import { styleText } from 'node:util';
 import { pino } from 'pino';
 
 /** From the gravest to the most talkative, as the lines name them. */
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export const logFormats = ['text', 'json'] as const;
+/** `terminal` is for a person who looks on: short, and a message of several lines stays so. */
+export const logFormats = ['text', 'json', 'terminal'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /** Messages go to standard error, one line each. Secrets are never passed in. */
@@ -49,7 +51,7 @@ export function createLog({ level, format, write, wallMs = preciseWallMs }: LogO
       timestamp: () => `,"@timestamp":"${toTimestamp(wallMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: format === 'json' ? (line) => write(onOneLine(line)) : toTextWriter(write) },
+    { write: (line) => write(toOutput[format](line)) },
   );
   return {
     debug: (message) => logger.debug(cutMessage(message)),
@@ -77,15 +79,33 @@ interface LogRecord {
   readonly '@message': string;
 }
 
-function toTextWriter(write: (line: string) => void): (line: string) => void {
-  return (line) => {
-    const record: LogRecord = JSON.parse(line);
-    const message = record['@message'];
+/** From the line that pino makes to the line that is written. */
+const toOutput: Readonly<Record<LogFormat, (line: string) => string>> = {
+  json: onOneLine,
+  text(line) {
+    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
     const text = /^[\w\-./@^+]*$/.test(message) ? message : onOneLine(JSON.stringify(message));
-    const time = record['@timestamp'].replace(/\.\d+/, '');
-    write(`time="${time}" level=${record.level} msg=${text}\n`);
-  };
-}
+    return `time="${timestamp.replace(/\.\d+/, '')}" level=${level} msg=${text}\n`;
+  },
+  terminal(line) {
+    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
+    const time = timestamp.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
+    // Further lines are indented, so that no message can look like another line of the log.
+    const lines = message.split('\n').map((part) => onOneLine(JSON.stringify(part)).slice(1, -1));
+    const text = lines.join(`\n${' '.repeat(time.length + 1)}`).replaceAll('\\"', '"');
+    return `${time} ${styleText(levelStyles[level], level)}: ${text}\n`;
+  },
+};
+
+const levelStyles = {
+  panic: 'red',
+  fatal: 'red',
+  error: 'red',
+  warning: 'yellow',
+  info: 'green',
+  debug: 'gray',
+  trace: 'gray',
+} as const satisfies Record<LogLevel, string>;
 
 /** JSON that stays on its line in a terminal too: nothing in it moves the cursor, ends the line or
  * turns the direction of writing. */

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
 import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
-import { createLog } from '../shared/log.ts';
+import { createLog, type LogFormat } from '../shared/log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
 import { createWorker, stopGraceMs, type WorkerAddresses } from './worker.ts';
@@ -23,7 +23,7 @@ export async function runWorker(
   const result = parseWorkerSettings(environment);
   const log = createLog({
     level: result.ok ? result.settings.log.level : 'warning',
-    format: result.ok ? result.settings.log.format : 'text',
+    format: toLogFormat(result.ok ? result.settings.log.format : 'text'),
     write: createLineOutput(process.stderr).write,
   });
   for (const warning of result.warnings) log.warning(warning);
@@ -51,4 +51,8 @@ export async function runWorker(
     onStopping: (reason) => worker.announceStop(reason),
     stopTimeoutMs: stopGraceMs + closeGraceMs,
   });
+}
+
+function toLogFormat(format: 'text' | 'json'): LogFormat {
+  return format === 'text' && process.stderr.isTTY ? 'terminal' : format;
 }
