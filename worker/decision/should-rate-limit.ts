@@ -1,11 +1,13 @@
 // The decision: from a request to its answer. Which rules apply, which counters they use, what the
 // counters say, and what the caller is told, read from top to bottom.
 import type { Clock } from '../../shared/clock.ts';
+import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import type { Window, WindowOptions } from '../../shared/counting/window.ts';
+import { createWindows } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
-import { toCounterKey } from './counter-key.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { judgeHits, judgeKnownOver, judgeRefund, type Verdict } from './judge-hits.ts';
 import {
@@ -18,8 +20,6 @@ import {
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
-import type { Window, WindowOptions } from './window.ts';
-import { createWindows } from './window.ts';
 
 export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }

@@ -1,5 +1,5 @@
 // Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
-// (reference-behaviour 7, decisions 9). Which files count is left to rules-directory.ts, what they
+// (reference-behaviour 7, decisions 9). Which files count is left to shared/rules-directory.ts, what they
 // mean to `load`.
 import { createHash } from 'node:crypto';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
@@ -9,16 +9,16 @@ import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
-import type { Metrics } from '../metrics/metric.ts';
-import { createDirectoryWatch } from './directory-watch.ts';
-import type { Bounds, Listing, RulesFile } from './rules-directory.ts';
+import type { Bounds, Listing, RulesFile } from '../../shared/rules-directory.ts';
 import {
   codeOf,
   defaultBounds,
   listRulesFiles,
   problemOf,
   readRulesFiles,
-} from './rules-directory.ts';
+} from '../../shared/rules-directory.ts';
+import type { Metrics } from '../metrics/metric.ts';
+import { createDirectoryWatch } from './directory-watch.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
 /** Text to rules, all files at once, in the order in which they take effect. */

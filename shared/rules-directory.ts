@@ -1,11 +1,11 @@
 // Finds and reads the rules files below one directory: which names count, what is skipped, and the
-// bounds. When to look again is left to file-source.ts, what the text means to shared/rules.
+// bounds. When to look again is left to the callers, what the text means to shared/rules.
 import type { Stats } from 'node:fs';
 import { constants } from 'node:fs';
 import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorText } from '../../shared/errors.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { errorText } from './errors.ts';
+import type { Problem } from './rules/problem.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
 export interface RulesFile {

@@ -1,5 +1,5 @@
 // Which window a moment falls into (specification, rule 18; reference-behaviour 2.2, 13.2, 13.3).
-import type { Unit } from '../../shared/rules/unit.ts';
+import type { Unit } from '../rules/unit.ts';
 
 /** A fixed window: `start` in Unix seconds, `seconds` long. */
 export interface Window {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Unit } from '../../shared/rules/unit.ts';
+import type { Unit } from '../rules/unit.ts';
 import { createWindows } from './window.ts';
 
 const thursday = 4;

@@ -1,6 +1,6 @@
 // The key under which hits are counted. Other services on the same store count together with us
 // because they form the same keys (reference-behaviour 2.2).
-import type { Entry } from '../../shared/rules/rule.ts';
+import type { Entry } from '../rules/rule.ts';
 
 /**
  * `<prefix><domain>_<key>_<value>_..._<window start>`, nothing escaped; an empty value leaves two
