@@ -26,7 +26,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const patterns = process.argv.slice(2);
 const files = findTestFiles(root, patterns);
 if (patterns.length === 0) {
-  await runCheck('lint', 'biome', ['check']);
+  await runCheck('lint', 'biome', ['check', '--max-diagnostics=100']);
   await runCheck('types', 'tsc', ['--pretty', 'false']);
 }
 for (const marked of findMarkedTests(root, [...files.sideBySide, ...files.alone])) {
