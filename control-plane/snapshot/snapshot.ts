@@ -1,0 +1,70 @@
+// What is served at one moment: resources under a version that follows from their content. Building
+// them from rules, and choosing those of a node, is left to whoever implements SnapshotProvider.
+import { createHash } from 'node:crypto';
+import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+
+export interface Resource {
+  /** Unique within a snapshot. */
+  readonly name: string;
+  /** Follows from the bytes of `any`: equal content, equal version, on every replica. */
+  readonly version: string;
+  /** An encoded google.protobuf.Any with a RateLimitConfig in it. Never written to. */
+  readonly any: Buffer;
+}
+
+/** Immutable, and replaced as a whole: its identity is used to share what is derived from it. */
+export interface Snapshot {
+  /** Follows from names and versions of the resources: equal content, equal version. */
+  readonly version: string;
+  /** By name, in the order of names. */
+  readonly resources: ReadonlyMap<string, Resource>;
+}
+
+/** What a worker says of itself in the first request of a stream. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly cluster: string;
+  /** The strings, numbers and booleans of the node's metadata as text; what is nested is left out. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+export interface SnapshotProvider {
+  /** What this node is to have now; undefined as long as there is nothing to tell it. Cheap: asked
+   * for every stream at every change, so it gives the same object to all nodes of a group. */
+  current(node: NodeIdentity): Snapshot | undefined;
+  /** Calls `listener` after `current` has changed for any node. The returned function ends that. */
+  onChange(listener: () => void): () => void;
+}
+
+/** `config` is an encoded RateLimitConfig. */
+export function createResource(name: string, config: Buffer): Resource {
+  const typeUrl = Buffer.from(rateLimitConfigTypeUrl);
+  const any = Buffer.concat([
+    Buffer.from([0x0a, typeUrl.length]),
+    typeUrl,
+    Buffer.from([0x12, ...toVarint(config.length)]),
+    config,
+  ]);
+  return { name, version: toVersion(any), any };
+}
+
+/** Throws when two resources have one name, which is a defect of the caller. */
+export function createSnapshot(resources: Iterable<Resource>): Snapshot {
+  const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const byName = new Map(sorted.map((resource) => [resource.name, resource]));
+  if (byName.size !== sorted.length) throw new Error('two resources of a snapshot have one name');
+  const content = sorted.map(({ name, version }) => [name, version]);
+  return { version: toVersion(JSON.stringify(content)), resources: byName };
+}
+
+function toVersion(content: Buffer | string): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32);
+}
+
+function toVarint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  bytes.push(rest);
+  return bytes;
+}

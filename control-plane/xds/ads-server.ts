@@ -1,0 +1,281 @@
+// How configuration leaves: a gRPC server for the discovery services, over node:http2 itself. A message
+// that a thousand streams get is one buffer here: gRPC's framing goes into a small buffer of its own
+// and node:http2 sends both without copying. @grpc/grpc-js copies each message for each stream.
+// Which snapshot a node gets is the provider's matter, who may ask at all is `authorize`'s.
+import { once } from 'node:events';
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type ServerOptions,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
+import type { SnapshotProvider } from '../snapshot/snapshot.ts';
+import { type Connection, createConnection } from './connection.ts';
+import { createDiscoveryStream, type DiscoveryStream } from './discovery-stream.ts';
+import { createEventLog } from './event-log.ts';
+import { createFanOut } from './fan-out.ts';
+import { createFetch } from './fetch.ts';
+import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
+import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
+import { type AdsLimits, defaultLimits } from './limits.ts';
+import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
+import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
+import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
+
+export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+export interface AdsServerDeps {
+  readonly snapshots: SnapshotProvider;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly protos: DiscoveryProtos;
+  /** Asked for each call with its request metadata (lower-case names). The reason is for the client
+   * and the log, without the secret. Without this function everybody may ask. */
+  readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
+  readonly metrics?: XdsMetrics;
+}
+
+/** PEM texts. */
+export interface AdsTls {
+  readonly certificate: string;
+  readonly key: string;
+  /** Given: clients must present a certificate that one of these authorities has signed; its names
+   * do not matter. */
+  readonly clientAuthorities?: string;
+}
+
+export interface AdsServerOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly tls?: AdsTls;
+  readonly limits?: Partial<AdsLimits>;
+}
+
+export interface AdsServer {
+  /** Resolves to the port; rejects with an AppError `cannot_start`. */
+  start(): Promise<number>;
+  /** Ends the streams with UNAVAILABLE, so that workers go elsewhere, and after `graceMs` what is
+   * left of the connections. Idempotent. */
+  stop(graceMs: number): Promise<void>;
+  /** For connections that come from now on. Throws on PEM texts that do not fit. */
+  replaceTls(tls: AdsTls): void;
+  readonly workers: ConnectedWorkers;
+}
+
+export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
+  const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
+  const limits: AdsLimits = { ...defaultLimits, ...options.limits };
+  const workers = createWorkerRegistry(clock.wallMs);
+  const events = createEventLog({ log, clock });
+  const protocols = createProtocols(deps.protos);
+  const streams: Record<DiscoveryMode, Set<DiscoveryStream>> = {
+    sotw: new Set(),
+    delta: new Set(),
+  };
+  const connections = new Map<ServerHttp2Session, Connection>();
+  const fanOut = createFanOut(() => [...streams.sotw, ...streams.delta]);
+  const server = createHttp2Server(limits, options.tls);
+  let calls = 0;
+  let stopping: Promise<void> | undefined;
+  let stopWatching = (): void => {};
+
+  const { aggregated, rateLimitConfig } = deps.protos;
+  const methods = new Map<string, (call: GrpcCall) => CallHandler>([
+    [aggregated.StreamAggregatedResources.path, openStream(protocols.aggregatedSotw)],
+    [aggregated.DeltaAggregatedResources.path, openStream(protocols.aggregatedDelta)],
+    [rateLimitConfig.StreamRlsConfigs.path, openStream(protocols.dedicatedSotw)],
+    [
+      rateLimitConfig.FetchRlsConfigs.path,
+      (call) => createFetch({ snapshots, clock, limits }, protocols.dedicatedSotw, call),
+    ],
+  ]);
+
+  function openStream<Request extends object>(
+    protocol: DiscoveryProtocol<Request>,
+  ): (call: GrpcCall) => CallHandler {
+    const { mode } = protocol;
+    const open = streams[mode];
+    const streamDeps = { snapshots, workers, events, clock, metrics, limits };
+    return (call) => {
+      const stream = createDiscoveryStream(streamDeps, protocol, call);
+      open.add(stream);
+      metrics.streams(mode, open.size);
+      return {
+        ...stream,
+        onClose() {
+          open.delete(stream);
+          metrics.streams(mode, open.size);
+          stream.onClose();
+        },
+      };
+    };
+  }
+
+  function onSession(session: ServerHttp2Session): void {
+    if (connections.size >= limits.maxConnections) {
+      events.note('warning', 'too_many_connections', 'xDS: too many connections: one was closed');
+      session.on('error', () => {});
+      session.destroy();
+      return;
+    }
+    const onClose = (): void => void connections.delete(session);
+    connections.set(session, createConnection(session, { clock, limits, onClose }));
+  }
+
+  function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const connection = stream.session && connections.get(stream.session as ServerHttp2Session);
+    const peerAddress = toPeerAddress(stream);
+    const refuse = (status: GrpcStatus, text: string): void => refuseCall(stream, status, text);
+    const method = methods.get(headers[':path'] ?? '');
+    if (connection === undefined || stopping !== undefined) {
+      refuse(grpcStatus.unavailable, 'the control plane is stopping');
+    } else if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) {
+      refuse(grpcStatus.internal, 'this port speaks gRPC alone');
+    } else if (method === undefined) {
+      refuse(grpcStatus.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`);
+    } else if (calls >= limits.maxStreams) {
+      metrics.dropped('too_many_streams');
+      const text = `there are ${calls} streams already`;
+      events.note('warning', 'too_many_streams', `xDS: ${peerAddress} was refused: ${text}`);
+      refuse(grpcStatus.resourceExhausted, text);
+    } else {
+      const allowed = authorize?.(headers) ?? { ok: true };
+      if (!allowed.ok) {
+        metrics.dropped('unauthenticated');
+        const text = `xDS: ${peerAddress} was refused: ${allowed.reason}`;
+        events.note('warning', 'unauthenticated', text);
+        refuse(grpcStatus.unauthenticated, allowed.reason);
+        return;
+      }
+      admit(stream, headers, { connection, peerAddress, method });
+    }
+  }
+
+  function admit(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    admission: {
+      readonly connection: Connection;
+      readonly peerAddress: string;
+      readonly method: (call: GrpcCall) => CallHandler;
+    },
+  ): void {
+    const { connection, peerAddress, method } = admission;
+    const { closed, abandon } = connection.openCall();
+    calls++;
+    const callOptions = { peerAddress, maxMessageBytes: limits.maxRequestBytes };
+    openCall(stream, headers, callOptions, (call) => {
+      const handler = method({
+        ...call,
+        abort() {
+          call.abort();
+          abandon();
+        },
+      });
+      return {
+        ...handler,
+        onClose() {
+          calls--;
+          closed();
+          handler.onClose();
+        },
+      };
+    });
+  }
+
+  async function stopOnce(graceMs: number): Promise<void> {
+    stopWatching();
+    const closed = server.listening ? once(server, 'close') : undefined;
+    if (closed !== undefined) server.close();
+    for (const stream of [...streams.sotw, ...streams.delta]) {
+      stream.finish(grpcStatus.unavailable, 'the control plane is stopping');
+    }
+    for (const connection of connections.values()) connection.close();
+    const cancelTimer = clock.after(graceMs, () => {
+      for (const connection of [...connections.values()]) connection.destroy();
+    });
+    await closed;
+    cancelTimer();
+    fanOut.stop();
+    events.flush();
+  }
+
+  server.on('session', onSession);
+  server.on('stream', onStream);
+  server.on('sessionError', () => {});
+  server.on('tlsClientError', (error: Error) => {
+    events.note('warning', 'tls', `xDS: a TLS handshake failed: ${errorText(error)}`);
+  });
+
+  return {
+    workers,
+    async start() {
+      const where = `${options.host}:${options.port}`;
+      try {
+        server.listen({ host: options.host, port: options.port });
+        await once(server, 'listening');
+      } catch (error) {
+        const text = `the xDS server cannot listen on ${where}: ${errorText(error)}`;
+        throw new AppError('cannot_start', text, { cause: error });
+      }
+      // A listener that fails later, such as for want of file descriptors, keeps what it has.
+      server.on('error', (error) => {
+        events.note('warning', 'listener', `xDS: the listener failed: ${errorText(error)}`);
+      });
+      stopWatching = snapshots.onChange(fanOut.start);
+      return (server.address() as AddressInfo).port;
+    },
+    stop(graceMs) {
+      stopping ??= stopOnce(graceMs);
+      return stopping;
+    },
+    replaceTls(tls) {
+      if ('setSecureContext' in server) server.setSecureContext(toTlsOptions(tls));
+    },
+  };
+}
+
+function createHttp2Server(
+  limits: AdsLimits,
+  tls: AdsTls | undefined,
+): Http2Server | Http2SecureServer {
+  const options: ServerOptions = {
+    settings: { maxConcurrentStreams: limits.maxStreamsPerConnection, enablePush: false },
+    // In megabytes, and responses that wait count in full although they are shared. What a connection
+    // may hold is bounded by its streams, so this bound only must not bite.
+    maxSessionMemory: 1_000_000,
+  };
+  if (tls === undefined) return createServer(options);
+  return createSecureServer({ ...options, ...toTlsOptions(tls), minVersion: 'TLSv1.2' });
+}
+
+function toTlsOptions({ certificate, key, clientAuthorities }: AdsTls) {
+  return {
+    cert: certificate,
+    key,
+    ...(clientAuthorities === undefined
+      ? {}
+      : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: true }),
+  };
+}
+
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc([+;]|$)/.test(contentType);
+}
+
+function toPeerAddress(stream: ServerHttp2Stream): string {
+  const { remoteAddress = 'unknown', remotePort = 0 } = stream.session?.socket ?? {};
+  return remoteAddress.includes(':')
+    ? `[${remoteAddress}]:${remotePort}`
+    : `${remoteAddress}:${remotePort}`;
+}

@@ -1,0 +1,170 @@
+// The delta protocol for one stream: each response has what has changed since the last one, and the
+// client accepts or refuses it as a whole or in parts, which we cannot see.
+import type { DeltaDiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import {
+  type DeltaBody,
+  type HeldResources,
+  noResources,
+  toDelta,
+  toSharedDelta,
+} from './response-body.ts';
+import type { Answer, Session, SessionResponse } from './session.ts';
+import {
+  type Subscription,
+  selectWanted,
+  toDeltaSubscription,
+  wantsNothing,
+} from './subscription.ts';
+
+export type DeltaSession = Session<DeltaDiscoveryRequestMessage>;
+
+/** Responses that wait for an answer; a client that does not give any gets no more. */
+const maxUnanswered = 4;
+
+interface Unanswered {
+  readonly nonce: string;
+  readonly version: string;
+  readonly names: readonly string[];
+}
+
+export function createDeltaSession(): DeltaSession {
+  let subscription: Subscription | undefined;
+  let newest: Snapshot | undefined;
+  /** What the client has if it takes everything that was sent. Shared with all who have the same. */
+  let held: HeldResources = noResources;
+  /** Names that were refused: whether the client has them is unknown, so they go along next time. */
+  let doubtful = new Set<string>();
+  /** Names that the client asked for again: it gets them or hears that there is no such resource. */
+  let owed = new Set<string>();
+  /** A client that has nothing hears so once, so that it does not wait for what will not come. */
+  let owesAnything = false;
+  let unanswered: readonly Unanswered[] = [];
+  let refusedVersion: string | undefined;
+  let sentVersion = '';
+  let nonces = 0;
+  let isSending = false;
+
+  function next(): SessionResponse | undefined {
+    if (isSending || newest === undefined || subscription === undefined) return undefined;
+    if (unanswered.length >= maxUnanswered || wantsNothing(subscription)) return undefined;
+    const wanted = selectWanted(newest, subscription);
+    const change = toChange(wanted, subscription.wildcard);
+    if (change === undefined) {
+      held = wanted.resources;
+      return undefined;
+    }
+    nonces++;
+    const nonce = String(nonces);
+    const { version } = wanted;
+    held = wanted.resources;
+    doubtful = new Set();
+    owed = new Set();
+    owesAnything = false;
+    sentVersion = version;
+    isSending = true;
+    unanswered = [...unanswered, { nonce, version, names: change.names }];
+    return { nonce, version, body: change.bytes };
+  }
+
+  /** Undefined when there is nothing to say. */
+  function toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
+    const isShared = wildcard && doubtful.size === 0 && owed.size === 0;
+    if (isShared && held === wanted.resources && !owesAnything) return undefined;
+    let body = isShared ? toSharedDelta(held, wanted) : toDelta(held, wanted, owed);
+    const isNews = body.names.length > 0 || owesAnything;
+    // What was refused is offered again only as part of something else than what was refused.
+    const isOtherThanRefused = doubtful.size > 0 && wanted.version !== refusedVersion;
+    if (!isNews && !isOtherThanRefused) return undefined;
+    if (doubtful.size > 0) body = toDelta(held, wanted, new Set([...owed, ...doubtful]));
+    return body;
+  }
+
+  function readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
+    const initial = Object.entries(request.initialResourceVersions ?? {});
+    owesAnything = initial.length === 0;
+    held = new Map(initial.map(([name, version]) => [name, { version }]));
+    const { resourceNamesSubscribe: names = [] } = request;
+    owed = new Set(names.filter((name) => name !== '*' && !held.has(name)));
+    if (snapshot !== undefined && subscription !== undefined) {
+      const wanted = selectWanted(snapshot, subscription);
+      if (isSameContent(held, wanted.resources)) {
+        held = wanted.resources;
+        sentVersion = wanted.version;
+      }
+    }
+  }
+
+  function readChange(request: DeltaDiscoveryRequestMessage, before: Subscription): void {
+    if (subscription === undefined || subscription === before) return;
+    const { wildcard, names } = subscription;
+    for (const name of request.resourceNamesSubscribe ?? []) {
+      if (name === '*') owesAnything ||= !before.wildcard;
+      else owed.add(name);
+    }
+    for (const name of request.resourceNamesUnsubscribe ?? []) {
+      // Under a wildcard the client may still be owed what it gave up by name.
+      if (wildcard && name !== '*') owed.add(name);
+      else owed.delete(name);
+    }
+    if (wildcard) return;
+    held = new Map([...held].filter(([name]) => names.has(name)));
+    doubtful = new Set([...doubtful].filter((name) => names.has(name)));
+  }
+
+  function readAnswer(request: DeltaDiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
+    const { errorDetail } = request;
+    if (isFirst) {
+      if (errorDetail != null) {
+        const text = errorDetail.message ?? '';
+        return { kind: 'refuses', version: undefined, text, holds: '' };
+      }
+      return sentVersion === '' ? undefined : { kind: 'holds', version: sentVersion };
+    }
+    const answered = unanswered.find(({ nonce }) => nonce === request.responseNonce);
+    if (answered === undefined) return undefined;
+    unanswered = unanswered.filter((response) => response !== answered);
+    if (errorDetail == null) return { kind: 'holds', version: answered.version };
+    refusedVersion = answered.version;
+    for (const name of answered.names) {
+      if (subscription?.wildcard || subscription?.names.has(name)) doubtful.add(name);
+    }
+    const text = errorDetail.message ?? '';
+    return { kind: 'refuses', version: answered.version, text, holds: '' };
+  }
+
+  return {
+    onRequest(request, snapshot) {
+      newest = snapshot;
+      const before = subscription;
+      subscription = toDeltaSubscription(before, {
+        subscribe: request.resourceNamesSubscribe ?? [],
+        unsubscribe: request.resourceNamesUnsubscribe ?? [],
+      });
+      if (before === undefined) readFirst(request, snapshot);
+      else readChange(request, before);
+      // Names count whatever the nonce: they are changes, which nobody repeats.
+      const answer = readAnswer(request, before === undefined);
+      return { response: next(), answer };
+    },
+    onSnapshot(snapshot) {
+      newest = snapshot;
+      return next();
+    },
+    onSent() {
+      isSending = false;
+      return next();
+    },
+    get wantedNames() {
+      return subscription?.names.size ?? 0;
+    },
+  };
+}
+
+function isSameContent(held: HeldResources, resources: Snapshot['resources']): boolean {
+  if (held.size !== resources.size) return false;
+  for (const [name, { version }] of held) {
+    if (resources.get(name)?.version !== version) return false;
+  }
+  return true;
+}

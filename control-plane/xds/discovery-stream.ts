@@ -1,0 +1,184 @@
+// One discovery stream: requests go to its session, responses go out, and what happens is recorded.
+// What is answered is the session's matter, bytes and connections are the call's.
+import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import type { NodeIdentity, SnapshotProvider } from '../snapshot/snapshot.ts';
+import type { EventLog } from './event-log.ts';
+import { toStringField } from './field-bytes.ts';
+import type { CallHandler, GrpcCall } from './grpc-call.ts';
+import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
+import { type AdsLimits, bytesPerToken, maxNameLength, maxNames } from './limits.ts';
+import type { DropReason, XdsMetrics } from './metrics.ts';
+import { toNodeIdentity } from './node-identity.ts';
+import type { AnyDiscoveryRequest, DiscoveryProtocol } from './protocol.ts';
+import type { Answer, SessionResponse } from './session.ts';
+import { createTokenBucket } from './token-bucket.ts';
+import type { WorkerRecord, WorkerRegistry } from './workers.ts';
+
+export interface DiscoveryStreamDeps {
+  readonly snapshots: SnapshotProvider;
+  readonly workers: WorkerRegistry;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly metrics: XdsMetrics;
+  readonly limits: AdsLimits;
+}
+
+export interface DiscoveryStream extends CallHandler {
+  /** What applies to the node may have changed. */
+  refresh(): void;
+  finish(status: GrpcStatus, text: string): void;
+}
+
+export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
+  deps: DiscoveryStreamDeps,
+  protocol: DiscoveryProtocol<Request>,
+  call: GrpcCall,
+): DiscoveryStream {
+  const { snapshots, events, clock, metrics, limits } = deps;
+  const { mode } = protocol;
+  const session = protocol.createSession();
+  const bucket = createTokenBucket({
+    capacity: limits.requestBurst,
+    perSecond: limits.requestsPerSecond,
+  });
+  let node: NodeIdentity | undefined;
+  let record: WorkerRecord | undefined;
+  let cancelDrainTimer: (() => void) | undefined;
+  let isClosed = false;
+  const cancelFirstTimer = clock.after(limits.firstRequestMs, () =>
+    refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
+  );
+
+  function whoIsIt(): string {
+    return node === undefined ? call.peerAddress : `worker '${node.id}' at ${call.peerAddress}`;
+  }
+
+  function refuse(reason: DropReason, status: GrpcStatus, text: string): void {
+    metrics.dropped(reason);
+    events.note('warning', reason, `xDS: the stream of ${whoIsIt()} was ended: ${text}`);
+    call.finish(status, text);
+  }
+
+  function send(response: SessionResponse | undefined): void {
+    if (response === undefined || isClosed) return;
+    const { version, nonce, body } = response;
+    const parts = [toStringField(5, nonce), ...body];
+    const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+    record?.sent(version);
+    metrics.responseSent(mode, bytes);
+    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => {
+      metrics.dropped('slow_reader');
+      const seconds = limits.drainTimeoutMs / 1000;
+      events.note(
+        'warning',
+        'slow_reader',
+        `xDS: ${whoIsIt()} was cut off: it did not read a response of ${bytes} bytes in ${seconds} s`,
+      );
+      call.abort();
+    });
+    call.send(parts, () => {
+      cancelDrainTimer?.();
+      send(session.onSent());
+    });
+  }
+
+  function recordAnswer(answer: Answer | undefined): void {
+    if (answer === undefined) return;
+    if (answer.kind === 'holds') {
+      metrics.acked(mode);
+      record?.acked(answer.version);
+      return;
+    }
+    const { version, text, holds } = answer;
+    metrics.nacked(mode);
+    if (holds !== '') record?.acked(holds);
+    record?.nacked(version, text);
+    const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
+    // By version: a bad one is refused by all workers at once, each in the same words.
+    events.note('warning', `nack ${version}`, `xDS: ${whoIsIt()} refused ${what}: ${text}`);
+  }
+
+  /** Undefined, with the stream ended, when the bytes are not a request. */
+  function readRequest(bytes: Buffer): Request | undefined {
+    let problem: string | undefined;
+    try {
+      const request = protocol.decode(bytes);
+      if (request.typeUrl === '' && protocol.impliedTypeUrl === undefined) {
+        problem = 'type_url is required';
+      } else if (protocol.namesIn(request).some((name) => name.length > maxNameLength)) {
+        problem = 'a resource name is too long';
+      } else {
+        // A stream has the node of its first request, whatever type that asks for.
+        node ??= toNodeIdentity(request.node);
+        if (node !== undefined) return request;
+        problem = 'the node is too large';
+      }
+    } catch (error) {
+      problem = `malformed request: ${errorText(error)}`;
+    }
+    refuse('bad_request', grpcStatus.invalidArgument, problem);
+    return undefined;
+  }
+
+  /** An aggregated stream may ask for other types too; there are none of them. */
+  function passOver(typeUrl: string): void {
+    const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
+    if (protocol.impliedTypeUrl === undefined) {
+      events.note('info', 'other type', `xDS: a request of ${whoIsIt()} stays unanswered: ${text}`);
+    } else refuse('bad_request', grpcStatus.invalidArgument, text);
+  }
+
+  function join(who: NodeIdentity): WorkerRecord {
+    events.note('info', 'connected', `xDS: ${whoIsIt()} connected (${mode})`);
+    return deps.workers.joined(who, call.peerAddress, mode);
+  }
+
+  function takeTokens(bytes: Buffer, base: 0 | 1): boolean {
+    const tokens = base + Math.floor(bytes.length / bytesPerToken);
+    if (bucket.take(tokens, clock.monotonicMs())) return true;
+    refuse('too_many_requests', grpcStatus.resourceExhausted, 'too many requests on this stream');
+    return false;
+  }
+
+  return {
+    onMessage(bytes) {
+      cancelFirstTimer();
+      const request = readRequest(bytes);
+      if (request === undefined || node === undefined) return;
+      const typeUrl = request.typeUrl || protocol.impliedTypeUrl;
+      if (typeUrl !== rateLimitConfigTypeUrl) {
+        if (takeTokens(bytes, 1)) passOver(typeUrl ?? '');
+        return;
+      }
+      record ??= join(node);
+      const { response, answer } = session.onRequest(request, snapshots.current(node));
+      // An answer to what was sent costs nothing: there is one for each response.
+      if (!takeTokens(bytes, answer === undefined ? 1 : 0)) return;
+      if (session.wantedNames > maxNames) {
+        refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
+        return;
+      }
+      recordAnswer(answer);
+      send(response);
+    },
+    onHalfClose() {
+      call.finish(grpcStatus.ok, '');
+    },
+    onClose() {
+      isClosed = true;
+      cancelFirstTimer();
+      cancelDrainTimer?.();
+      if (record === undefined) return;
+      record.left();
+      events.note('info', 'left', `xDS: ${whoIsIt()} left (${mode})`);
+    },
+    refresh() {
+      // Without a record there was no request yet that asks for anything.
+      if (record === undefined || node === undefined) return;
+      send(session.onSnapshot(snapshots.current(node)));
+    },
+    finish: call.finish,
+  };
+}

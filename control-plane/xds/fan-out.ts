@@ -1,0 +1,43 @@
+// Tells all streams of a change, some at a time, so that a thousand pushes do not keep the process
+// from answering anything else.
+
+export interface FanOut {
+  /** Every stream is refreshed once from now on; those that still wait for an earlier change keep
+   * their place and see both at once. */
+  readonly start: () => void;
+  stop(): void;
+}
+
+export interface Refreshable {
+  refresh(): void;
+}
+
+const streamsPerTurn = 32;
+
+export function createFanOut(listStreams: () => readonly Refreshable[]): FanOut {
+  const waiting = new Set<Refreshable>();
+  let turn: NodeJS.Immediate | undefined;
+
+  function refreshSome(): void {
+    turn = undefined;
+    let left = streamsPerTurn;
+    for (const stream of waiting) {
+      waiting.delete(stream);
+      stream.refresh();
+      left--;
+      if (left === 0) break;
+    }
+    if (waiting.size > 0) turn = setImmediate(refreshSome);
+  }
+
+  return {
+    start() {
+      for (const stream of listStreams()) waiting.add(stream);
+      if (waiting.size > 0) turn ??= setImmediate(refreshSome);
+    },
+    stop() {
+      clearImmediate(turn);
+      waiting.clear();
+    },
+  };
+}

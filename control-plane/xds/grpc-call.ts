@@ -1,0 +1,128 @@
+// One gRPC call on a stream of node:http2: messages in and out, and the status at its end. Which
+// method it is, and what the messages say, is left to its handler.
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
+import { createMessageReader } from './message-reader.ts';
+
+export interface GrpcCall {
+  readonly headers: IncomingHttpHeaders;
+  /** `<host>:<port>` of the peer. */
+  readonly peerAddress: string;
+  /**
+   * Sends one message made of parts, which are not copied and must never be written to. `onSent` is
+   * called when the last byte has been given to the network; not when the call ends before.
+   */
+  send(parts: readonly Buffer[], onSent: () => void): void;
+  /** Ends the call after what was sent before; the client reads status and text. Further calls of
+   * `send` and `finish` do nothing. */
+  finish(status: GrpcStatus, text: string): void;
+  /** Ends it at once, with what the client has not read. */
+  abort(): void;
+}
+
+export interface CallHandler {
+  /** Not called after `finish` or `abort`. */
+  onMessage(message: Buffer): void;
+  /** The client sends no more. Not called after `finish` or `abort`. */
+  onHalfClose(): void;
+  /** Always called once, as the last. */
+  onClose(): void;
+}
+
+export type OpenCall = (call: GrpcCall) => CallHandler;
+
+export interface GrpcCallOptions {
+  readonly peerAddress: string;
+  readonly maxMessageBytes: number;
+}
+
+const responseHeaders = {
+  ':status': 200,
+  'content-type': 'application/grpc',
+  'grpc-accept-encoding': 'identity',
+} as const;
+
+/** Answers a request without opening a call: a status and no message. */
+export function refuseCall(stream: ServerHttp2Stream, status: GrpcStatus, text: string): void {
+  stream.on('error', ignoreError);
+  if (stream.destroyed) return;
+  stream.respond({ ...responseHeaders, ...toTrailers(status, text) }, { endStream: true });
+  stream.close(constants.NGHTTP2_NO_ERROR);
+}
+
+export function openCall(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  { peerAddress, maxMessageBytes }: GrpcCallOptions,
+  open: OpenCall,
+): void {
+  const reader = createMessageReader(maxMessageBytes);
+  let isOpen = true;
+  let trailers: Record<string, string> = {};
+  stream.on('error', ignoreError);
+  stream.respond(responseHeaders, { waitForTrailers: true });
+  stream.once('wantTrailers', () => {
+    stream.sendTrailers(trailers);
+    // Tells a client that goes on sending to stop.
+    stream.close(constants.NGHTTP2_NO_ERROR);
+  });
+
+  const call: GrpcCall = {
+    headers,
+    peerAddress,
+    send(parts, onSent) {
+      if (!isOpen) return;
+      stream.cork();
+      stream.write(toPrefix(parts));
+      for (const part of parts.slice(0, -1)) stream.write(part);
+      stream.write(parts.at(-1) ?? Buffer.alloc(0), (error) => {
+        if (error == null && isOpen) onSent();
+      });
+      stream.uncork();
+    },
+    finish(status, text) {
+      if (!isOpen) return;
+      isOpen = false;
+      trailers = toTrailers(status, text);
+      stream.end();
+      // What still comes in is read and dropped, else the end of the stream would never be seen.
+      stream.resume();
+    },
+    abort() {
+      isOpen = false;
+      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    },
+  };
+
+  const handler = open(call);
+  stream.on('data', (chunk: Buffer) => {
+    if (!isOpen) return;
+    const problem = reader.read(chunk, (message) => {
+      handler.onMessage(message);
+      return isOpen;
+    });
+    if (problem !== undefined) call.finish(problem.status, problem.text);
+  });
+  stream.once('end', () => {
+    if (!isOpen) return;
+    if (reader.isEmpty) handler.onHalfClose();
+    else call.finish(grpcStatus.internal, 'the request ended within a message');
+  });
+  stream.once('close', () => {
+    isOpen = false;
+    handler.onClose();
+  });
+}
+
+/** Length of the message, and that it is not compressed. */
+function toPrefix(parts: readonly Buffer[]): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(
+    parts.reduce((sum, part) => sum + part.length, 0),
+    1,
+  );
+  return prefix;
+}
+
+/** A broken stream closes; nobody is left to be told why. */
+function ignoreError(): void {}

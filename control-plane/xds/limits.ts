@@ -1,0 +1,47 @@
+// The bounds that keep slow and hostile clients from taking more than their share.
+
+export interface AdsLimits {
+  /** Connections at once; more are closed as they come. */
+  readonly maxConnections: number;
+  /** Streams at once, over all connections; more are refused with RESOURCE_EXHAUSTED. */
+  readonly maxStreams: number;
+  /** On one connection, as HTTP/2 announces it; proxies carry many. */
+  readonly maxStreamsPerConnection: number;
+  /** Size of one request; larger ones end the stream with RESOURCE_EXHAUSTED. */
+  readonly maxRequestBytes: number;
+  /** Requests that answer no response: this many at once, and so many each second after that.
+   * What passes ends the stream with RESOURCE_EXHAUSTED. */
+  readonly requestBurst: number;
+  readonly requestsPerSecond: number;
+  /** A stream whose first request has not come by then is ended. */
+  readonly firstRequestMs: number;
+  /** A response that the client has not read by then ends its stream. */
+  readonly drainTimeoutMs: number;
+  /** A connection is asked for a sign of life this often, and closed when none comes in time. */
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+}
+
+export const defaultLimits: AdsLimits = {
+  maxConnections: 10_000,
+  maxStreams: 10_000,
+  maxStreamsPerConnection: 1_000,
+  // gRPC's own default. A delta client that reconnects names all that it holds.
+  maxRequestBytes: 4 * 1024 * 1024,
+  requestBurst: 100,
+  requestsPerSecond: 10,
+  firstRequestMs: 30_000,
+  drainTimeoutMs: 30_000,
+  keepaliveMs: 30_000,
+  keepaliveTimeoutMs: 20_000,
+};
+
+/** Names that one stream may ask for, and how long each may be. */
+export const maxNames = 10_000;
+export const maxNameLength = 1_024;
+
+/** Characters of a node's id, cluster and metadata together: they are kept for each stream. */
+export const maxNodeLength = 16 * 1024;
+
+/** A request costs one more for each of these: large ones take longer to read. */
+export const bytesPerToken = 64 * 1024;

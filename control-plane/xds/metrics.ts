@@ -1,0 +1,29 @@
+// What the ADS server counts, for whoever exports it.
+
+export type DiscoveryMode = 'sotw' | 'delta';
+
+/** Why the server ended a stream, or did not open one. */
+export type DropReason =
+  | 'unauthenticated'
+  | 'too_many_streams'
+  | 'too_many_requests'
+  | 'bad_request'
+  | 'slow_reader';
+
+export interface XdsMetrics {
+  /** Gauge: streams open now, by protocol. */
+  streams(mode: DiscoveryMode, open: number): void;
+  /** Counters. */
+  responseSent(mode: DiscoveryMode, bytes: number): void;
+  acked(mode: DiscoveryMode): void;
+  nacked(mode: DiscoveryMode): void;
+  dropped(reason: DropReason): void;
+}
+
+export const noMetrics: XdsMetrics = {
+  streams() {},
+  responseSent() {},
+  acked() {},
+  nacked() {},
+  dropped() {},
+};

@@ -1,0 +1,57 @@
+// What the two protocols differ in as far as a stream is concerned; the rest is in their sessions.
+import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import type {
+  DeltaDiscoveryRequestMessage,
+  DiscoveryRequestMessage,
+  NodeMessage,
+} from '../../shared/wire/discovery-messages.ts';
+import { createDeltaSession } from './delta-session.ts';
+import type { DiscoveryMode } from './metrics.ts';
+import type { Session } from './session.ts';
+import { createSotwSession } from './sotw-session.ts';
+
+export interface DiscoveryProtocol<Request> {
+  readonly mode: DiscoveryMode;
+  /** Throws on bytes that are not the message. */
+  decode(bytes: Buffer): Request;
+  createSession(): Session<Request>;
+  /** The names that a request adds to what is kept. */
+  namesIn(request: Request): readonly string[];
+  /** The type that a request without one means; undefined where it must be given. */
+  readonly impliedTypeUrl: string | undefined;
+}
+
+export interface AnyDiscoveryRequest {
+  readonly node?: NodeMessage | null;
+  readonly typeUrl?: string;
+}
+
+export type SotwProtocol = DiscoveryProtocol<DiscoveryRequestMessage>;
+export type DeltaProtocol = DiscoveryProtocol<DeltaDiscoveryRequestMessage>;
+
+export interface DiscoveryProtocols {
+  readonly aggregatedSotw: SotwProtocol;
+  readonly aggregatedDelta: DeltaProtocol;
+  readonly dedicatedSotw: SotwProtocol;
+}
+
+export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProtocols {
+  const aggregatedSotw: SotwProtocol = {
+    mode: 'sotw',
+    decode: aggregated.StreamAggregatedResources.requestDeserialize,
+    createSession: createSotwSession,
+    namesIn: ({ resourceNames = [] }) => resourceNames,
+    impliedTypeUrl: undefined,
+  };
+  return {
+    aggregatedSotw,
+    aggregatedDelta: {
+      mode: 'delta',
+      decode: aggregated.DeltaAggregatedResources.requestDeserialize,
+      createSession: createDeltaSession,
+      namesIn: ({ resourceNamesSubscribe = [] }) => resourceNamesSubscribe,
+      impliedTypeUrl: undefined,
+    },
+    dedicatedSotw: { ...aggregatedSotw, impliedTypeUrl: rateLimitConfigTypeUrl },
+  };
+}

@@ -1,0 +1,118 @@
+// Responses as bytes, encoded once for all streams that get the same: everything but the nonce, which
+// is a field of its own that the sender puts in front. When to send what is left to the sessions.
+import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import type { Resource, Snapshot } from '../snapshot/snapshot.ts';
+import { toFieldHead, toStringField } from './field-bytes.ts';
+
+/** What a delta client holds, or is taken to hold: versions by name. */
+export type HeldResources = ReadonlyMap<string, { readonly version: string }>;
+
+/** In parts that are never written to; together with a nonce they are one message. */
+export type ResponseBody = readonly Buffer[];
+
+export interface DeltaBody {
+  readonly bytes: ResponseBody;
+  /** Names of the resources that are sent or removed. */
+  readonly names: readonly string[];
+}
+
+export const noResources: HeldResources = new Map();
+
+/** A body is forgotten with the snapshot that it was made for. */
+const wholeBodies = new WeakMap<Snapshot, ResponseBody>();
+const deltaBodies = new WeakMap<Snapshot, WeakMap<HeldResources, DeltaBody>>();
+const resourceHeads = new WeakMap<Resource, { readonly sotw: Buffer; readonly delta: Buffer }>();
+
+/** A DiscoveryResponse with everything, as one buffer that all subscribers to everything share. */
+export function toWholeBody(snapshot: Snapshot): ResponseBody {
+  let body = wholeBodies.get(snapshot);
+  if (body === undefined) {
+    body = [Buffer.concat(toSelectedBody(snapshot))];
+    wholeBodies.set(snapshot, body);
+  }
+  return body;
+}
+
+/** A DiscoveryResponse for those who chose: many parts, but not a byte of a resource is copied. */
+export function toSelectedBody(snapshot: Snapshot): ResponseBody {
+  const parts = [toStringField(1, snapshot.version), toStringField(4, rateLimitConfigTypeUrl)];
+  for (const resource of snapshot.resources.values()) {
+    parts.push(toResourceHeads(resource).sotw, resource.any);
+  }
+  return parts;
+}
+
+/** What leads from `held` to `snapshot`, as one buffer that all who hold the same share. */
+export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
+  let bodies = deltaBodies.get(snapshot);
+  if (bodies === undefined) {
+    bodies = new WeakMap();
+    deltaBodies.set(snapshot, bodies);
+  }
+  let body = bodies.get(held);
+  if (body === undefined) {
+    const { bytes, names } = toDelta(held, snapshot, new Set());
+    body = { bytes: [Buffer.concat(bytes)], names };
+    bodies.set(held, body);
+  }
+  return body;
+}
+
+/**
+ * What leads from `held` to `snapshot`, in parts; names in `again` are sent whatever is held, or
+ * named as removed when the snapshot has no such resource.
+ */
+export function toDelta(
+  held: HeldResources,
+  snapshot: Snapshot,
+  again: ReadonlySet<string>,
+): DeltaBody {
+  const parts = [toStringField(1, snapshot.version), toStringField(4, rateLimitConfigTypeUrl)];
+  const names: string[] = [];
+  for (const resource of snapshot.resources.values()) {
+    const { name, version } = resource;
+    if (held.get(name)?.version === version && !again.has(name)) continue;
+    parts.push(toResourceHeads(resource).delta, resource.any);
+    names.push(name);
+  }
+  for (const name of new Set([...held.keys(), ...again])) {
+    if (snapshot.resources.has(name)) continue;
+    parts.push(toStringField(6, name));
+    names.push(name);
+  }
+  return { bytes: parts, names };
+}
+
+/** Size of the largest message that serves the snapshot: all of it by state of the world, or by
+ * delta, with a nonce of any length we give. Clients refuse what passes their limit (decisions 32). */
+export function largestResponseBytes(snapshot: Snapshot): number {
+  return (
+    Math.max(
+      byteLength(toWholeBody(snapshot)),
+      byteLength(toSharedDelta(noResources, snapshot).bytes),
+    ) + nonceAllowance
+  );
+}
+
+/** A nonce is a decimal number: up to 18 digits, a tag and a length. */
+const nonceAllowance = 20;
+
+function byteLength(body: ResponseBody): number {
+  return body.reduce((sum, part) => sum + part.length, 0);
+}
+
+/** Everything of a resource's field that precedes its Any, in either protocol. */
+function toResourceHeads(resource: Resource): { readonly sotw: Buffer; readonly delta: Buffer } {
+  let heads = resourceHeads.get(resource);
+  if (heads === undefined) {
+    const { name, version, any } = resource;
+    const anyHead = toFieldHead(2, any.length);
+    const labels = Buffer.concat([toStringField(3, name), toStringField(1, version), anyHead]);
+    heads = {
+      sotw: anyHead,
+      delta: Buffer.concat([toFieldHead(2, labels.length + any.length), labels]),
+    };
+    resourceHeads.set(resource, heads);
+  }
+  return heads;
+}

@@ -1,0 +1,44 @@
+// One client's side of the conversation as the server keeps it, for either protocol: events in,
+// responses out. No sockets and no timers; the stream feeds it and sends what comes out.
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { ResponseBody } from './response-body.ts';
+
+/** A response to send now. */
+export interface SessionResponse {
+  readonly nonce: string;
+  readonly version: string;
+  /** Everything but the nonce. */
+  readonly body: ResponseBody;
+}
+
+/** What a request said about versions, for the record of who has what. */
+export type Answer =
+  | { readonly kind: 'holds'; readonly version: string }
+  | {
+      readonly kind: 'refuses';
+      /** Undefined when the response came from an earlier stream. */
+      readonly version: string | undefined;
+      readonly text: string;
+      /** What the client goes on with; empty when it does not say. */
+      readonly holds: string;
+    };
+
+export interface RequestOutcome {
+  readonly response: SessionResponse | undefined;
+  readonly answer: Answer | undefined;
+}
+
+/**
+ * After a response has come out, none comes until `onSent`: a client that reads slowly has one
+ * response waiting at most, and gets the newest snapshot next, not those between.
+ */
+export interface Session<Request> {
+  /** `snapshot` is what applies to the node now. */
+  onRequest(request: Request, snapshot: Snapshot | undefined): RequestOutcome;
+  /** What applies to the node may have changed. */
+  onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined;
+  /** The last response has left for the network. */
+  onSent(): SessionResponse | undefined;
+  /** How many names the client has asked for, all requests together. */
+  readonly wantedNames: number;
+}

@@ -1,0 +1,101 @@
+// The state-of-the-world protocol for one stream: each response has everything that is wanted, and a
+// version that the client accepts or refuses.
+import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { toSelectedBody, toWholeBody } from './response-body.ts';
+import type { Answer, Session, SessionResponse } from './session.ts';
+import {
+  type Subscription,
+  selectWanted,
+  toSotwSubscription,
+  wantsNothing,
+} from './subscription.ts';
+
+export type SotwSession = Session<DiscoveryRequestMessage>;
+
+export function createSotwSession(): SotwSession {
+  let subscription: Subscription | undefined;
+  let newest: Snapshot | undefined;
+  /** The client's last word on what it has, or what was sent since: nothing is sent twice. */
+  let lastVersion = '';
+  let lastNonce = 0;
+  let isAnswered = true;
+  let isSending = false;
+  /** Names were added that exist: they are sent even if the content is what was sent before. */
+  let owes = false;
+
+  function next(): SessionResponse | undefined {
+    if (isSending || newest === undefined || subscription === undefined) return undefined;
+    if (wantsNothing(subscription)) return undefined;
+    const wanted = selectWanted(newest, subscription);
+    // A refused version equals the last one as well, so that it is never offered again.
+    if (wanted.version === lastVersion && !owes) return undefined;
+    lastVersion = wanted.version;
+    lastNonce++;
+    isAnswered = false;
+    isSending = true;
+    owes = false;
+    return {
+      nonce: String(lastNonce),
+      version: wanted.version,
+      body: subscription.wildcard ? toWholeBody(wanted) : toSelectedBody(wanted),
+    };
+  }
+
+  /** Undefined when the request answers nothing. */
+  function readAnswer(request: DiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
+    const { versionInfo = '', errorDetail } = request;
+    const isReply = !isFirst && !isAnswered && request.responseNonce === String(lastNonce);
+    if (isReply) isAnswered = true;
+    if (isFirst || isReply) {
+      // Present is what counts: the reference's client refuses with code 0 (decisions 30).
+      if (errorDetail != null) {
+        const text = errorDetail.message ?? '';
+        const version = isReply ? lastVersion : undefined;
+        return { kind: 'refuses', version, text, holds: versionInfo };
+      }
+      if (isReply) return { kind: 'holds', version: lastVersion };
+      if (versionInfo !== '') return { kind: 'holds', version: versionInfo };
+    }
+    return undefined;
+  }
+
+  return {
+    onRequest(request, snapshot) {
+      newest = snapshot;
+      const before = subscription;
+      const { responseNonce = '' } = request;
+      const isFirst = before === undefined;
+      // A request that answers an earlier response is out of date as a whole: the answer to the last
+      // one follows, with the names wanted then. The first of a stream never is, nor is any before the
+      // first response: clients may go on with the nonce of their last stream (decisions 30).
+      const isStale = lastNonce > 0 && responseNonce !== '' && responseNonce !== String(lastNonce);
+      if (isStale) return { response: undefined, answer: undefined };
+      subscription = toSotwSubscription(before, request.resourceNames ?? []);
+      if (isFirst) lastVersion = request.versionInfo ?? '';
+      else if (snapshot !== undefined && hasNewNames(before, subscription, snapshot)) owes = true;
+      const answer = readAnswer(request, isFirst);
+      return { response: next(), answer };
+    },
+    onSnapshot(snapshot) {
+      newest = snapshot;
+      return next();
+    },
+    onSent() {
+      isSending = false;
+      return next();
+    },
+    get wantedNames() {
+      return subscription?.names.size ?? 0;
+    },
+  };
+}
+
+function hasNewNames(before: Subscription, after: Subscription, snapshot: Snapshot): boolean {
+  if (before === after) return false;
+  if (after.wildcard) return !before.wildcard;
+  for (const name of after.names) {
+    if (!before.names.has(name) && snapshot.resources.has(name)) return true;
+  }
+  return false;
+}

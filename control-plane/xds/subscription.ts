@@ -1,0 +1,79 @@
+// Which resources one client wants, by name or all of them, in both protocols; and those of a
+// snapshot that it gets.
+import { createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+
+/** Immutable. */
+export interface Subscription {
+  /** Everything there is, whatever its name. */
+  readonly wildcard: boolean;
+  /** Wanted by name; sorted for state of the world, in the order of asking for delta. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** The name that stands for all. */
+const everyName = '*';
+
+/** What a stream wants that has never named anything. */
+const everything: Subscription = { wildcard: true, names: new Set() };
+
+/**
+ * State of the world: each request names all that is wanted. No name means everything, unless names
+ * were given before on this stream: then the client wants nothing any more.
+ */
+export function toSotwSubscription(
+  before: Subscription | undefined,
+  names: readonly string[],
+): Subscription {
+  if (names.length === 0) {
+    if (before === undefined || before === everything) return everything;
+    return { wildcard: false, names: new Set() };
+  }
+  if (before !== undefined && isSame(before, names)) return before;
+  // "*" stays among the names: it was given, so that giving none afterwards means nothing.
+  return { wildcard: names.includes(everyName), names: new Set(names) };
+}
+
+export interface DeltaChange {
+  readonly subscribe: readonly string[];
+  readonly unsubscribe: readonly string[];
+}
+
+/** Delta: requests change what is wanted. A first request without names to add means everything. */
+export function toDeltaSubscription(
+  before: Subscription | undefined,
+  { subscribe, unsubscribe }: DeltaChange,
+): Subscription {
+  if (before !== undefined && subscribe.length === 0 && unsubscribe.length === 0) return before;
+  const names = new Set(before?.names);
+  let wildcard = before?.wildcard ?? subscribe.length === 0;
+  for (const name of subscribe) {
+    if (name === everyName) wildcard = true;
+    else names.add(name);
+  }
+  for (const name of unsubscribe) {
+    if (name === everyName) wildcard = false;
+    else names.delete(name);
+  }
+  return { wildcard, names };
+}
+
+/** True when the client has taken back everything that it asked for. */
+export function wantsNothing({ wildcard, names }: Subscription): boolean {
+  return !wildcard && names.size === 0;
+}
+
+/** The part of the snapshot that is wanted, under a version of its own: a change elsewhere leaves
+ * it as it is. The snapshot itself when everything is wanted. */
+export function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Snapshot {
+  if (wildcard) return snapshot;
+  const wanted = [];
+  for (const name of names) {
+    const resource = snapshot.resources.get(name);
+    if (resource !== undefined) wanted.push(resource);
+  }
+  return createSnapshot(wanted);
+}
+
+function isSame({ names }: Subscription, given: readonly string[]): boolean {
+  return given.length === names.size && given.every((name) => names.has(name));
+}

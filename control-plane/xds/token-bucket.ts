@@ -1,0 +1,26 @@
+// Bounds how often something may happen: so many at once, and so many each second after that.
+
+export interface TokenBucket {
+  /** False when there are too few tokens; then none is taken. */
+  take(tokens: number, nowMs: number): boolean;
+}
+
+export interface TokenBucketOptions {
+  readonly capacity: number;
+  readonly perSecond: number;
+}
+
+export function createTokenBucket({ capacity, perSecond }: TokenBucketOptions): TokenBucket {
+  let available = capacity;
+  let filledMs: number | undefined;
+  return {
+    take(tokens, nowMs) {
+      const passedMs = nowMs - (filledMs ?? nowMs);
+      filledMs = nowMs;
+      available = Math.min(capacity, available + (passedMs / 1000) * perSecond);
+      if (available < tokens) return false;
+      available -= tokens;
+      return true;
+    },
+  };
+}
