@@ -1,0 +1,147 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import {
+  authority,
+  renewedCertificate,
+  serverCertificate,
+} from '../test/contract/grpc-transport-certificates.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { createManualClock } from '../test/support/manual-clock.ts';
+import { readTlsFiles, type TlsMaterial, watchTlsFiles, withTrustedAuthorities } from './tls.ts';
+
+async function setUp(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-tls-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const files = {
+    ca: join(folder, 'ca.pem'),
+    cert: join(folder, 'cert.pem'),
+    key: join(folder, 'key.pem'),
+  };
+  const write = (name: keyof typeof files, text: string) => writeFileSync(files[name], text);
+  write('ca', authority);
+  write('cert', serverCertificate.cert);
+  write('key', serverCertificate.key);
+  const problem = async () => {
+    const reading = await readTlsFiles(files);
+    return reading.ok ? '' : reading.problem.replaceAll(`${folder}/`, '');
+  };
+  return { folder, files, write, problem };
+}
+
+test('files that fit together are read', async (t) => {
+  const { files } = await setUp(t);
+  const reading = await readTlsFiles(files);
+  t.deepEqual(reading, {
+    ok: true,
+    material: {
+      ca: Buffer.from(authority),
+      cert: Buffer.from(serverCertificate.cert),
+      key: Buffer.from(serverCertificate.key),
+    },
+  });
+});
+
+test('files that are not named are not read', async (t) => {
+  const reading = await readTlsFiles({ ca: undefined, cert: undefined, key: undefined });
+  t.deepEqual(reading, { ok: true, material: { ca: undefined, cert: undefined, key: undefined } });
+});
+
+test('a file that is missing is named', async (t) => {
+  const { files, problem } = await setUp(t);
+  rmSync(files.key);
+  t.regex(await problem(), /^key\.pem cannot be read \(ENOENT/);
+});
+
+test('a key that belongs to another certificate is refused, naming both files', async (t) => {
+  const { write, problem } = await setUp(t);
+  write('key', renewedCertificate.key);
+  t.regex(await problem(), /^cert\.pem and key\.pem cannot be used \(.*mismatch/);
+});
+
+test('what is no certificate is refused without showing it', async (t) => {
+  const { write, problem } = await setUp(t);
+  for (const text of [
+    'hunter2',
+    '-----BEGIN CERTIFICATE-----\nhunter2\n-----END CERTIFICATE-----\n',
+    serverCertificate.key,
+  ]) {
+    write('ca', text);
+    t.regex(await problem(), /^ca\.pem is not a certificate \((?!.*hunter2)/);
+  }
+  write('ca', authority);
+  write('key', 'hunter2');
+  t.regex(await problem(), /^cert\.pem and key\.pem cannot be used \((?!.*hunter2)/);
+});
+
+test('a file too large for a certificate is refused', async (t) => {
+  const { write, problem } = await setUp(t);
+  write('ca', authority.padEnd(5_000_000));
+  t.is(await problem(), 'ca.pem is too large for a certificate or a key');
+});
+
+test('an authority is added to those that the host trusts', (t) => {
+  const all = withTrustedAuthorities(Buffer.from(authority)).toString();
+  t.true(all.includes(authority));
+  t.true(all.split('-----BEGIN CERTIFICATE-----').length > 10);
+  t.notThrows(() => createSecureContext({ ca: all }));
+  t.false(withTrustedAuthorities(undefined).toString().includes(authority));
+});
+
+test('a watch tells of a new pair once, and not of the half of one', async (t) => {
+  const { files, write } = await setUp(t);
+  const first = await readTlsFiles(files);
+  if (!first.ok) throw new Error(first.problem);
+  const clock = createManualClock();
+  const changes: TlsMaterial[] = [];
+  const problems: string[] = [];
+  const watch = watchTlsFiles({
+    files,
+    material: first.material,
+    clock,
+    intervalMs: 1000,
+    onChange: (material) => changes.push(material),
+    onProblem: (problem) => problems.push(problem),
+  });
+  const look = async () => {
+    await eventually('the watch waits', () => clock.pending === 1);
+    clock.advance(1000);
+    await eventually('the watch has looked', () => clock.pending === 1);
+  };
+
+  await look();
+  t.deepEqual([changes.length, problems.length], [0, 0]);
+  write('cert', renewedCertificate.cert);
+  await look();
+  await look();
+  t.deepEqual([changes.length, problems.length], [0, 1]);
+  write('key', renewedCertificate.key);
+  await look();
+  await look();
+  t.is(changes.length, 1);
+  t.is(changes[0]?.key?.toString(), renewedCertificate.key);
+  t.is(problems.length, 1);
+
+  watch.close();
+  watch.close();
+  t.is(clock.pending, 0);
+});
+
+test('a watch that is closed while it reads tells nothing', async (t) => {
+  const { files, write } = await setUp(t);
+  const clock = createManualClock();
+  const material = { ca: undefined, cert: undefined, key: undefined };
+  const fail = () => t.fail();
+  const deps = { files, material, clock, intervalMs: 1000, onChange: fail, onProblem: fail };
+  const watch = watchTlsFiles(deps);
+  write('ca', authority);
+  clock.advance(1000);
+  watch.close();
+  await readTlsFiles(files);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.is(clock.pending, 0);
+});

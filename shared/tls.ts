@@ -1,0 +1,156 @@
+// The files of TLS: authorities, a certificate chain and its private key, read as one set that fits
+// together, and read again when they change. What they are used for is left to the callers.
+import { createHash, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext, getCACertificates } from 'node:tls';
+import type { Clock } from './clock.ts';
+import { errorText } from './errors.ts';
+
+/** Paths; undefined where there is no such file. A certificate and its key come together. */
+export interface TlsFiles {
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+}
+
+/** The files' contents. */
+export interface TlsMaterial {
+  readonly ca: Buffer | undefined;
+  readonly cert: Buffer | undefined;
+  readonly key: Buffer | undefined;
+}
+
+export type TlsReading =
+  | { readonly ok: true; readonly material: TlsMaterial }
+  | {
+      readonly ok: false;
+      /** For people: names the file, and nothing of its content. */
+      readonly problem: string;
+    };
+
+/** No certificate file is larger; somebody gave the path of something else. */
+const maxFileBytes = 4 * 1024 * 1024;
+
+/** Reads all files and makes sure that they can be used together. */
+export async function readTlsFiles(files: TlsFiles): Promise<TlsReading> {
+  const [ca, cert, key] = await Promise.all([files.ca, files.cert, files.key].map(readTlsFile));
+  for (const file of [ca, cert, key]) if (file?.problem !== undefined) return bad(file.problem);
+  const material = { ca: ca?.content, cert: cert?.content, key: key?.content };
+  return checkMaterial(files, material) ?? { ok: true, material };
+}
+
+interface ReadFile {
+  readonly content?: Buffer;
+  readonly problem?: string;
+}
+
+async function readTlsFile(path: string | undefined): Promise<ReadFile> {
+  if (path === undefined) return {};
+  try {
+    const content = await readFile(path);
+    if (content.length <= maxFileBytes) return { content };
+    return { problem: `${path} is too large for a certificate or a key` };
+  } catch (error) {
+    return { problem: `${path} cannot be read (${errorText(error)})` };
+  }
+}
+
+function checkMaterial(
+  { ca, cert, key }: TlsFiles,
+  material: TlsMaterial,
+): (TlsReading & { readonly ok: false }) | undefined {
+  // A secure context takes an authority that is none without a word, and then trusts nobody.
+  const wrongCa = failureOf(() => material.ca && new X509Certificate(material.ca));
+  if (wrongCa !== undefined) return bad(`${ca} is not a certificate (${wrongCa})`);
+  const wrongPair = failureOf(() =>
+    createSecureContext({ cert: material.cert, key: material.key }),
+  );
+  return wrongPair === undefined
+    ? undefined
+    : bad(`${cert} and ${key} cannot be used (${wrongPair})`);
+}
+
+function failureOf(task: () => unknown): string | undefined {
+  try {
+    task();
+    return undefined;
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+function bad(problem: string): TlsReading & { readonly ok: false } {
+  return { ok: false, problem };
+}
+
+/** The authorities that this host trusts, with `ca` added to them, in PEM. */
+export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
+  const trusted = new Set([...getCACertificates('default'), ...getCACertificates('system')]);
+  return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
+}
+
+export interface TlsWatchDeps {
+  readonly files: TlsFiles;
+  /** What is in use when the watch begins. */
+  readonly material: TlsMaterial;
+  readonly clock: Clock;
+  /** How often the files are read. Not every change of a mounted secret raises an event. */
+  readonly intervalMs: number;
+  /** The files have changed and fit together. */
+  readonly onChange: (material: TlsMaterial) => void;
+  /** The files have changed and cannot be used: said once for each different problem. */
+  readonly onProblem: (problem: string) => void;
+}
+
+export interface TlsWatch {
+  /** Nothing is called after that. Idempotent. */
+  close(): void;
+}
+
+/** While the files cannot be used, as between the writing of a certificate and of its key, what was
+ * used before stays in use. */
+export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
+  const { files, clock, intervalMs, onChange, onProblem } = deps;
+  let inUse = fingerprint(deps.material);
+  let saidProblem: string | undefined;
+  let isClosed = false;
+  let cancel = schedule();
+
+  function schedule(): () => void {
+    return clock.after(intervalMs, () => {
+      void readTlsFiles(files).then((reading) => {
+        if (isClosed) return;
+        take(reading);
+        cancel = schedule();
+      });
+    });
+  }
+
+  function take(reading: TlsReading): void {
+    if (!reading.ok) {
+      if (reading.problem !== saidProblem) onProblem(reading.problem);
+      saidProblem = reading.problem;
+      return;
+    }
+    saidProblem = undefined;
+    const found = fingerprint(reading.material);
+    if (found === inUse) return;
+    inUse = found;
+    onChange(reading.material);
+  }
+
+  return {
+    close() {
+      isClosed = true;
+      cancel();
+    },
+  };
+}
+
+function fingerprint({ ca, cert, key }: TlsMaterial): string {
+  const hash = createHash('sha256');
+  for (const content of [ca, cert, key]) {
+    hash.update(`${content?.length ?? 'none'}\n`).update(content ?? '');
+  }
+  return hash.digest('base64');
+}
