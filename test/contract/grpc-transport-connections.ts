@@ -1,0 +1,280 @@
+// The part of the gRPC transport contract that is about addresses, TLS, and the life of connections.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import type { ExecutionContext, TestFn } from 'ava';
+import type { Clock } from '../../shared/clock.ts';
+import type { ListenAddress } from '../../worker/listen/address.ts';
+import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
+import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import type { Caller, CallerTls } from './grpc-transport-caller.ts';
+import {
+  authority,
+  clientCertificate,
+  misnamedCertificate,
+  renewedCertificate,
+  serverCertificate,
+  strangerCertificate,
+} from './grpc-transport-certificates.ts';
+import { recordCalls, startTransport, type TransportSuite } from './grpc-transport-fixture.ts';
+
+export function testGrpcConnections(test: TestFn, suite: TransportSuite): void {
+  const start = (
+    t: ExecutionContext,
+    methods?: Record<string, GrpcMethod>,
+    options?: Partial<GrpcTransportOptions>,
+    clock?: Clock,
+  ) => startTransport(suite, t, methods, options, clock);
+  const check = (title: string, run: (t: ExecutionContext) => Promise<void>) =>
+    test(`${suite.name}: ${title}`, run);
+
+  check('a connection is told to go at its age, give or take a tenth', async (t) => {
+    const { connect } = await start(t, undefined, { maxConnectionAgeMs: 300 });
+    const startMs = performance.now();
+    const caller = await connect();
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    await once(caller.session, 'goaway', { signal: AbortSignal.timeout(5000) });
+    const ageMs = performance.now() - startMs;
+    t.true(ageMs > 250, `told to go after ${ageMs} ms`);
+    t.true(await waitUntil(() => caller.session.destroyed, 5000));
+  });
+
+  check('a call that outlasts the grace of its connection is cut', async (t) => {
+    const calls = recordCalls();
+    const { connect } = await start(
+      t,
+      { '/test.Echo/Echo': calls.method },
+      { maxConnectionAgeMs: 100, maxConnectionAgeGraceMs: 100 },
+    );
+    await t.throwsAsync((await connect()).call('/test.Echo/Echo', Buffer.of()));
+    t.true(await waitUntil(() => calls.gone === 1, 5000));
+  });
+
+  check('an age of a year does not end connections at once', async (t) => {
+    const year = 365 * 24 * 60 * 60 * 1000;
+    const { connect } = await start(t, undefined, {
+      maxConnectionAgeMs: year,
+      maxConnectionAgeGraceMs: year,
+    });
+    const caller = await connect();
+    let isToldToGo = false;
+    caller.session.on('goaway', () => {
+      isToldToGo = true;
+    });
+    for (let index = 0; index < 20; index++) {
+      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    }
+    t.false(isToldToGo);
+  });
+
+  check('requests that are not gRPC are refused', async (t) => {
+    const caller = await (await start(t)).connect();
+    const answer = await caller.call('/test.Echo/Echo', Buffer.of(), {
+      'content-type': 'text/html',
+    });
+    t.is(answer.httpStatus, 415);
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+  });
+
+  check('bytes that are no HTTP/2, or a damaged one, harm nobody else', async (t) => {
+    const { address, connect } = await start(t);
+    const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    const settings = Buffer.from('000000040000000000', 'hex');
+    let seed = 42;
+    const random = (limit: number) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      return seed % limit;
+    };
+    const randomFrame = () => {
+      const body = Buffer.from(Array.from({ length: random(30) }, () => random(256)));
+      const head = Buffer.from([0, 0, body.length, random(11), random(256), 0, 0, 0, random(6)]);
+      return Buffer.concat([head, body]);
+    };
+    for (let round = 0; round < 60; round++) {
+      const socket = connectSocket({ host: '127.0.0.1', port: address.port });
+      socket.on('error', () => {});
+      socket.write(round % 6 === 0 ? 'GET / HTTP/1.1\r\n\r\n' : Buffer.concat([preface, settings]));
+      for (let index = 0; index < 5; index++) socket.write(randomFrame());
+      socket.end();
+      socket.resume();
+      const closed = once(socket, 'close', { signal: AbortSignal.timeout(5000) }).catch(() => {});
+      await closed;
+      socket.destroy();
+    }
+    t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+  });
+
+  check(
+    'a connection that stays silent is cut after ten seconds, one that spoke is not',
+    async (t) => {
+      const clock = createManualClock();
+      const { address, connect, transport } = await start(t, undefined, {}, clock);
+      const caller = await connect();
+      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+      const silent = connectSocket({ host: '127.0.0.1', port: address.port });
+      silent.on('error', () => {});
+      silent.resume();
+      const closed = once(silent, 'close', { signal: AbortSignal.timeout(5000) });
+      t.true(await waitUntil(() => clock.pending === 2, 5000));
+      clock.advance(10_000);
+      await closed;
+      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+      caller.close();
+      await transport.stop(0);
+    },
+  );
+
+  check('a port in use is named together with the settings to change', async (t) => {
+    const { address } = await start(t);
+    const second = start(t, undefined, { target: { host: '127.0.0.1', port: address.port } });
+    await t.throwsAsync(second, {
+      message:
+        `cannot listen for gRPC on 127.0.0.1:${address.port}: the port is in use; ` +
+        'set GRPC_PORT (and GRPC_HOST) to another',
+    });
+  });
+
+  check('an address of another machine is named together with the setting to change', async (t) => {
+    await t.throwsAsync(start(t, undefined, { target: { host: '192.0.2.1', port: 0 } }), {
+      message:
+        'cannot listen for gRPC on 192.0.2.1:0: this machine has no such address; ' +
+        'set GRPC_HOST to one that it has, or to 0.0.0.0',
+    });
+  });
+
+  check('a unix socket is served, and its file removed at the end', async (t) => {
+    const path = join(createFolder(t), 'rl.sock');
+    const { connect, transport, address } = await start(t, undefined, { target: { path } });
+    t.is(address.text, path);
+    const caller = await connect();
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    t.true(existsSync(path));
+    caller.close();
+    await transport.stop(1000);
+    t.false(existsSync(path));
+  });
+
+  check(
+    'the socket file of a killed process is replaced, that of a living one is not',
+    async (t) => {
+      const folder = createFolder(t);
+      const path = join(folder, 'rl.sock');
+      await leaveStaleSocket(path);
+      t.true(existsSync(path));
+      const { connect } = await start(t, undefined, { target: { path } });
+      t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+      await t.throwsAsync(start(t, undefined, { target: { path } }), {
+        message:
+          `cannot listen for gRPC on the unix socket ${path}: another process listens there; ` +
+          'set GRPC_UDS to another path',
+      });
+      t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    },
+  );
+
+  check('a file that is no socket is left alone', async (t) => {
+    const folder = createFolder(t);
+    const file = join(folder, 'precious.txt');
+    writeFileSync(file, 'precious');
+    await t.throwsAsync(start(t, undefined, { target: { path: file } }), {
+      message:
+        `cannot listen for gRPC on the unix socket ${file}: there is a file that is not a socket; ` +
+        'remove it, or set GRPC_UDS to another path',
+    });
+    t.true(existsSync(file));
+    const missing = join(folder, 'missing', 'rl.sock');
+    await t.throwsAsync(start(t, undefined, { target: { path: missing } }), {
+      message: new RegExp(`on the unix socket ${missing}: its directory does not exist`),
+    });
+  });
+
+  check('TLS serves those who trust its certificate', async (t) => {
+    const { address, connect } = await start(t, undefined, { tls: serverCertificate });
+    const caller = await connect({ ca: authority });
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    t.false(await isServed(address));
+  });
+
+  check('with a client authority, only callers with its certificates are served', async (t) => {
+    const { address, connect } = await start(t, undefined, {
+      tls: { ...serverCertificate, clientCa: authority },
+    });
+    const caller = await connect({ ca: authority, ...misnamedCertificate });
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    t.false(await isServed(address, { ca: authority }));
+    t.false(await isServed(address, { ca: authority, ...strangerCertificate }));
+  });
+
+  check('a client name is looked for among the alternative names alone', async (t) => {
+    const { address, connect, log } = await start(t, undefined, {
+      tls: { ...serverCertificate, clientCa: authority, clientSan: 'proxy.example' },
+    });
+    const caller = await connect({ ca: authority, ...clientCertificate });
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    t.false(await isServed(address, { ca: authority, ...misnamedCertificate }));
+    t.true(
+      log.lines.includes(
+        'warning error validating client: its certificate is valid for DNS:other.example, ' +
+          'not proxy.example',
+      ),
+    );
+  });
+
+  check('a certificate can be replaced while connections stay', async (t) => {
+    const { connect, transport } = await start(t, undefined, { tls: serverCertificate });
+    const before = await connect({ ca: authority });
+    t.is(peerName(before), 'server');
+    t.throws(() =>
+      transport.replaceCertificate({ cert: renewedCertificate.cert, key: serverCertificate.key }),
+    );
+    t.is(peerName(await connect({ ca: authority })), 'server');
+    transport.replaceCertificate(renewedCertificate);
+    t.is(peerName(await connect({ ca: authority })), 'renewed');
+    t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+  });
+}
+
+function createFolder(t: ExecutionContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** True when the server speaks first, as HTTP/2 servers do; false when it hangs up instead. */
+function isServed(address: ListenAddress, tls?: CallerTls): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const target = { host: '127.0.0.1', port: address.port };
+    const socket =
+      tls === undefined
+        ? connectSocket(target)
+        : connectTls({ ...target, ...tls, servername: 'localhost', ALPNProtocols: ['h2'] });
+    socket.setTimeout(5000, () => reject(new Error('neither served nor refused')));
+    socket.on('error', () => {});
+    socket.once('data', () => resolve(true));
+    socket.once('close', () => resolve(false));
+    socket.once('data', () => socket.destroy());
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  });
+}
+
+function peerName(caller: Caller): string | undefined {
+  const socket = caller.session.socket as unknown as {
+    getPeerCertificate(): { subject: { CN?: string } };
+  };
+  return socket.getPeerCertificate().subject.CN;
+}
+
+/** Listens in a way that leaves the file behind, as a killed process does. */
+async function leaveStaleSocket(path: string): Promise<void> {
+  const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
