@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
+import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
@@ -18,7 +19,6 @@ import {
   readRulesFiles,
 } from '../../shared/rules-directory.ts';
 import type { Metrics } from '../metrics/metric.ts';
-import { createDirectoryWatch } from './directory-watch.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
 /** Text to rules, all files at once, in the order in which they take effect. */

@@ -1,8 +1,8 @@
-// Hears of changes of the entries of directories. What a change means is left to file-source.ts.
+// Hears of changes of the entries of directories. What a change means is left to the callers.
 import type { FSWatcher } from 'node:fs';
 import { watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { errorText } from '../../shared/errors.ts';
+import { errorText } from './errors.ts';
 
 export interface DirectoryWatch {
   /** Watches exactly these directories from now on; those that do not exist are left out. */
