@@ -396,8 +396,8 @@ test('files of TLS that cannot be read are told with setting and path', async (t
   const result = parse(tls);
   if (!result.ok) return t.fail();
   t.deepEqual(await findTlsFileProblems(result.tlsFiles, read), [
-    'GRPC_SERVER_TLS_CERT="/tls/none.pem": the file cannot be read (ENOENT: no such file)',
-    'GRPC_CLIENT_TLS_CACERT="/tls/locked.pem": the file cannot be read (EACCES: not allowed)',
+    'GRPC_SERVER_TLS_CERT="/tls/none.pem": the file cannot be read (ENOENT: no such file); name a PEM file that this process may read',
+    'GRPC_CLIENT_TLS_CACERT="/tls/locked.pem": the file cannot be read (EACCES: not allowed); name a PEM file that this process may read',
   ]);
 });
 

@@ -176,7 +176,9 @@ export async function findTlsFileProblems(
     files.map(({ shown, path }) =>
       readFile(path).then(
         () => [],
-        (error: unknown) => [`${shown}: the file cannot be read (${errorText(error)})`],
+        (error: unknown) => [
+          `${shown}: the file cannot be read (${errorText(error)}); name a PEM file that this process may read`,
+        ],
       ),
     ),
   );

@@ -184,11 +184,12 @@ function createStore(
   health: Health,
 ): CounterStore {
   if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
-  const createOne = (store: StoreSettings, pool: string): CounterStore => {
+  const createOne = (store: StoreSettings, addressSetting: string, pool: string): CounterStore => {
     if (!store.target) throw new AppError('internal', `${pool} has no address`);
     return createRedisStore(
       {
         target: store.target,
+        addressSetting,
         readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
         timeoutMs: store.timeoutMs,
         pipelineWindowMs: store.pipelineWindowMs,
@@ -209,9 +210,13 @@ function createStore(
       },
     );
   };
-  const main = createOne(settings.store, 'redis_pool');
+  const main = createOne(settings.store, 'KVSTORE_URL', 'redis_pool');
   if (!settings.perSecondStore.enabled) return main;
-  const perSecond = createOne(settings.perSecondStore, 'redis_per_second_pool');
+  const perSecond = createOne(
+    settings.perSecondStore,
+    'KVSTORE_PERSECOND_URL',
+    'redis_per_second_pool',
+  );
   return createPerSecondStore({ main, perSecond });
 }
 

@@ -30,9 +30,17 @@ export function warnUnknownNames(
       if (isOurs) return Math.floor(candidate.length / 4);
       return candidate.length < shortestNear ? -1 : Math.min(3, Math.floor(candidate.length / 6));
     });
-    if (nearest !== undefined) {
-      return [`${name} is not a setting and is ignored: did you mean ${nearest}?`];
+    const meant = nearest ?? findOnlyCompletion(name, known);
+    if (meant !== undefined) {
+      return [`${name} is not a setting and is ignored: did you mean ${meant}?`];
     }
     return isOurs ? [`${name} is not a setting and is ignored; --help lists all settings`] : [];
   });
+}
+
+/** The one known name that goes on where `name`, several words long, ends. */
+function findOnlyCompletion(name: string, known: ReadonlySet<string>): string | undefined {
+  if (!/^[A-Z]+_[A-Z]+_/.test(name)) return undefined;
+  const completions = [...known].filter((candidate) => candidate.startsWith(`${name}_`));
+  return completions.length === 1 ? completions[0] : undefined;
 }

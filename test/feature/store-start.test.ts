@@ -17,9 +17,12 @@ test('a store that is not there yet is waited for, and the first failure is said
   t.teardown(() => store.close(0));
   const connecting = store.connect(new AbortController().signal);
   await eventually('a warning', () => store.log.lines.length > 0);
-  const where = `key-value store redis://*****@${redis.url}`;
+  const where = `key-value store ${redis.url}`;
   const refused = `${where}: connect ECONNREFUSED ${redis.url}`;
-  t.is(store.log.lines[0], `warning ${refused}; next attempt in 0.1 s`);
+  t.is(
+    store.log.lines[0],
+    `warning ${refused}; next attempt in 0.1 s (KVSTORE_URL says where it is)`,
+  );
   t.false(store.state().healthy);
   const { request, result } = startCounting([createHit({ key: 'early_' })]);
   store.count(request);

@@ -53,6 +53,7 @@ export function createRecordedRedisStore(
         ...parsed.value,
         credentials: parsed.value.credentials ?? parseCredentials(auth),
       },
+      addressSetting: 'KVSTORE_URL',
       timeoutMs: 10_000,
       pipelineWindowMs: 0,
       jitterMaxSeconds: 300,

@@ -24,6 +24,8 @@ const startFailureIntervalMs = 900;
 
 export interface RedisStoreOptions {
   readonly target: StoreTarget;
+  /** The name of the setting that the target comes from, for texts. */
+  readonly addressSetting: string;
   /** Asked for each attempt to connect, instead of using those of the target. */
   readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
@@ -165,7 +167,10 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
           `${name} did not answer within ${startup.maxElapsedMs / 1000} s: ${lastFailure}`,
         );
       }
-      startFailures.failed(`${name}: ${lastFailure}; next attempt in ${intervalMs / 1000} s`);
+      startFailures.failed(
+        `${name}: ${lastFailure}; next attempt in ${intervalMs / 1000} s ` +
+          `(${options.addressSetting} says where it is)`,
+      );
       await wait(intervalMs, signal);
       intervalMs = Math.min(startup.maxIntervalMs, intervalMs * 2);
     }
