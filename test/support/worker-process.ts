@@ -27,6 +27,8 @@ export interface WorkerProcessOptions {
   readonly rules?: Readonly<Record<string, string>>;
   /** Instead of free ones. */
   readonly ports?: WorkerPorts;
+  /** Of the command line. */
+  readonly arguments?: readonly string[];
   /** How long `startWorkerProcess` waits until it answers; default 15 s. */
   readonly readyTimeoutMs?: number;
 }
@@ -82,7 +84,10 @@ export async function spawnWorkerProcess(
     await writeFile(join(rulesFolder, name), text);
   }
   const env = { ...defaultEnv(ports, folder), ...options.env };
-  const child = spawn(process.execPath, [mainFile], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [mainFile, ...(options.arguments ?? [])], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   // A test process that ends early must not leave it behind.
   const endWithUs = (): void => {
     child.kill('SIGKILL');

@@ -59,6 +59,10 @@ export function createPlainHttpServer(
     log.error(`defect in the ${name} port: ${errorText(error)}`);
     return sendError(reply, 500, 'Internal Server Error');
   });
+  // A connection that is kept for the next request would keep the port from closing.
+  server.addHook('onSend', async (_request, reply) => {
+    if (stopping) reply.header('connection', 'close');
+  });
   routes(server);
 
   const sockets = new Set<Socket>();

@@ -1,0 +1,123 @@
+// How a worker process begins and ends, as its supervisor sees it.
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test from 'ava';
+import { eventually } from '../support/eventually.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
+
+const memory = { BACKEND_TYPE: 'memory' };
+const rules = {
+  'a.yaml': `domain: d
+descriptors:
+  - key: k
+    rate_limit: {unit: hour, requests_per_unit: 5}
+`,
+};
+const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  test.serial(`${signal} ends an idle worker with exit code 0`, async (t) => {
+    const worker = await startWorkerProcess({ env: memory, rules });
+    t.teardown(worker.stop);
+    worker.signal(signal);
+    t.is(await worker.waitForEnd(5_000), 0);
+  });
+}
+
+test.serial(
+  'a decision in flight is answered before the worker ends, health failing meanwhile',
+  async (t) => {
+    const redis = await startRedisServer();
+    t.teardown(redis.stop);
+    const worker = await startWorkerProcess({
+      env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '5s' },
+      rules,
+    });
+    t.teardown(worker.stop);
+    redis.pause();
+    const json = `http://127.0.0.1:${worker.ports.http}/json`;
+    const inFlight = fetch(json, { method: 'POST', body });
+    await eventually('the request is being decided', async () => {
+      const stats = await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`);
+      return (await stats.text()).includes('rate_limit.d.k.total_hits: 1');
+    });
+    worker.signal('SIGTERM');
+    await eventually('it says that it is stopping', async () => {
+      const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
+      return (await status.text()).includes('healthy: false');
+    });
+    t.is(worker.ended(), undefined);
+    redis.resume();
+    t.is((await inFlight).status, 200);
+    t.is(await worker.waitForEnd(5_000), 0);
+  },
+);
+
+test.serial('a second signal ends the worker at once', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '8s' },
+    rules,
+  });
+  t.teardown(worker.stop);
+  redis.pause();
+  const inFlight = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
+  const failed = t.throwsAsync(inFlight);
+  await eventually('the request is being decided', async () => {
+    const stats = await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`);
+    return (await stats.text()).includes('rate_limit.d.k.total_hits: 1');
+  });
+  worker.signal('SIGTERM');
+  worker.signal('SIGINT');
+  t.is(await worker.waitForEnd(2_000), 0);
+  await failed;
+  redis.resume();
+});
+
+test.serial(
+  'a forced start serves before there are rules, and fails decisions until then',
+  async (t) => {
+    const worker = await startWorkerProcess({
+      env: { ...memory, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
+      rules: { 'a.yaml': 'domain: [\n' },
+    });
+    t.teardown(worker.stop);
+    const ask = () => fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
+    t.is((await ask()).status, 400);
+    await writeFile(join(worker.rulesFolder, 'a.yaml'), rules['a.yaml']);
+    await eventually('decisions', async () => (await ask()).status === 200);
+  },
+);
+
+test.serial('settings in force are shown without secrets', async (t) => {
+  const redis = await startRedisServer({
+    args: ['--requirepass', 'open-sesame'],
+    auth: ['open-sesame'],
+  });
+  t.teardown(redis.stop);
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: `redis://:open-sesame@${redis.url}`, LOG_LEVEL: 'trace' },
+    rules,
+  });
+  t.teardown(worker.stop);
+  const settings = await fetch(`http://127.0.0.1:${worker.ports.debug}/settings`);
+  const text = await settings.text();
+  t.regex(text, /^KVSTORE_URL=redis:\/\/\*{5}@.+ \(from KVSTORE_URL\)$/m);
+  t.regex(text, /^NEAR_LIMIT_RATIO=0\.8$/m);
+  t.false(text.includes('open-sesame'));
+  t.false(worker.output().includes('open-sesame'));
+});
+
+test.serial('--help lists every setting, and an unknown argument is refused', async (t) => {
+  const worker = await spawnWorkerProcess({ env: memory, arguments: ['--help'] });
+  t.teardown(worker.stop);
+  t.is(await worker.waitForEnd(5_000), 0);
+  t.regex(worker.output(), /KVSTORE_URL/);
+  const refused = await spawnWorkerProcess({ env: memory, arguments: ['--port'] });
+  t.teardown(refused.stop);
+  t.is(await refused.waitForEnd(5_000), 1);
+  t.regex(refused.output(), /^unknown argument --port/);
+});

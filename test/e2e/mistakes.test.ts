@@ -1,0 +1,321 @@
+// What a person reads when something is wrong: the common mistakes, each against the real worker,
+// with the whole text. The text is the interface here, so it is compared to the letter.
+
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import {
+  spawnWorkerProcess,
+  startWorkerProcess,
+  type WorkerProcess,
+  type WorkerProcessOptions,
+} from '../support/worker-process.ts';
+
+const memory = { BACKEND_TYPE: 'memory' };
+const goodRules = `domain: d
+descriptors:
+  - key: k
+    rate_limit:
+      unit: minute
+      requests_per_unit: 5
+`;
+
+/** The messages of one level so far, in order. */
+function messages(worker: WorkerProcess, level: 'error' | 'warning'): string[] {
+  return [...worker.output().matchAll(/level=(\w+) msg=(.*)/g)]
+    .filter((match) => match[1] === level)
+    .map((match) => JSON.parse(match[2]?.startsWith('"') ? match[2] : `"${match[2]}"`));
+}
+
+async function startWorker(t: ExecutionContext, options: WorkerProcessOptions) {
+  const worker = await startWorkerProcess(options);
+  t.teardown(worker.stop);
+  return worker;
+}
+
+/** Starts a worker that must not start; gives its error messages. */
+async function failToStart(t: ExecutionContext, env: Record<string, string>): Promise<string[]> {
+  const worker = await spawnWorkerProcess({ env, rules: { 'a.yaml': goodRules } });
+  t.teardown(worker.stop);
+  t.is(await worker.waitForEnd(10_000), 1, 'the exit code');
+  t.false(worker.output().includes('    at '), 'no stack trace');
+  return messages(worker, 'error');
+}
+
+/** A worker whose only file has this mistake; gives what it says about it. */
+async function readBadRules(t: ExecutionContext, lines: readonly string[]): Promise<string[]> {
+  const worker = await startWorker(t, {
+    env: { ...memory, HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' },
+    rules: { 'a.yaml': `${lines.join('\n')}\n` },
+  });
+  const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+  t.is(health.status, 500, 'a worker without rules is unhealthy, if that is asked for');
+  const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
+  const [said] = messages(worker, 'error');
+  const problem = said?.replace('Error loading new configuration: ', '') ?? '';
+  t.true((await status.text()).includes(problem), 'the debug port says the same');
+  return messages(worker, 'error').map((text) =>
+    text
+      .replaceAll(join(worker.rulesFolder, 'a.yaml'), '<file>')
+      .replaceAll(worker.rulesFolder, '<folder>'),
+  );
+}
+
+const nothingInForce =
+  'Could not load 1 file from <folder> (1 error): ' +
+  'there are no rules, every decision fails until this is repaired';
+
+test.serial('mistake 1: an unknown key', async (t) => {
+  t.deepEqual(
+    await readBadRules(t, [
+      'domain: d',
+      'descriptors:',
+      '  - key: k',
+      '    rate_limt:',
+      '      unit: minute',
+      '      requests_per_unit: 5',
+    ]),
+    [
+      "Error loading new configuration: <file>:4:5: error: unknown key 'rate_limt'\n" +
+        '        rate_limt:\n' +
+        '        ^\n' +
+        "    hint: did you mean 'rate_limit'?",
+      nothingInForce,
+    ],
+  );
+});
+
+test.serial('mistake 2: an unknown unit', async (t) => {
+  t.deepEqual(
+    await readBadRules(t, [
+      'domain: d',
+      'descriptors:',
+      '  - key: k',
+      '    rate_limit:',
+      '      unit: mintue',
+      '      requests_per_unit: 5',
+    ]),
+    [
+      "Error loading new configuration: <file>:5:13: error: invalid rate limit unit 'mintue'\n" +
+        '          unit: mintue\n' +
+        '                ^\n' +
+        "    hint: did you mean 'minute'? allowed are second, minute, hour, day, week, month and year",
+      nothingInForce,
+    ],
+  );
+});
+
+test.serial('mistake 3: YAML that is none', async (t) => {
+  t.deepEqual(
+    await readBadRules(t, [
+      'domain: d',
+      'descriptors:',
+      '  - key: k',
+      '   rate_limit:',
+      '      unit: minute',
+    ]),
+    [
+      'Error loading new configuration: <file>:4:4: error: not valid YAML: sequence item without - indicator\n' +
+        '       rate_limit:\n' +
+        '       ^\n' +
+        '    hint: check the indentation, and the character before this one',
+      nothingInForce,
+    ],
+  );
+});
+
+test.serial('mistake 4: a descriptor twice', async (t) => {
+  t.deepEqual(
+    await readBadRules(t, [
+      'domain: d',
+      'descriptors:',
+      '  - key: k',
+      '    value: v',
+      '    rate_limit: {unit: minute, requests_per_unit: 5}',
+      '  - key: k',
+      '    value: v',
+      '    rate_limit: {unit: hour, requests_per_unit: 5}',
+    ]),
+    [
+      "Error loading new configuration: <file>:6:5: error: duplicate descriptor composite key 'd.k_v'\n" +
+        '      - key: k\n' +
+        '        ^\n' +
+        '    hint: the first one is at 3:5',
+      nothingInForce,
+    ],
+  );
+});
+
+test.serial('mistake 5: no domain', async (t) => {
+  t.deepEqual(
+    await readBadRules(t, [
+      'descriptors:',
+      '  - key: k',
+      '    rate_limit: {unit: minute, requests_per_unit: 5}',
+    ]),
+    [
+      'Error loading new configuration: <file>:1:1: error: config file cannot have empty domain\n' +
+        '    descriptors:\n' +
+        '    ^\n' +
+        "    hint: name the domain: 'domain: <name>'",
+      nothingInForce,
+    ],
+  );
+});
+
+for (const [listener, setting, host] of [
+  ['HTTP', 'PORT', 'HOST'],
+  ['gRPC', 'GRPC_PORT', 'GRPC_HOST'],
+  ['debug', 'DEBUG_PORT', 'DEBUG_HOST'],
+] as const) {
+  test.serial(`mistake 6: the ${listener} port is in use`, async (t) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    t.teardown(() => other.close());
+    const { port } = other.address() as AddressInfo;
+    t.deepEqual(await failToStart(t, { ...memory, [setting]: String(port) }), [
+      `cannot listen for ${listener} on 127.0.0.1:${port}: the port is in use; ` +
+        `set ${setting} (and ${host}) to another`,
+    ]);
+  });
+}
+
+test.serial('mistake 7: no store at start', async (t) => {
+  const port = await freePort();
+  const worker = await spawnWorkerProcess({
+    env: { KVSTORE_URL: `127.0.0.1:${port}` },
+    rules: { 'a.yaml': goodRules },
+  });
+  t.teardown(worker.stop);
+  await eventually('it is said', () => worker.output().includes('key-value store'));
+  t.is(
+    messages(worker, 'warning').find((text) => text.startsWith('key-value store')),
+    `key-value store 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}; ` +
+      'next attempt in 1 s (KVSTORE_URL says where it is)',
+  );
+  const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
+  t.regex(await status.text(), /^waiting for: the counter store/m, 'the debug port answers');
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(5_000), 0, 'it can be stopped while it waits');
+});
+
+test.serial('mistake 8: the store dies later', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const worker = await startWorker(t, {
+    env: {
+      KVSTORE_URL: redis.url,
+      KVSTORE_TIMEOUT: '500ms',
+      KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+    },
+    rules: { 'a.yaml': goodRules },
+  });
+  const ask = () =>
+    fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+      method: 'POST',
+      body: '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}',
+    });
+  const isHealthy = async () =>
+    (await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`)).ok;
+  t.is((await ask()).status, 200);
+  await redis.kill();
+  await eventually('unhealthy', async () => !(await isHealthy()));
+  const startedMs = performance.now();
+  for (let index = 0; index < 20; index++) t.is((await ask()).status, 400);
+  t.true(performance.now() - startedMs < 20 * 600, 'every call is bounded');
+  const [lost] = messages(worker, 'error');
+  t.regex(
+    lost ?? '',
+    new RegExp(`^key-value store ${redis.url}: .+; trying again until it answers$`),
+  );
+  t.true(
+    messages(worker, 'error').some((text) =>
+      text.startsWith(`a decision failed: key-value store ${redis.url}: `),
+    ),
+  );
+  t.true(messages(worker, 'error').length <= 5, 'no storm');
+  await redis.restart();
+  await eventually('healthy again', isHealthy);
+  t.is((await ask()).status, 200);
+  t.true(
+    messages(worker, 'warning').some((text) =>
+      text.startsWith(`key-value store ${redis.url}: answers again after `),
+    ),
+  );
+});
+
+test.serial('mistake 9: a misspelled setting', async (t) => {
+  const worker = await startWorker(t, {
+    env: { ...memory, LOCAL_CACHE_SIZE: '5', KVSTORE_TIMOUT: '1s' },
+    rules: { 'a.yaml': goodRules },
+  });
+  t.deepEqual(messages(worker, 'warning').slice(0, 2), [
+    'LOCAL_CACHE_SIZE is not a setting and is ignored: did you mean LOCAL_CACHE_SIZE_IN_BYTES?',
+    'KVSTORE_TIMOUT is not a setting and is ignored: did you mean KVSTORE_TIMEOUT?',
+  ]);
+});
+
+test.serial('mistake 10: a duration without its unit, told together with all others', async (t) => {
+  t.deepEqual(
+    await failToStart(t, { ...memory, STATS_FLUSH_INTERVAL: '5', KVSTORE_TIMEOUT: 'fast' }),
+    [
+      'KVSTORE_TIMEOUT="fast": not a duration; write a duration from 1ms to 480h such as 10s',
+      'STATS_FLUSH_INTERVAL="5": the unit is missing (one of ns, us, ms, s, m, h); ' +
+        'write a duration from 1ms to 480h such as 10s',
+      'Not started: 2 settings are wrong; npm run -s worker -- --help lists all of them',
+    ],
+  );
+});
+
+test.serial('mistake 11: a TLS file that is not there', async (t) => {
+  t.deepEqual(
+    await failToStart(t, {
+      ...memory,
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: '/nowhere/server.pem',
+      GRPC_SERVER_TLS_KEY: '/nowhere/server.key',
+    }),
+    [
+      ...[
+        ['GRPC_SERVER_TLS_CERT', '/nowhere/server.pem'],
+        ['GRPC_SERVER_TLS_KEY', '/nowhere/server.key'],
+      ].map(
+        ([setting, path]) =>
+          `${setting}="${path}": the file cannot be read ` +
+          `(ENOENT: no such file or directory, open '${path}'); ` +
+          'name a PEM file that this process may read',
+      ),
+      'Not started: 2 settings are wrong; npm run -s worker -- --help lists all of them',
+    ],
+  );
+});
+
+test.serial('a bad change keeps the rules in force, and says so', async (t) => {
+  const worker = await startWorker(t, { env: memory, rules: { 'a.yaml': goodRules } });
+  const file = join(worker.rulesFolder, 'a.yaml');
+  await writeFile(file, goodRules.replace('minute', 'mintue'));
+  await eventually('an error', () => messages(worker, 'error').length === 2);
+  t.is(
+    messages(worker, 'error')[1],
+    `Could not load 1 file from ${worker.rulesFolder} (1 error): ` +
+      'the rules loaded before stay in force',
+  );
+  const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
+  t.is(
+    await rules.text(),
+    'd.k: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false\n',
+  );
+});
+
+test.serial('no store named at all: both ways out are told', async (t) => {
+  const [text] = await failToStart(t, {});
+  t.regex(text ?? '', /KVSTORE_URL/);
+  t.regex(text ?? '', /REDIS_URL/);
+  t.regex(text ?? '', /BACKEND_TYPE=memory/);
+});
