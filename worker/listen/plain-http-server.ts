@@ -61,7 +61,7 @@ export function createPlainHttpServer(
   });
   // A connection that is kept for the next request would keep the port from closing.
   server.addHook('onSend', async (_request, reply) => {
-    if (stopping) reply.header('connection', 'close');
+    if (stopping !== undefined) reply.header('connection', 'close');
   });
   routes(server);
 
