@@ -1,0 +1,160 @@
+// Why a descriptor of a request matches one rule and not another, level by level, in the order of
+// the lookup (reference-behaviour 1.3). The lookup of the decision itself is rule-tree.ts.
+import { nearestWord } from './nearest-word.ts';
+import type { PlacedRule } from './placed-rule.ts';
+import type { Entry } from './rule.ts';
+import { matchesWildcard, parseWildcard } from './wildcard.ts';
+
+/** How an entry finds a rule, in the order in which the ways are tried. */
+export type FoundAs = 'exact' | 'wildcard' | 'key_only';
+
+/** One rule of a level that comes into question for an entry. */
+export interface Candidate {
+  readonly rule: PlacedRule;
+  /** Undefined for a rule that is for another key or value. */
+  readonly kind: FoundAs | undefined;
+  readonly isChosen: boolean;
+  readonly reason: string;
+}
+
+export interface ExplainedLevel {
+  readonly entry: Entry;
+  /** In the order in which they are tried; then rules for other values of the key. */
+  readonly candidates: readonly Candidate[];
+  /** How many more rules the level has. */
+  readonly othersCount: number;
+  /** What the entry's key may stand for, when no rule has it. */
+  readonly nearestKey: string | undefined;
+  readonly chosen: Candidate | undefined;
+}
+
+export interface LookupExplanation {
+  /** Up to the entry at which the lookup ended. */
+  readonly levels: readonly ExplainedLevel[];
+  /** The rule whose limit applies, maybe an unlimited one. */
+  readonly rule: PlacedRule | undefined;
+  /** One sentence. */
+  readonly verdict: string;
+}
+
+/** Rules for other values that are listed; the rest is only counted. */
+const maxOtherValues = 10;
+
+/** `rules` is the top level of the domain. */
+export function explainLookup(
+  rules: readonly PlacedRule[],
+  entries: readonly Entry[],
+): LookupExplanation {
+  const levels: ExplainedLevel[] = [];
+  let level = rules;
+  let rule: PlacedRule | undefined;
+  for (const [index, entry] of entries.entries()) {
+    if (rule !== undefined && level.length === 0) {
+      const verdict = `no limit applies: ${toName(rule)} has no descriptors below it, and the request has ${count(entries.length - index, 'more entry', 'more entries')}`;
+      return { levels, rule: undefined, verdict: verdict + ignoredLimit(rule, index) };
+    }
+    const explained = explainLevel(level, entry);
+    levels.push(explained);
+    rule = explained.chosen?.rule;
+    if (rule === undefined) {
+      const verdict = `no limit applies: no rule is for entry ${index + 1}, ${entry.key}=${entry.value}`;
+      return { levels, rule: undefined, verdict };
+    }
+    level = rule.children;
+  }
+  if (rule === undefined) {
+    return { levels, rule, verdict: 'no limit applies: the descriptor has no entries' };
+  }
+  if (rule.descriptor.rateLimit === undefined) {
+    const reason =
+      rule.children.length > 0
+        ? 'it only holds the rules below it, which are for requests with more entries'
+        : 'it has no rate_limit, which exempts what it matches';
+    const chosen = levels.at(-1)?.chosen;
+    const skipped = levels.at(-1)?.candidates.some((each) => each.kind && !each.isChosen);
+    const rest = skipped && chosen?.kind !== 'key_only' ? '; no other rule is tried after it' : '';
+    const verdict = `no limit applies: ${toName(rule)} is chosen, and ${reason}${rest}`;
+    return { levels, rule: undefined, verdict };
+  }
+  return { levels, rule, verdict: `the limit of ${toName(rule)} applies` };
+}
+
+function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLevel {
+  const text = `${entry.key}_${entry.value}`;
+  const exact = level.find((rule) => rule.composite === text);
+  const fitting = level.filter(
+    (rule) => rule !== exact && rule.isWildcard && fits(rule.composite, text),
+  );
+  const keyOnly = level.find((rule) => rule !== exact && rule.composite === entry.key);
+  const chosen = exact ?? fitting[0] ?? keyOnly;
+  const winner = exact ? 'the exact rule' : 'the wildcard';
+
+  const tried: Candidate[] = [];
+  const add = (rule: PlacedRule, kind: FoundAs | undefined, reason: string) =>
+    tried.push({ rule, kind, isChosen: rule === chosen, reason });
+  if (exact) add(exact, 'exact', exactReason(exact, entry));
+  for (const rule of fitting) {
+    if (rule === chosen) add(rule, 'wildcard', 'the first wildcard that fits');
+    else if (exact) add(rule, 'wildcard', 'fits, but the exact rule comes first');
+    else add(rule, 'wildcard', 'fits, but an earlier wildcard that fits is taken');
+  }
+  if (keyOnly) {
+    const reason =
+      keyOnly === chosen
+        ? 'for every value that no exact rule or wildcard takes'
+        : `for every value, but ${winner} comes first`;
+    add(keyOnly, 'key_only', reason);
+  }
+  const isListed = new Set(tried.map(({ rule }) => rule));
+  for (const rule of level) {
+    if (isListed.has(rule) || tried.length >= isListed.size + maxOtherValues) continue;
+    const reason = otherReason(rule, entry);
+    if (reason !== undefined) add(rule, undefined, reason);
+  }
+  return {
+    entry,
+    candidates: tried,
+    othersCount: level.length - tried.length,
+    nearestKey:
+      tried.length === 0
+        ? nearestWord(entry.key, [...new Set(level.map((rule) => rule.descriptor.key))])
+        : undefined,
+    chosen: tried.find(({ isChosen }) => isChosen),
+  };
+}
+
+function fits(pattern: string, text: string): boolean {
+  return matchesWildcard(parseWildcard(pattern), text);
+}
+
+function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: Entry): string {
+  if (isWildcard) return 'the value is the text of the pattern itself';
+  if (descriptor.key === entry.key) return 'key and value are equal';
+  return `key and value, joined by '_', are equal: '${composite}'`;
+}
+
+/** Why a rule is not for the entry; undefined when they have nothing in common. */
+function otherReason(rule: PlacedRule, entry: Entry): string | undefined {
+  const { key, value } = rule.descriptor;
+  const text = `${entry.key}_${entry.value}`;
+  if (key === entry.key) {
+    if (value.toLowerCase() === entry.value.toLowerCase()) return 'differs in letter case';
+    return rule.isWildcard ? 'the value does not fit the pattern' : 'for another value';
+  }
+  if (rule.isWildcard && key.includes('*')) return 'key and value do not fit the pattern';
+  if (key.toLowerCase() === entry.key.toLowerCase()) return 'the key differs in letter case';
+  return rule.composite.toLowerCase() === text.toLowerCase() ? 'differs in letter case' : undefined;
+}
+
+function ignoredLimit(rule: PlacedRule, depth: number): string {
+  if (rule.descriptor.rateLimit === undefined) return '';
+  return `; its own limit is for requests with ${count(depth, 'entry', 'entries')}`;
+}
+
+function toName({ composite }: PlacedRule): string {
+  return `'${composite}'`;
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`;
+}

@@ -1,0 +1,75 @@
+// The rules of documents together with their places, in the order in which they take effect: what
+// advice, explanations and comparisons start from. Matching requests is left to rule-tree.ts.
+import type { Problem } from './problem.ts';
+import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+
+export interface PlacedRule {
+  readonly document: RuleDocument;
+  readonly descriptor: RuleDescriptor;
+  /** Such as `descriptors[0].descriptors[2]`. */
+  readonly path: string;
+  /** The name on its level: the key, with `_` and the value if there is one. */
+  readonly composite: string;
+  readonly isWildcard: boolean;
+  readonly children: readonly PlacedRule[];
+}
+
+/** The top level of each domain, by the domain's name. Several documents of a domain add up. */
+export function placeRules(
+  documents: readonly RuleDocument[],
+): ReadonlyMap<string, readonly PlacedRule[]> {
+  const sorted = [...documents].sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
+  const byDomain = Map.groupBy(sorted, (document) => document.domain);
+  return new Map(
+    [...byDomain].map(([domain, group]) => [
+      domain,
+      group.flatMap((document) => placeAll(document, document.descriptors, 'descriptors')),
+    ]),
+  );
+}
+
+function placeAll(
+  document: RuleDocument,
+  descriptors: readonly RuleDescriptor[],
+  listPath: string,
+): PlacedRule[] {
+  return descriptors.map((descriptor, index) => {
+    const path = `${listPath}[${index}]`;
+    const composite = toCompositeKey(descriptor.key, descriptor.value);
+    return {
+      document,
+      descriptor,
+      path,
+      composite,
+      isWildcard: composite.includes('*'),
+      children: placeAll(document, descriptor.descriptors, `${path}.descriptors`),
+    };
+  });
+}
+
+/** `file:line:column`, or the file and the path where the source has no lines. */
+export function toPlaceText({ document, descriptor, path }: PlacedRule): string {
+  const { position } = descriptor;
+  const place = position ? `${position.line}:${position.column}` : path;
+  return `${document.file}:${place}`;
+}
+
+/** A warning about the rule, or about its field `field`. */
+export function createRuleWarning(
+  { document, descriptor, path }: PlacedRule,
+  field: string | undefined,
+  message: string,
+  hint: string,
+): Problem {
+  const { position } = descriptor;
+  return {
+    severity: 'warning',
+    file: document.file,
+    line: position?.line,
+    column: position?.column,
+    path: field === undefined ? path : `${path}.${field}`,
+    message,
+    hint,
+    sourceLine: position?.sourceLine,
+  };
+}

@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import test from 'ava';
+import { parseRuleDocument } from './document.ts';
+import { toProblemRule } from './problem-rule.ts';
+import { formatProblem } from './problem-text.ts';
+import { adviseOnRules } from './rule-advice.ts';
+
+const fixtures = new URL('../../test/fixtures/check/', import.meta.url);
+const files = readdirSync(fixtures).filter((name) => name.endsWith('.yaml'));
+
+for (const file of files.sort()) {
+  test(`check/${file} gets the advice that stands beside it`, (t) => {
+    const read = (name: string) => readFileSync(new URL(name, fixtures), 'utf8');
+    const { document, problems } = parseRuleDocument(read(file), file);
+    t.deepEqual(problems, []);
+    const advice = adviseOnRules(document ? [document] : []);
+    t.is(
+      advice.map((problem) => `${formatProblem(problem)}\n`).join(''),
+      read(file.replace(/yaml$/, 'txt')),
+    );
+    t.true(advice.every((problem) => toProblemRule(problem).id !== 'other'));
+  });
+}
+
+function advise(...texts: string[]): string[] {
+  const documents = texts.flatMap(
+    (text, index) => parseRuleDocument(text, `${index}.yaml`).document ?? [],
+  );
+  return adviseOnRules(documents).map(({ file, line, message }) => `${file}:${line} ${message}`);
+}
+
+test('a rule of another file of the domain can make a rule unreachable', (t) => {
+  const wide = 'domain: d\ndescriptors:\n  - {key: k, value: "*", rate_limit: {unlimited: true}}\n';
+  const narrow = wide.replace('"*"', '"a*"');
+  t.deepEqual(advise(wide, narrow), [
+    "1.yaml:3 this rule can never match: every value of 'k_a*' is taken by 'k_*' before it",
+  ]);
+  t.deepEqual(advise(narrow, wide), []);
+});
+
+test('advice about another domain does not mix in', (t) => {
+  const wide = 'domain: d\ndescriptors:\n  - {key: k, value: "*", rate_limit: {unlimited: true}}\n';
+  t.deepEqual(advise(wide, wide.replace('domain: d', 'domain: e').replace('"*"', '"a*"')), []);
+});
+
+test('a level with very many wildcards is looked at in bounded time', (t) => {
+  const rules = Array.from({ length: 20_000 }, (_, index) => `  - {key: k, value: "v${index}*x"}`);
+  const start = performance.now();
+  t.notThrows(() => advise(['domain: d', 'descriptors:', ...rules].join('\n')));
+  t.true(performance.now() - start < 30_000);
+});

@@ -1,0 +1,20 @@
+// What is legal in rules and likely not meant, found by looking at all documents together. For
+// people who check or publish rules; a worker does not repeat it at each load.
+import { placeRules } from './placed-rule.ts';
+import type { Problem } from './problem.ts';
+import { createProblemList } from './problem-list.ts';
+import type { RuleDocument } from './rule-document.ts';
+import { findUnboundedMetrics } from './unbounded-metrics.ts';
+import { findUnreachableRules } from './unreachable-rules.ts';
+import { findWorkerOnlyFields } from './worker-only-fields.ts';
+
+/** Warnings, bounded in number as in `ProblemList`. Documents of one domain are taken as merged. */
+export function adviseOnRules(documents: readonly RuleDocument[]): Problem[] {
+  const list = createProblemList('(all documents)');
+  for (const rules of placeRules(documents).values()) {
+    for (const find of [findUnreachableRules, findUnboundedMetrics, findWorkerOnlyFields]) {
+      find(rules).forEach(list.add);
+    }
+  }
+  return list.toProblems();
+}

@@ -1,0 +1,69 @@
+// Finds rules that no request reaches, because an earlier one takes all that they are for
+// (reference-behaviour 1.3: the first wildcard that fits, then the rule without a value).
+import { createRuleWarning, type PlacedRule, toPlaceText } from './placed-rule.ts';
+import type { Problem } from './problem.ts';
+import { toExcerpt } from './text-excerpt.ts';
+import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
+
+/** Every wildcard is compared with those before it; a level of thousands would take minutes. */
+const maxComparisons = 5_000_000;
+
+interface ParsedWildcard {
+  readonly rule: PlacedRule;
+  readonly wildcard: Wildcard;
+}
+
+/** One warning for each rule that can never match; none for the rules below it. */
+export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
+  const problems: Problem[] = [];
+  let comparisons = 0;
+
+  /** The first of the first `count` wildcards that takes every text for which `pattern` stands. */
+  function findCover(
+    wildcards: readonly ParsedWildcard[],
+    count: number,
+    pattern: string,
+  ): PlacedRule | undefined {
+    comparisons += count;
+    if (comparisons > maxComparisons) return undefined;
+    for (let index = 0; index < count; index++) {
+      const { rule, wildcard } = wildcards[index] as ParsedWildcard;
+      // Only a star fits the pattern's own star, so to fit the pattern is to fit all its texts.
+      if (matchesWildcard(wildcard, pattern)) return rule;
+    }
+    return undefined;
+  }
+
+  function visitLevel(level: readonly PlacedRule[]): void {
+    const wildcards = level
+      .filter((rule) => rule.isWildcard)
+      .map((rule) => ({ rule, wildcard: parseWildcard(rule.composite) }));
+    const reached = new Set(level);
+    wildcards.forEach(({ rule }, index) => {
+      const cover = findCover(wildcards, index, rule.composite);
+      if (cover === undefined) return;
+      reached.delete(rule);
+      const message = `this rule can never match: every value of '${shown(rule)}' is taken by '${shown(cover)}' before it`;
+      const hint = `move it before the rule at ${toPlaceText(cover)}, or remove it`;
+      problems.push(createRuleWarning(rule, undefined, message, hint));
+    });
+    for (const rule of level) {
+      const { key, value } = rule.descriptor;
+      if (rule.isWildcard || value !== '') continue;
+      const cover = findCover(wildcards, wildcards.length, `${key}_*`);
+      if (cover === undefined) continue;
+      reached.delete(rule);
+      const message = `this rule can never match: every value of '${shown(rule)}' is taken by the wildcard '${shown(cover)}'`;
+      const hint = `remove it, or the rule at ${toPlaceText(cover)}: a wildcard goes before a rule without a value`;
+      problems.push(createRuleWarning(rule, undefined, message, hint));
+    }
+    for (const rule of reached) visitLevel(rule.children);
+  }
+
+  visitLevel(rules);
+  return problems;
+}
+
+function shown({ composite }: PlacedRule): string {
+  return toExcerpt(composite);
+}

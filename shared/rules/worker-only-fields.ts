@@ -1,0 +1,33 @@
+// Finds documents that only our own workers read whole, because the public RateLimitConfig message
+// lacks some of their fields (decisions 31).
+import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
+import type { Problem } from './problem.ts';
+import { listOurFields } from './resource-fields.ts';
+import type { RuleDocument } from './rule-document.ts';
+
+const hint =
+  'a management server sends them to Ratelane workers only; other workers get the document without them';
+
+/** One warning for each document, at the first such field. */
+export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
+  const found = new Map<RuleDocument, { first: PlacedRule; count: number; fields: Set<string> }>();
+
+  function visit(rule: PlacedRule): void {
+    const fields = listOurFields(rule.descriptor);
+    if (fields.length > 0) {
+      const entry = found.get(rule.document) ?? { first: rule, count: 0, fields: new Set() };
+      entry.count++;
+      for (const field of fields) entry.fields.add(field);
+      found.set(rule.document, entry);
+    }
+    rule.children.forEach(visit);
+  }
+
+  rules.forEach(visit);
+  return [...found.values()].map(({ first, count, fields }) => {
+    const names = [...fields].sort().join(' and ');
+    const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
+    const message = `this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
+    return createRuleWarning(first, listOurFields(first.descriptor)[0], message, hint);
+  });
+}
