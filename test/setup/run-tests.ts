@@ -6,13 +6,16 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { createTapReader } from './tap-reader.ts';
+import { createTapReader, type TapReader } from './tap-reader.ts';
 import { findMarkedTests, findTestFiles } from './test-files.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const isCi = process.env['CI'] === 'true';
 const progressEveryMs = 5_000;
-const totals = { passed: 0, failed: 0 };
+/** Lint, types, and what ava does not count by itself. */
+const own = { passed: 0, failed: 0 };
+/** One for each run of ava, counting also while it runs. */
+const readers: TapReader[] = [];
 let running: ChildProcess | undefined;
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -50,7 +53,7 @@ async function runCheck(name: string, command: string, args: readonly string[]):
   const code = await run(command, args, (line) => output.push(line));
   const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
   if (code === 0) {
-    totals.passed += 1;
+    own.passed += 1;
     print(`${name}: ok (${seconds} s)`);
   } else {
     fail(`${name} (${command} ${args.join(' ')})`, output);
@@ -67,6 +70,7 @@ async function runTests(
   }
   const startedMs = Date.now();
   const reader = createTapReader(({ title, details }) => printFailure(title, details));
+  readers.push(reader);
   const summary = (): string => {
     const seconds = Math.round((Date.now() - startedMs) / 1000);
     return `${name}: ${reader.passed} passed, ${reader.failed} failed, ${seconds} s`;
@@ -76,8 +80,6 @@ async function runTests(
   const code = await run('ava', ['--tap', ...flags, ...testFiles], reader.readLine);
   clearInterval(timer);
   reader.end();
-  totals.passed += reader.passed;
-  totals.failed += reader.failed;
   print(summary());
   for (const title of reader.skipped) {
     if (isCi) {
@@ -125,7 +127,7 @@ function run(
 }
 
 function fail(title: string, details: readonly string[] = []): void {
-  totals.failed += 1;
+  own.failed += 1;
   printFailure(title, details);
 }
 
@@ -137,8 +139,10 @@ function printFailure(title: string, details: readonly string[]): void {
 }
 
 function finish(): never {
-  process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`);
-  process.exit(totals.failed === 0 ? 0 : 1);
+  const passed = readers.reduce((sum, reader) => sum + reader.passed, own.passed);
+  const failed = readers.reduce((sum, reader) => sum + reader.failed, own.failed);
+  process.stdout.write(`${passed} passed, ${failed} failed\n`);
+  process.exit(failed === 0 ? 0 : 1);
 }
 
 function print(line: string): void {
