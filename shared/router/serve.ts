@@ -15,6 +15,7 @@ export interface Serving {
 }
 
 const graceMs = 5_000;
+const idleCheckMs = 50;
 
 /** Rejects with a StartError that names the address. */
 export async function startServing(app: App, address: ListenAddress): Promise<Serving> {
@@ -33,7 +34,10 @@ export async function startServing(app: App, address: ListenAddress): Promise<Se
 async function stop(server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+  // A connection that was busy when the server closed becomes idle later, and would stay.
+  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
-  clearTimeout(timer);
+  clearInterval(idle);
+  clearTimeout(grace);
 }

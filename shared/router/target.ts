@@ -22,7 +22,7 @@ export function parseTarget(raw: string, limits: Limits): Target {
     throw new HttpError(414, { detail: `the target is longer than ${limits.targetBytes} bytes` });
   }
   if (raw === '*') return { parts: [], query: '', isServer: true };
-  const target = raw.replace(absoluteForm, '');
+  const target = toOriginForm(raw);
   const at = target.indexOf('?');
   const path = (at < 0 ? target : target.slice(0, at)).replaceAll('\\', '/');
   const query = at < 0 ? '' : target.slice(at + 1);
@@ -37,6 +37,11 @@ export function parseTarget(raw: string, limits: Limits): Target {
     throw new BadRequest(`the path has more than ${limits.pathParts} parts`);
   }
   return { parts: parts.map((part) => decodePercent(part, 'path')), query, isServer: false };
+}
+
+/** Without scheme and host, if it had them. */
+export function toOriginForm(target: string): string {
+  return target.replace(absoluteForm, '');
 }
 
 /** The parts with each encoded again: one line without control characters. */

@@ -14,6 +14,7 @@ import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { toErrorResponse } from '../problem.ts';
 import type { ResponseLike } from '../request.ts';
+import { toOriginForm } from '../target.ts';
 import { toRequestLike } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
 import { createUnreadableRequests } from './unreadable-request.ts';
@@ -64,10 +65,23 @@ async function handle(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const given = toRequestLike(request.raw);
-  const target = given.target.slice(instance.prefix.length);
-  const answer = await dispatch({ ...given, target: target === '' ? '/' : target });
+  const target = belowPrefix(given.target, instance.prefix);
+  const answer =
+    target === undefined
+      ? toErrorResponse(new HttpError(404), request.id)
+      : await dispatch({ ...given, target });
   endUnread(request.raw, reply.raw);
   return send(answer, reply);
+}
+
+/** Cut off after dot parts are resolved: `/admin/../ops` is not below `/admin`, although Fastify's
+ * router finds it there. */
+function belowPrefix(target: string, prefix: string): string | undefined {
+  if (prefix === '') return target;
+  const url = URL.parse(`http://host${toOriginForm(target)}`);
+  const rest = url?.pathname.startsWith(prefix) ? url.pathname.slice(prefix.length) : undefined;
+  if (url === null || rest === undefined || !/^(?:\/|$)/.test(rest)) return undefined;
+  return `${rest || '/'}${url.search}`;
 }
 
 /** Errors of Fastify itself: before the plugin's route, or in a hook of the host. */

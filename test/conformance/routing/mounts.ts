@@ -110,7 +110,8 @@ function serverMount(server: Server, stop: () => Promise<unknown>): Mount {
   const { port } = server.address() as AddressInfo;
   return {
     async send({ method, target, headers, body }) {
-      const length = body === undefined ? {} : { 'content-length': body.length };
+      const isChunked = 'transfer-encoding' in headers;
+      const length = body === undefined || isChunked ? {} : { 'content-length': body.length };
       const sent = httpRequest({
         host: '127.0.0.1',
         port,

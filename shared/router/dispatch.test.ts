@@ -1,0 +1,279 @@
+import test from 'ava';
+import fc from 'fast-check';
+import Type from 'typebox';
+import { Controller } from './controller.ts';
+import { HttpError, Redirect, Stop } from './errors.ts';
+import { op } from './op.ts';
+import { part } from './path-part.ts';
+import { createTestClient } from './test-client.ts';
+
+const open = Type.Object({}, { additionalProperties: true });
+
+class Open extends Controller {
+  static readonly GET = op({ query: open });
+  static readonly POST = op({ body: open });
+
+  GET(fields: object) {
+    return { names: Object.keys(fields), hasPrototype: Object.getPrototypeOf(fields) !== null };
+  }
+
+  POST(fields: object) {
+    return this.GET(fields);
+  }
+}
+
+class Broken extends Controller {
+  GET(): never {
+    throw new Error('db-password-is-hunter2');
+  }
+
+  POST(): never {
+    throw new HttpError(503, { detail: 'host db-7 is down', body: { host: 'db-7' } });
+  }
+
+  PUT(): never {
+    throw new Redirect('/a\r\nSet-Cookie: a=b');
+  }
+
+  PATCH() {
+    this.response.status = 99;
+  }
+
+  DELETE(): never {
+    throw new HttpError(200);
+  }
+
+  OPTIONS(): never {
+    throw new Stop(600);
+  }
+}
+
+const client = await createTestClient({ '': { Open, Broken } });
+
+test('nothing but declared verbs is callable, whatever path or method is sent', async (t) => {
+  for (const name of [
+    'constructor',
+    '__proto__',
+    'toString',
+    'describe',
+    'request',
+    'GET',
+    'get',
+  ]) {
+    t.is((await client.send('GET', `/open/${name}`)).status, 404, name);
+    t.is((await client.send(name, '/open')).status, name === 'GET' ? 200 : 501, name);
+    t.is((await client.send('GET', `/${name}`)).status, 404, name);
+  }
+});
+
+test('keyword objects have no prototype, and names of Object.prototype are data', async (t) => {
+  const target = '/open?constructor=1&toString=2&hasOwnProperty=3';
+  t.deepEqual((await client.send('GET', target)).json, {
+    names: ['constructor', 'toString', 'hasOwnProperty'],
+    hasPrototype: false,
+  });
+});
+
+test('__proto__ is refused in a query, a form and a multipart field', async (t) => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const multipart = { 'content-type': 'multipart/form-data; boundary=b' };
+  const part = '--b\r\nContent-Disposition: form-data; name="__proto__"\r\n\r\n1\r\n--b--\r\n';
+  const statuses = [
+    await client.send('GET', '/open?%5F_proto__=1'),
+    await client.send('POST', '/open', { headers: form, body: '__proto__=1' }),
+    await client.send('POST', '/open', { headers: multipart, body: part }),
+  ].map(({ status }) => status);
+  t.deepEqual(statuses, [400, 400, 400]);
+  t.is(({} as Record<string, unknown>)['1'], undefined);
+});
+
+test('the text of an unexpected error reaches the log alone, with the id of the answer', async (t) => {
+  const own = await createTestClient({ '': { Broken } });
+  const answer = await own.send('GET', '/broken');
+  t.is(answer.status, 500);
+  t.notRegex(answer.text, /hunter2|stack/);
+  const id = answer.headers.get('x-request-id') ?? '';
+  t.like(answer.json, { requestId: id });
+  const [report] = own.reports;
+  t.like(report, { request: { id, path: '/broken' }, status: 500 });
+  t.like(report?.error, { message: 'db-password-is-hunter2' });
+});
+
+test('the text and body of a thrown 5xx stay inside too', async (t) => {
+  const { status, text } = await client.send('POST', '/broken');
+  t.is(status, 503);
+  t.notRegex(text, /db-7/);
+});
+
+test('headers and statuses that cannot be sent become 500, not a broken connection', async (t) => {
+  for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    t.is((await client.send(method, '/broken')).status, 500, method);
+  }
+});
+
+test("the client's request id is kept if it is well-formed", async (t) => {
+  const id = async (sent: string) => {
+    const headers = { 'x-request-id': sent };
+    return (await client.send('GET', '/open', { headers })).headers.get('x-request-id');
+  };
+  t.is(await id('abc-1'), 'abc-1');
+  t.not(await id('a b'), 'a b');
+  t.not(await id('a'.repeat(65)), 'a'.repeat(65));
+});
+
+test('names, lists, parts and depth are bounded', async (t) => {
+  const names = (count: number) =>
+    Array.from({ length: count }, (_, index) => `a${index}=1`).join('&');
+  const status = async (target: string) => (await client.send('GET', target)).status;
+  t.is(await status(`/open?${names(100)}`), 200);
+  t.is(await status(`/open?${names(101)}`), 400);
+  t.is(await status(`/open?${'a=1&'.repeat(1000)}`), 200);
+  t.is(await status(`/open?${'a=1&'.repeat(1001)}`), 400);
+  t.is(await status(`/open?${'a'.repeat(9000)}`), 414);
+  const deep = `${'['.repeat(40)}${']'.repeat(40)}`;
+  t.is((await client.send('POST', '/open', { body: `{"a":${deep}}`, headers: json })).status, 400);
+});
+
+const json = { 'content-type': 'application/json' };
+
+test('a charset other than UTF-8 and a compressed body are 415, bytes that are not UTF-8 400', async (t) => {
+  const status = async (headers: Record<string, string>, body: string) =>
+    (await client.send('POST', '/open', { headers, body })).status;
+  t.is(await status({ 'content-type': 'application/json; charset=utf-16' }, '{}'), 415);
+  t.is(await status({ ...json, 'content-encoding': 'gzip' }, '{}'), 415);
+  t.is(await status({ 'content-type': 'application/json; charset="UTF-8"' }, '{}'), 200);
+  const answer = await client.app.dispatch({
+    method: 'POST',
+    target: '/open',
+    headers: new Headers(json),
+    body: ReadableStream.from([new Uint8Array([0x22, 0xff, 0x22])]),
+    remoteAddress: undefined,
+  });
+  t.is(answer.status, 400);
+});
+
+test('an application may refuse the kinds of body that forms can send', async (t) => {
+  const jsonOnly = await createTestClient({ '': { Open } }, { bodyKinds: ['json'] });
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  t.is((await jsonOnly.send('POST', '/open', { headers: form, body: 'a=1' })).status, 415);
+  t.is((await jsonOnly.send('POST', '/open', { body: { a: 1 } })).status, 200);
+});
+
+test('strict names serve the canonical spelling only', async (t) => {
+  class BurstPolicy extends Controller {
+    GET() {
+      return 1;
+    }
+  }
+  class Default extends Controller {
+    static readonly GET = op({ rest: Type.String() });
+    GET() {
+      return 2;
+    }
+  }
+  const strict = await createTestClient({ '': { BurstPolicy, Default } }, { strictNames: true });
+  t.is((await strict.send('GET', '/burst-policy')).json, 1);
+  t.is((await strict.send('GET', '/burst_policy')).status, 404);
+  t.is((await strict.send('GET', '/BURST-POLICY')).status, 404);
+  t.is((await strict.send('GET', '/anything')).json, 2);
+});
+
+test('every problem with the keywords is named at once', async (t) => {
+  class Rules extends Controller {
+    static readonly POST = op({
+      path: [part('id', Type.Integer())],
+      query: Type.Object({ n: Type.Integer({ minimum: 2 }) }),
+      body: Type.Object({
+        name: Type.String(),
+        tags: Type.Array(Type.Object({ a: Type.Integer() })),
+      }),
+    });
+    POST() {}
+  }
+  const rules = await createTestClient({ '': { Rules } });
+  const answer = await rules.send('POST', '/rules/1?n=1&zz=1', { body: { tags: [{ a: 'x' }] } });
+  t.is(answer.status, 400);
+  t.is(answer.headers.get('content-type'), 'application/problem+json');
+  t.like(answer.json, { type: 'about:blank', title: 'Bad Request', status: 400 });
+  t.deepEqual((answer.json as { errors: unknown }).errors, [
+    { in: 'query', name: 'n', reason: 'must be >= 2' },
+    { in: 'body', name: 'name', reason: 'is missing' },
+    { in: 'body', name: 'tags/0/a', reason: 'must be integer' },
+    { in: 'query', name: 'zz', reason: 'is unknown' },
+  ]);
+});
+
+test('there is one instance per request, and defaults are copies', async (t) => {
+  class Count extends Controller {
+    static readonly GET = op({
+      query: Type.Object({ list: Type.Array(Type.Integer(), { default: [] }) }),
+    });
+    seen = 0;
+    GET({ list }: { list: number[] }) {
+      this.seen += 1;
+      list.push(1);
+      return [this.seen, list];
+    }
+  }
+  const count = await createTestClient({ '': { Count } });
+  await count.send('GET', '/count');
+  t.deepEqual((await count.send('GET', '/count')).json, [1, [1]]);
+});
+
+test('Stop keeps the headers that the method has set; an error replaces them', async (t) => {
+  class Halt extends Controller {
+    GET(): never {
+      this.response.headers.set('x-a', 'b');
+      throw new Stop(202, { queued: true });
+    }
+    POST(): never {
+      this.response.headers.set('x-a', 'b');
+      throw new HttpError(409);
+    }
+  }
+  const halt = await createTestClient({ '': { Halt } });
+  t.is((await halt.send('GET', '/halt')).headers.get('x-a'), 'b');
+  t.is((await halt.send('POST', '/halt')).headers.get('x-a'), null);
+});
+
+test('whatever is sent, there is an answer, and nothing of ours has failed', async (t) => {
+  class Default extends Controller {
+    static readonly ANY = op({ rest: Type.Unknown(), query: open });
+    ANY(fields: object, ...rest: unknown[]) {
+      return [fields, rest];
+    }
+  }
+  class Typed extends Controller {
+    static readonly POST = op({
+      path: [part('id', Type.Integer())],
+      body: Type.Object({ list: Type.Array(Type.Number()), flag: Type.Boolean() }),
+    });
+    POST(fields: object) {
+      return fields;
+    }
+  }
+  const own = await createTestClient({ '': { Default, Typed } });
+  const type = fc.constantFrom(
+    'application/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=b',
+    'text/plain',
+    'a/b; c="',
+  );
+  const target = fc.oneof(
+    fc.string({ maxLength: 40 }).map((text) => `/${text}`),
+    fc.webUrl({ withQueryParameters: true }),
+    fc.constantFrom('*', '/typed/5', '/typed/x?list=1&flag=on'),
+  );
+  const body = fc.oneof(fc.string(), fc.json(), fc.constant('--b\r\n\r\n--b'));
+  const method = fc.constantFrom('GET', 'POST', 'HEAD', 'OPTIONS', 'TRACE', 'BREW', 'constructor');
+  await fc.assert(
+    fc.asyncProperty(method, target, type, body, async (verb, path, contentType, text) => {
+      const headers = { 'content-type': contentType };
+      const { status } = await own.send(verb, path, { headers, body: text });
+      t.true((status >= 200 && status < 500) || status === 501, `${status}`);
+    }),
+    { numRuns: 500 },
+  );
+  t.deepEqual(own.reports, []);
+});

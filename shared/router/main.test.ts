@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+
+const main = fileURLToPath(new URL('main.ts', import.meta.url));
+const sample = fileURLToPath(new URL('sample', import.meta.url));
+
+function start(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  const { ENDPOINTS_PREFIX: _prefix, ...rest } = process.env;
+  return spawn(process.execPath, [main, ...args], { env: { ...rest, ...env } });
+}
+
+async function run(args: readonly string[], env: Record<string, string> = {}) {
+  const child = start(args, env);
+  let [out, err] = ['', ''];
+  child.stdout?.on('data', (data) => {
+    out += data;
+  });
+  child.stderr?.on('data', (data) => {
+    err += data;
+  });
+  const [code] = await once(child, 'close');
+  return { code, out, err };
+}
+
+async function readUrl(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error('the command has no output');
+  const [line] = await once(createInterface(child.stdout), 'line');
+  return String(line).replace('listening on ', '');
+}
+
+test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => {
+  const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
+  const url = await readUrl(child);
+  const created = await fetch(`${url}/widgets`, {
+    method: 'POST',
+    body: new URLSearchParams({ name: 'bolt', size: '3' }),
+  });
+  t.is(created.status, 201);
+  t.deepEqual(await created.json(), { id: 'w-1', name: 'bolt', size: 3 });
+  const location = created.headers.get('location');
+  t.is((await fetch(`${url}${location}`, { method: 'DELETE' })).status, 204);
+  t.is((await fetch(`${url}${location}`)).status, 404);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  t.deepEqual(await ended, [0, null]);
+});
+
+test('SIGTERM lets a request under way finish, and nobody new in', async (t) => {
+  const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
+  const exited = once(child, 'exit');
+  const { port } = new URL(await readUrl(child));
+  const headers = { 'content-type': 'application/json', expect: '100-continue' };
+  const sent = request({ port, host: '127.0.0.1', path: '/widgets', method: 'POST', headers });
+  await once(sent, 'continue');
+  child.kill('SIGTERM');
+  t.true(await isRefusedSoon(Number(port)));
+  sent.end('{"name":"late"}');
+  const [answer] = await once(sent, 'response');
+  t.is(answer.statusCode, 201);
+  answer.resume();
+  t.deepEqual(await exited, [0, null]);
+});
+
+async function isRefusedSoon(port: number): Promise<boolean> {
+  for (const deadline = Date.now() + 10_000; Date.now() < deadline; await setTimeout(20)) {
+    const socket = connect(port, '127.0.0.1');
+    const [error] = await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(
+      (refused) => [refused],
+    );
+    socket.destroy();
+    if (error instanceof Error) return true;
+  }
+  return false;
+}
+
+test('routes prints what would be served, found through the environment', async (t) => {
+  const { code, out } = await run(['routes'], { ENDPOINTS_PREFIX: sample });
+  t.is(code, 0);
+  t.deepEqual(out.split('\n'), [
+    'GET     /              :Default.GET',
+    'GET     /status        :Status.GET',
+    'DELETE  /widgets/id    widgets:Default.DELETE',
+    'GET     /widgets[/id]  widgets:Default.GET',
+    'POST    /widgets       widgets:Default.POST',
+    'PUT     /widgets/id    widgets:Default.PUT',
+    '',
+  ]);
+});
+
+test('openapi prints the document', async (t) => {
+  const args = ['openapi', '--prefix', sample, '--title', 'Sample', '--api-version', '1.0.0'];
+  const { code, out } = await run(args);
+  t.is(code, 0);
+  t.like(JSON.parse(out), { openapi: '3.1.1', info: { title: 'Sample', version: '1.0.0' } });
+});
+
+test('what keeps it from starting is said in one line, with exit code 1', async (t) => {
+  t.deepEqual(await run(['serve', '--prefix', './none']), {
+    code: 1,
+    out: '',
+    err: 'there is no folder of controllers at ./none; name another prefix\n',
+  });
+  const { code, err } = await run(['serve', '--prefix', sample, '--host', '192.0.2.1:1']);
+  t.is(code, 1);
+  t.regex(err, /^cannot listen on 192.0.2.1:1: .*EADDRNOTAVAIL.*\n$/);
+});
+
+test('--help names the options and their defaults', async (t) => {
+  const { code, out } = await run(['serve', '--help']);
+  t.is(code, 0);
+  for (const text of [
+    '--prefix <path>',
+    'ENDPOINTS_PREFIX',
+    '--host <host:port>',
+    'localhost:8000',
+  ]) {
+    t.true(out.includes(text), text);
+  }
+});

@@ -1,0 +1,23 @@
+import test from 'ava';
+import { choosePrefixes } from './prefix.ts';
+
+test('what is given wins over the environment, and that over the folder controllers', (t) => {
+  const env = { ENDPOINTS_PREFIX: 'b' };
+  t.deepEqual(choosePrefixes('a', env), ['a']);
+  t.deepEqual(choosePrefixes(['a', 'c'], env), ['a', 'c']);
+  t.deepEqual(choosePrefixes([], env), ['b']);
+  t.deepEqual(choosePrefixes(undefined, env), ['b']);
+  t.deepEqual(choosePrefixes(undefined, {}), ['controllers']);
+  t.deepEqual(choosePrefixes(undefined, { ENDPOINTS_PREFIX: '' }), ['controllers']);
+});
+
+test('the environment names several, joined by colons and by numbers in their order', (t) => {
+  const env = {
+    ENDPOINTS_PREFIX_10: 'e',
+    ENDPOINTS_PREFIX_2: 'd',
+    ENDPOINTS_PREFIX: 'a:b',
+    ENDPOINTS_PREFIX_X: 'no',
+    ENDPOINTS_PREFIX_1: 'c',
+  };
+  t.deepEqual(choosePrefixes(undefined, env), ['a', 'b', 'c', 'd', 'e']);
+});

@@ -1,0 +1,72 @@
+// For tests: an application made of classes, and requests to it without a server.
+import { type App, type AppOptions, createApp } from './app.ts';
+import type { ErrorReport } from './error-report.ts';
+import type { RequestLike } from './request.ts';
+
+export interface TestAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined where the text is no JSON. */
+  readonly json: unknown;
+}
+
+export interface TestClient {
+  readonly app: App;
+  /** What the application reported, oldest first. */
+  readonly reports: readonly ErrorReport[];
+  /** A body that is no text is sent as JSON. */
+  send(
+    method: string,
+    target: string,
+    options?: { readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown },
+  ): Promise<TestAnswer>;
+}
+
+/** Every method is public unless the options say otherwise. */
+export async function createTestClient(
+  modules: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  options: AppOptions = {},
+): Promise<TestClient> {
+  const reports: ErrorReport[] = [];
+  const app = await createApp({
+    loadModules: () => new Map(Object.entries(modules)),
+    public: true,
+    reportError: (report) => reports.push(report),
+    ...options,
+  });
+  return {
+    app,
+    reports,
+    async send(method, target, { headers = {}, body } = {}) {
+      const isText = typeof body === 'string';
+      const type: Record<string, string> =
+        body === undefined || isText ? {} : { 'content-type': 'application/json' };
+      const request: RequestLike = {
+        method,
+        target,
+        headers: new Headers({ ...type, ...headers }),
+        body: body === undefined ? undefined : toChunks(isText ? body : JSON.stringify(body)),
+        remoteAddress: undefined,
+      };
+      const answer = await app.dispatch(request);
+      const pieces: Uint8Array[] = [];
+      if (answer.body instanceof Uint8Array) pieces.push(answer.body);
+      else for await (const piece of answer.body ?? []) pieces.push(piece);
+      const text = Buffer.concat(pieces).toString();
+      return { status: answer.status, headers: answer.headers, text, json: parse(text) };
+    },
+  };
+}
+
+async function* toChunks(text: string): AsyncIterable<Uint8Array> {
+  yield Buffer.from(text);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

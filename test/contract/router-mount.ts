@@ -1,0 +1,312 @@
+// What every mount of the convention router does with real connections, beyond the routing cases:
+// the suite is called once for each kind of server, with what that server cannot do.
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import test from 'ava';
+import Type from 'typebox';
+import { type App, createApp } from '../../shared/router/app.ts';
+import { Controller } from '../../shared/router/controller.ts';
+import { op } from '../../shared/router/op.ts';
+
+export interface MountedServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export interface MountUnderTest {
+  readonly name: string;
+  start(app: App): Promise<MountedServer>;
+  /** Behaviours that this kind of server decides itself, with the reason. */
+  readonly skip: Readonly<Partial<Record<MountBehaviour, string>>>;
+}
+
+export type MountBehaviour = 'unknown-method' | 'unreadable-request' | 'peer-address' | 'get-body';
+
+const bodyBytes = 64 * 1024;
+
+class Echo extends Controller {
+  static readonly GET = op({ rest: Type.String(), query: openFields() });
+  static readonly POST = op({ rest: Type.Unknown(), body: openFields() });
+
+  GET(fields: object, ...rest: string[]) {
+    return { fields, rest, peer: this.request.remoteAddress };
+  }
+
+  POST(fields: object, ...rest: unknown[]) {
+    return { fields, rest };
+  }
+}
+
+class Stream extends Controller {
+  static readonly GET = op({ query: Type.Object({ endless: Type.Boolean({ default: false }) }) });
+
+  GET({ endless }: { endless: boolean }) {
+    return new ReadableStream({
+      pull(controller) {
+        controller.enqueue(Buffer.alloc(1024, 'x'));
+        pulled += 1;
+        if (!endless && pulled >= 8) controller.close();
+      },
+      cancel() {
+        cancelled.resolve();
+      },
+      start() {
+        pulled = 0;
+      },
+    });
+  }
+}
+
+let pulled = 0;
+let cancelled = Promise.withResolvers<void>();
+
+class Cookies extends Controller {
+  GET() {
+    this.response.headers.append('set-cookie', 'a=1');
+    this.response.headers.append('set-cookie', 'b=2');
+    return 'x'.repeat(10);
+  }
+}
+
+/** Registers the suite's tests. */
+export function testRouterMount({ name, start, skip }: MountUnderTest): void {
+  const behaviour = (
+    title: string,
+    run: (mounted: MountedServer) => Promise<unknown>,
+    expected: unknown,
+  ) => {
+    test.serial(`${name}: ${title}`, async (t) => {
+      const app = await createApp({
+        loadModules: () => new Map([['', { Echo, Stream, Cookies }]]),
+        public: true,
+        limits: { bodyBytes, bodyTimeoutMs: 300 },
+        reportError: () => {},
+      });
+      const mounted = await start(app);
+      try {
+        t.deepEqual(await run(mounted), expected);
+      } finally {
+        await mounted.stop();
+      }
+    });
+  };
+
+  behaviour(
+    'a body in chunks is read whole',
+    async ({ port }) => {
+      const sent = httpRequest({ port, path: '/echo', method: 'POST', headers: json });
+      sent.write('{"a":');
+      sent.end('1}');
+      return JSON.parse((await readResponse(sent)).text);
+    },
+    { fields: { a: 1 }, rest: [] },
+  );
+
+  behaviour(
+    'a body over the limit is 413, announced or not, and the answer arrives',
+    async ({ port }) => {
+      const statuses: number[] = [];
+      for (const headers of [json, { ...json, 'content-length': bodyBytes * 8 }]) {
+        const sent = httpRequest({ port, path: '/echo', method: 'POST', headers });
+        sent.on('error', () => {});
+        sent.write(Buffer.alloc(bodyBytes * 2, ' '));
+        statuses.push((await readResponse(sent)).status);
+        sent.destroy();
+      }
+      return statuses;
+    },
+    [413, 413],
+  );
+
+  behaviour(
+    'a body that stalls is 408',
+    async ({ port }) => {
+      const sent = httpRequest({
+        port,
+        path: '/echo',
+        method: 'POST',
+        headers: { ...json, 'content-length': 100 },
+      });
+      sent.on('error', () => {});
+      sent.write('{');
+      const { status } = await readResponse(sent);
+      sent.destroy();
+      return status;
+    },
+    408,
+  );
+
+  behaviour(
+    'a connection serves again after an answer that did not wait for the body',
+    async ({ port }) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.write('POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n');
+      const first = await readHead(socket);
+      socket.write('bodyGET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+      const second = await readHead(socket);
+      socket.destroy();
+      return [first, second];
+    },
+    ['HTTP/1.1 404', 'HTTP/1.1 200'],
+  );
+
+  behaviour(
+    'HEAD has the headers of GET and no body',
+    async ({ port }) => {
+      const sent = httpRequest({ port, path: '/cookies', method: 'HEAD' }).end();
+      const { headers, text, status } = await readResponse(sent);
+      return [status, headers['content-length'], headers['content-type'], text];
+    },
+    [200, '12', 'application/json;charset=UTF-8', ''],
+  );
+
+  behaviour(
+    'repeated Set-Cookie headers stay apart, and the common headers are there',
+    async ({ port }) => {
+      const sent = httpRequest({ port, path: '/cookies', headers: { 'x-request-id': 'r-1' } });
+      const { headers } = await readResponse(sent.end());
+      return [
+        headers['set-cookie'],
+        headers['x-content-type-options'],
+        headers['cache-control'],
+        headers['x-request-id'],
+      ];
+    },
+    [['a=1', 'b=2'], 'nosniff', 'no-store', 'r-1'],
+  );
+
+  behaviour(
+    'a stream is sent to its end',
+    async ({ port }) => {
+      const { text, headers } = await readResponse(httpRequest({ port, path: '/stream' }).end());
+      return [text.length, headers['content-type']];
+    },
+    [8 * 1024, 'application/octet-stream'],
+  );
+
+  behaviour(
+    'a stream is cancelled when its reader goes away',
+    async ({ port }) => {
+      cancelled = Promise.withResolvers();
+      const sent = httpRequest({ port, path: '/stream?endless=1' }).end();
+      sent.on('error', () => {});
+      const [response] = await once(sent, 'response');
+      await once(response, 'data');
+      sent.destroy();
+      await withDeadline(cancelled.promise);
+      return 'cancelled';
+    },
+    'cancelled',
+  );
+
+  behaviour(
+    'an encoded slash stays inside its part, and slashes at the front name no host',
+    async ({ port }) => {
+      const { text } = await readResponse(httpRequest({ port, path: '//echo/a%2Fb' }).end());
+      return JSON.parse(text).rest;
+    },
+    ['a/b'],
+  );
+
+  behaviour(
+    'broken percent encoding is 400 in the shape of every problem',
+    async ({ port }) => {
+      const { status, text } = await readResponse(httpRequest({ port, path: '/echo/%zz' }).end());
+      const { title } = JSON.parse(text);
+      return [status, title];
+    },
+    [400, 'Bad Request'],
+  );
+
+  if (!('peer-address' in skip)) {
+    behaviour(
+      "the peer's address is the socket's, whatever a header claims",
+      async ({ port }) => {
+        const headers = { 'x-forwarded-for': '10.0.0.1', forwarded: 'for=10.0.0.1' };
+        const sent = httpRequest({ port, host: '127.0.0.1', path: '/echo', headers });
+        return JSON.parse((await readResponse(sent.end())).text).peer;
+      },
+      '127.0.0.1',
+    );
+  }
+
+  if (!('get-body' in skip)) {
+    behaviour(
+      'a body with GET is read',
+      async ({ port }) => {
+        const headers = { ...json, 'content-length': 7 };
+        const sent = httpRequest({ port, path: '/echo', method: 'GET', headers });
+        sent.end('{"a":1}');
+        return JSON.parse((await readResponse(sent)).text).fields;
+      },
+      { a: 1 },
+    );
+  }
+
+  if (!('unknown-method' in skip)) {
+    behaviour(
+      'method tokens that nobody knows are 501, those of other protocols too',
+      async ({ port }) => {
+        const heads: string[] = [];
+        for (const method of ['BREW', 'get', 'PROPFIND'])
+          heads.push(await sendRaw(port, `${method} /echo`));
+        return heads;
+      },
+      ['HTTP/1.1 501', 'HTTP/1.1 501', 'HTTP/1.1 501'],
+    );
+  }
+
+  if (!('unreadable-request' in skip)) {
+    behaviour(
+      'a request that cannot be read is answered and leaves the server alive',
+      async ({ port }) => [
+        await sendRaw(port, 'GET /echo HTTP/1.1\r\nHost: a\r\nno colon'),
+        await sendRaw(port, `GET /echo HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(64 * 1024)}`),
+        await sendRaw(port, 'GET /echo'),
+      ],
+      ['HTTP/1.1 400', 'HTTP/1.1 431', 'HTTP/1.1 200'],
+    );
+  }
+}
+
+const json = { 'content-type': 'application/json' };
+
+function openFields() {
+  return Type.Object({}, { additionalProperties: true });
+}
+
+async function readResponse(sent: ReturnType<typeof httpRequest>) {
+  const [response] = await withDeadline(once(sent, 'response'));
+  const pieces: Buffer[] = [];
+  response.on('data', (piece: Buffer) => pieces.push(piece));
+  await withDeadline(once(response, 'end'));
+  const text = Buffer.concat(pieces).toString();
+  return { status: response.statusCode as number, headers: response.headers, text };
+}
+
+/** The status line of the answer to a request whose first line lacks its version. */
+async function sendRaw(port: number, start: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  const head = start.includes('HTTP/1.1') ? start : `${start} HTTP/1.1\r\nHost: a`;
+  socket.write(`${head}\r\nConnection: close\r\n\r\n`);
+  const line = await readHead(socket);
+  socket.destroy();
+  return line;
+}
+
+async function readHead(socket: Socket): Promise<string> {
+  const [data] = await withDeadline(once(socket, 'data'));
+  return String(data).slice(0, 'HTTP/1.1 200'.length);
+}
+
+async function withDeadline<Value>(promise: Promise<Value>): Promise<Value> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error('nothing happened in time')), 10_000);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
