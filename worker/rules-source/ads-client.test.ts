@@ -1,0 +1,203 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
+import {
+  type AdsAction,
+  type AdsClientOptions,
+  type AdsEvent,
+  type AdsState,
+  initialAdsState,
+  refusalPauseMs,
+  stepAdsClient,
+} from './ads-client.ts';
+
+const options: AdsClientOptions = {
+  node: { id: 'n' },
+  typeUrl: 'type',
+  backoff: { initialMs: 10_000, maxMs: 60_000, multiplier: 1.5, random: undefined },
+  connectRetryMs: 3_000,
+};
+
+function createRun(from = initialAdsState) {
+  let state: AdsState = from;
+  const give = (...events: AdsEvent[]): AdsAction[] =>
+    events.flatMap((event) => {
+      const step = stepAdsClient(options, state, event);
+      state = step.state;
+      return step.actions;
+    });
+  return { give, state: () => state };
+}
+
+const start = { kind: 'start' } as const;
+const opened = { kind: 'opened' } as const;
+const ended = { kind: 'ended' } as const;
+const waited = { kind: 'waited' } as const;
+const accepted = { kind: 'accepted' } as const;
+const connectFailed = { kind: 'connect-failed' } as const;
+
+function refused(text: string): AdsEvent {
+  return { kind: 'refused', text };
+}
+
+function response(versionInfo: string, nonce: string): AdsEvent {
+  return { kind: 'response', response: { versionInfo, nonce, typeUrl: 'type', resources: [] } };
+}
+
+function sends(versionInfo: string, responseNonce: string, message?: string): AdsAction {
+  const request: DiscoveryRequestMessage = {
+    versionInfo,
+    node: { id: 'n' },
+    resourceNames: [],
+    typeUrl: 'type',
+    responseNonce,
+  };
+  const refusal = message === undefined ? {} : { errorDetail: { code: 3, message } };
+  return { kind: 'send', request: { ...request, ...refusal } };
+}
+
+function waits(delayMs: number): AdsAction {
+  return { kind: 'wait', delayMs };
+}
+
+test('the first request asks for everything, with neither version nor nonce', (t) => {
+  const { give } = createRun();
+  t.deepEqual(give(start), [{ kind: 'connect' }]);
+  t.deepEqual(give(opened), [sends('', '')]);
+});
+
+test('a response is acknowledged once it is in force, not before', (t) => {
+  const { give } = createRun();
+  give(start, opened);
+  t.deepEqual(
+    give(response('1', 'a')).map(({ kind }) => kind),
+    ['deliver'],
+  );
+  t.deepEqual(give(accepted), [sends('1', 'a')]);
+});
+
+test('a refusal has the version accepted last, the nonce of what is refused, and the text', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('1', 'a'));
+  t.deepEqual(give(refused('bad 1')), [sends('', 'a', 'bad 1')]);
+  give(response('2', 'b'), accepted, response('3', 'c'));
+  t.deepEqual(give(refused('bad 3')), [sends('2', 'c', 'bad 3')]);
+  give(response('4', 'd'));
+  t.deepEqual(give(accepted), [sends('4', 'd')]);
+});
+
+test('a new stream begins with the version accepted last and without a nonce', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('1', 'a'), accepted, response('2', 'b'), refused('bad'), ended);
+  t.deepEqual(give(waited), [{ kind: 'connect' }]);
+  t.deepEqual(give(opened), [sends('1', '')]);
+});
+
+test('waits after lost streams grow to the longest, and begin anew after an accepted response', (t) => {
+  const { give } = createRun();
+  give(start);
+  const lose = () => give(opened, ended, waited).find(({ kind }) => kind === 'wait');
+  t.deepEqual(
+    [lose(), lose(), lose(), lose(), lose(), lose(), lose()],
+    [10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000].map(waits),
+  );
+  give(opened, response('1', 'a'), refused('bad'));
+  t.deepEqual(give(ended), [waits(60_000)]);
+  give(waited, opened, response('2', 'b'), accepted);
+  t.deepEqual(give(ended), [waits(10_000)]);
+});
+
+test('attempts without a stream wait the same each time, and do not touch the growth', (t) => {
+  const { give } = createRun();
+  give(start);
+  for (let attempt = 0; attempt < 5; attempt++) {
+    t.deepEqual(give(connectFailed), [waits(3_000)]);
+    t.deepEqual(give(waited), [{ kind: 'connect' }]);
+  }
+  t.deepEqual(give(opened, ended).at(-1), waits(10_000));
+  give(waited, connectFailed, waited);
+  t.deepEqual(give(opened, ended).at(-1), waits(15_000));
+});
+
+test('the same refusal again is held back, so that a server that insists is no storm', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('1', 'a'));
+  t.deepEqual(give(refused('bad')), [sends('', 'a', 'bad')]);
+  give(response('1', 'b'));
+  t.deepEqual(give(refused('bad')), [waits(refusalPauseMs)]);
+  t.deepEqual(give(waited), [sends('', 'b', 'bad')]);
+  t.deepEqual(give(waited), []);
+  give(response('2', 'c'));
+  t.deepEqual(give(refused('bad in another way')), [sends('', 'c', 'bad in another way')]);
+});
+
+test('a refusal that is held back gives way to a newer response', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('1', 'a'), refused('bad'), response('1', 'b'), refused('bad'));
+  give(response('2', 'c'));
+  t.deepEqual(give(accepted), [sends('2', 'c')]);
+  t.deepEqual(give(waited), []);
+});
+
+test('a refusal that is held back is not sent on another stream', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('1', 'a'), refused('bad'), response('1', 'b'), refused('bad'));
+  t.deepEqual(give(ended), [waits(10_000)]);
+  t.deepEqual(give(waited), [{ kind: 'connect' }]);
+  t.deepEqual(give(opened, waited), [sends('', '')]);
+});
+
+test('the end of a stream ends the wait for what was delivered', (t) => {
+  const { give, state } = createRun();
+  give(start, opened, response('1', 'a'), ended);
+  t.deepEqual(give(accepted), []);
+  t.deepEqual(give(refused('bad')), []);
+  t.is(state().ackedVersion, '');
+});
+
+test('a response that comes after the end of its stream is ignored', (t) => {
+  const { give } = createRun();
+  give(start, opened, ended);
+  t.deepEqual(give(response('1', 'a')), []);
+});
+
+test('whatever happens, an answer goes out only on the stream of its response, and at most once', (t) => {
+  const anyEvent = fc.constantFrom<AdsEvent['kind']>(
+    'response',
+    'response',
+    'accepted',
+    'refused',
+    'ended',
+    'connect-failed',
+    'waited',
+  );
+  fc.assert(
+    fc.property(fc.array(anyEvent, { maxLength: 60 }), (kinds) => {
+      const { give, state } = createRun();
+      let nonces = 0;
+      let open = new Set<string>();
+      const take = (actions: AdsAction[]) => {
+        for (const action of actions) {
+          if (action.kind !== 'send') continue;
+          t.is(state().phase, 'open');
+          const { responseNonce = '' } = action.request;
+          if (responseNonce !== '') t.true(open.delete(responseNonce), 'answered on its stream');
+        }
+        if (actions.some(({ kind }) => kind === 'connect')) {
+          open = new Set();
+          take(give(opened));
+        }
+      };
+      take(give(start));
+      for (const kind of kinds) {
+        // The shell gives these only in the phase to which they belong.
+        if (kind === 'connect-failed' || (kind === 'ended' && state().phase !== 'open')) continue;
+        if (kind === 'response') {
+          const nonce = `n${nonces++}`;
+          if (state().phase === 'open') open.add(nonce);
+          take(give(response(nonce, nonce)));
+        } else take(give({ kind, text: 'same' } as AdsEvent));
+      }
+    }),
+  );
+});

@@ -1,0 +1,169 @@
+// The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
+// without sockets, timers or clocks (reference-behaviour 8.1; decisions 29). What the resources mean
+// is left to whoever takes `deliver`; connections and waits to xds-source.ts.
+import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
+import type {
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+  NodeMessage,
+} from '../../shared/wire/discovery-messages.ts';
+
+export interface AdsClientOptions {
+  readonly node: NodeMessage;
+  readonly typeUrl: string;
+  /** The waits after streams that ended. */
+  readonly backoff: BackoffOptions;
+  /** The wait after an attempt that never got a stream; it does not grow, and does not touch the
+   * growth of the waits after streams. */
+  readonly connectRetryMs: number;
+}
+
+export type AdsEvent =
+  | { readonly kind: 'start' }
+  /** The connection asked for is there, and requests can be sent. */
+  | { readonly kind: 'opened' }
+  /** The connection asked for did not come about. */
+  | { readonly kind: 'connect-failed' }
+  | { readonly kind: 'response'; readonly response: DiscoveryResponseMessage }
+  /** What was delivered is in force. */
+  | { readonly kind: 'accepted' }
+  /** What was delivered is not in force, or not all of it; `text` tells the server why. */
+  | { readonly kind: 'refused'; readonly text: string }
+  /** The stream ended, for whatever reason. */
+  | { readonly kind: 'ended' }
+  /** The wait asked for last is over. */
+  | { readonly kind: 'waited' };
+
+export type AdsAction =
+  | { readonly kind: 'connect' }
+  | { readonly kind: 'send'; readonly request: DiscoveryRequestMessage }
+  /** To be answered with `accepted` or `refused`. */
+  | { readonly kind: 'deliver'; readonly response: DiscoveryResponseMessage }
+  /** To be answered with `waited`; takes the place of an earlier wait. */
+  | { readonly kind: 'wait'; readonly delayMs: number };
+
+export interface AdsState {
+  readonly phase: 'waiting' | 'connecting' | 'open';
+  /** Version of the response accepted last; '' before the first. */
+  readonly ackedVersion: string;
+  /** Streams that ended since a response was accepted. */
+  readonly failures: number;
+  /** The response that was delivered and not answered yet. */
+  readonly delivered: DiscoveryResponseMessage | undefined;
+  /** What the server was told last, unless a response was accepted since. */
+  readonly refusedText: string | undefined;
+  /** A refusal that is held back for a while. */
+  readonly held: DiscoveryRequestMessage | undefined;
+}
+
+export const initialAdsState: AdsState = {
+  phase: 'waiting',
+  ackedVersion: '',
+  failures: 0,
+  delivered: undefined,
+  refusedText: undefined,
+  held: undefined,
+};
+
+/** How long a refusal is held back when the server has been told the same before: some servers send
+ * what was refused again at once, for ever. */
+export const refusalPauseMs = 1_000;
+
+/** google.rpc.Code INVALID_ARGUMENT. */
+const invalidArgument = 3;
+
+export interface AdsStep {
+  readonly state: AdsState;
+  readonly actions: readonly AdsAction[];
+}
+
+export function stepAdsClient(
+  options: AdsClientOptions,
+  state: AdsState,
+  event: AdsEvent,
+): AdsStep {
+  switch (event.kind) {
+    case 'start':
+      return connect(state);
+    case 'opened': {
+      // Nonces belong to a stream, so the first request of a new one has none.
+      const request = toRequest(options, state.ackedVersion, '');
+      return { state: { ...state, phase: 'open' }, actions: [{ kind: 'send', request }] };
+    }
+    case 'connect-failed':
+      return wait(state, options.connectRetryMs);
+    case 'ended': {
+      const { failures } = state;
+      const delayMs = backoffDelayMs(options.backoff, failures);
+      return wait({ ...state, failures: failures + 1 }, delayMs);
+    }
+    case 'waited':
+      return state.phase === 'waiting' ? connect(state) : sendHeld(state);
+    case 'response': {
+      if (state.phase !== 'open') return { state, actions: [] };
+      const { response } = event;
+      // It takes the place of the one before, so that one is not answered any more.
+      const next = { ...state, delivered: response, held: undefined };
+      return { state: next, actions: [{ kind: 'deliver', response }] };
+    }
+    case 'accepted':
+      return accept(options, state);
+    case 'refused':
+      return refuse(options, state, event.text);
+  }
+}
+
+function connect(state: AdsState): AdsStep {
+  return { state: { ...state, phase: 'connecting' }, actions: [{ kind: 'connect' }] };
+}
+
+function wait(state: AdsState, delayMs: number): AdsStep {
+  const next = { ...state, phase: 'waiting', delivered: undefined, held: undefined } as const;
+  return { state: next, actions: [{ kind: 'wait', delayMs }] };
+}
+
+function accept(options: AdsClientOptions, state: AdsState): AdsStep {
+  const { delivered } = state;
+  if (delivered === undefined) return { state, actions: [] };
+  const { versionInfo = '', nonce = '' } = delivered;
+  return {
+    state: {
+      ...state,
+      ackedVersion: versionInfo,
+      failures: 0,
+      delivered: undefined,
+      refusedText: undefined,
+    },
+    actions: [{ kind: 'send', request: toRequest(options, versionInfo, nonce) }],
+  };
+}
+
+function refuse(options: AdsClientOptions, state: AdsState, text: string): AdsStep {
+  const { delivered, ackedVersion } = state;
+  if (delivered === undefined) return { state, actions: [] };
+  const request = {
+    ...toRequest(options, ackedVersion, delivered.nonce ?? ''),
+    errorDetail: { code: invalidArgument, message: text },
+  };
+  const next = { ...state, delivered: undefined, refusedText: text };
+  if (text !== state.refusedText) return { state: next, actions: [{ kind: 'send', request }] };
+  return {
+    state: { ...next, held: request },
+    actions: [{ kind: 'wait', delayMs: refusalPauseMs }],
+  };
+}
+
+function sendHeld(state: AdsState): AdsStep {
+  const { held } = state;
+  if (held === undefined) return { state, actions: [] };
+  return { state: { ...state, held: undefined }, actions: [{ kind: 'send', request: held }] };
+}
+
+/** No resource names: everything there is (the wildcard). */
+function toRequest(
+  { node, typeUrl }: AdsClientOptions,
+  versionInfo: string,
+  responseNonce: string,
+): DiscoveryRequestMessage {
+  return { versionInfo, node, resourceNames: [], typeUrl, responseNonce };
+}

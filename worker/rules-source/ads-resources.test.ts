@@ -1,0 +1,236 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
+
+const { rateLimitConfig } = loadProtos();
+const typeUrl = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
+
+function any(config: RateLimitConfigMessage): AnyMessage {
+  return { typeUrl, value: rateLimitConfig.serialize(config) };
+}
+
+/** A resource that limits `domain` to `limit` a second; with no limit, a bad one. */
+function resource(name: string, domain: string, limit?: number): AnyMessage {
+  const rateLimit = { unit: limit === undefined ? 0 : 1, requestsPerUnit: limit ?? 1 };
+  return any({ name, domain, descriptors: [{ key: 'k', rateLimit }] });
+}
+
+const unreadable: AnyMessage = { typeUrl, value: Buffer.from([0x0f]) };
+
+function take(
+  resources: readonly AnyMessage[],
+  before: ResourcesInForce = new Map(),
+  mergeDomains = false,
+): Intake {
+  const decode = (bytes: Buffer) => rateLimitConfig.deserialize(bytes);
+  const options = { mergeDomains, sanitizeMetricDots: false };
+  return takeResources({ decode, options }, resources, before);
+}
+
+/** What is in force, as `name: domain=limit`. */
+function shown({ inForce }: Intake): string {
+  return [...inForce]
+    .map(
+      ([
+        name,
+        {
+          document: { domain, descriptors },
+        },
+      ]) => {
+        return `${name}: ${domain}=${descriptors[0]?.rateLimit?.requestsPerUnit}`;
+      },
+    )
+    .sort()
+    .join(', ');
+}
+
+function limitOf({ ruleSet }: Intake, domain: string): number | undefined {
+  return ruleSet?.domain(domain)?.match([{ key: 'k', value: 'v' }])?.limit.requestsPerUnit;
+}
+
+function errorsOf({ problems }: Intake): string {
+  return formatProblems(problems).replaceAll(/\n +hint: .*/g, '');
+}
+
+test('good resources replace everything that was there', (t) => {
+  const first = take([resource('a', 'da', 1), resource('b', 'db', 2)]);
+  t.is(shown(first), 'a: da=1, b: db=2');
+  t.is(limitOf(first, 'db'), 2);
+  const second = take([resource('c', 'dc', 3), resource('b', 'db', 4)], first.inForce);
+  t.is(shown(second), 'b: db=4, c: dc=3');
+  t.is(limitOf(second, 'da'), undefined);
+  t.is(limitOf(second, 'db'), 4);
+  t.deepEqual([second.problems, second.kept], [[], []]);
+});
+
+test('an empty response leaves no rules', (t) => {
+  const { inForce } = take([resource('a', 'da', 1)]);
+  const empty = take([], inForce);
+  t.is(shown(empty), '');
+  t.is(empty.ruleSet?.domainCount, 0);
+  t.deepEqual(empty.problems, []);
+});
+
+test('what comes again unchanged is in force again', (t) => {
+  const { inForce } = take([resource('a', 'da', 1)]);
+  const again = take([resource('a', 'da', 1)], inForce);
+  t.is(limitOf(again, 'da'), 1);
+  t.is(again.inForce.get('a'), inForce.get('a'));
+});
+
+test('a bad resource keeps its last good version while the others take effect', (t) => {
+  const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
+  const second = take([resource('a', 'da', 2), resource('b', 'db')], first.inForce);
+  t.is(shown(second), 'a: da=2, b: db=1');
+  t.is(limitOf(second, 'db'), 1);
+  t.deepEqual(second.kept, ['b']);
+  t.is(
+    errorsOf(second),
+    "b: error: descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'",
+  );
+});
+
+test('a bad resource that was never good is left out', (t) => {
+  const intake = take([resource('a', 'da', 1), resource('b', 'db')]);
+  t.is(shown(intake), 'a: da=1');
+  t.is(limitOf(intake, 'da'), 1);
+  t.is(intake.problems.length, 1);
+});
+
+test('when nothing of a first response is good there are no rules', (t) => {
+  const intake = take([resource('a', 'da')]);
+  t.is(intake.ruleSet, undefined);
+  t.is(intake.inForce.size, 0);
+});
+
+test('when a bad resource is the only difference there is nothing new', (t) => {
+  const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
+  const intake = take([resource('b', 'db'), resource('a', 'da', 1)], inForce);
+  t.is(intake.ruleSet, undefined);
+  t.is(shown(intake), 'a: da=1, b: db=1');
+  t.deepEqual(intake.kept, ['b']);
+});
+
+test('a resource that cannot be read, or is of another type, is named by its place', (t) => {
+  const other = { typeUrl: 'type.googleapis.com/foo.Bar', value: Buffer.alloc(0) };
+  const intake = take([resource('a', 'da', 1), unreadable, other]);
+  t.is(shown(intake), 'a: da=1');
+  t.regex(
+    errorsOf(intake),
+    /^resource 2 of the response: error: cannot be read as ratelimit\.config\.ratelimit\.v3\.RateLimitConfig \(.+\)$/m,
+  );
+  t.regex(
+    errorsOf(intake),
+    /^resource 3 of the response: error: mismatched message type: got 'type\.googleapis\.com\/foo\.Bar', want 'ratelimit\.config\.ratelimit\.v3\.RateLimitConfig'$/m,
+  );
+});
+
+test('the host before the name of the type does not matter', (t) => {
+  const { value = Buffer.alloc(0) } = resource('a', 'da', 1);
+  const bare = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
+  t.is(shown(take([{ typeUrl: bare, value }])), 'a: da=1');
+  t.is(shown(take([{ typeUrl: `example.com/x/${bare}`, value }])), 'a: da=1');
+});
+
+test('what is missing beside a resource that cannot be identified is not taken to be gone', (t) => {
+  const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
+  const lost = take([resource('b', 'db', 2), unreadable], inForce);
+  t.is(shown(lost), 'a: da=1, b: db=2');
+  t.deepEqual(lost.kept, ['a']);
+  const renamed = take([resource('b', 'db', 2), resource('a2', 'da')], inForce);
+  t.is(shown(renamed), 'a: da=1, b: db=2');
+});
+
+test('what is missing yields to another resource that took over its domain', (t) => {
+  const { inForce } = take([resource('a', 'da', 1)]);
+  const intake = take([resource('a2', 'da', 2), unreadable], inForce);
+  t.is(shown(intake), 'a2: da=2');
+  t.is(intake.problems.length, 1);
+});
+
+test('two resources of one domain both stay as they were', (t) => {
+  const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
+  const resources = [resource('a', 'da', 2), resource('b', 'da', 3), resource('c', 'dc', 2)];
+  for (const order of [resources, [...resources].reverse()]) {
+    const second = take(order, first.inForce);
+    t.is(shown(second), 'a: da=1, b: db=1, c: dc=2');
+    t.deepEqual([...second.kept].sort(), ['a', 'b']);
+    t.is(errorsOf(second), "b: error: domain: duplicate domain 'da' in config file");
+  }
+});
+
+test('a conflict that the repair of another uncovers is repaired too', (t) => {
+  const { inForce } = take([resource('a', 'd1', 1), resource('b', 'd2', 1)]);
+  const resources = [resource('a', 'd2', 2), resource('b', 'd2', 2), resource('c', 'd1', 2)];
+  t.is(shown(take(resources, inForce)), 'a: d1=1, b: d2=1');
+});
+
+test('a swap of domains is no conflict', (t) => {
+  const { inForce } = take([resource('a', 'd1', 1), resource('b', 'd2', 1)]);
+  const intake = take([resource('a', 'd2', 2), resource('b', 'd1', 2)], inForce);
+  t.is(shown(intake), 'a: d2=2, b: d1=2');
+  t.deepEqual(intake.problems, []);
+});
+
+test('when merging is on, one domain may be in several resources, one rule may not', (t) => {
+  const rule = (name: string, key: string) =>
+    any({ name, domain: 'd', descriptors: [{ key, rateLimit: { unit: 1, requestsPerUnit: 1 } }] });
+  const first = take([rule('a', 'x'), rule('b', 'y')], new Map(), true);
+  t.deepEqual(first.problems, []);
+  t.is(first.ruleSet?.limitCount, 2);
+  const second = take([rule('a', 'x'), rule('b', 'x')], first.inForce, true);
+  t.is(second.ruleSet, undefined);
+  t.is(errorsOf(second), "b: error: descriptors[0]: duplicate descriptor composite key 'd.x'");
+  t.is(second.inForce.get('b')?.document.descriptors[0]?.key, 'y');
+});
+
+test('resources without a name, or with one name, are told apart', (t) => {
+  const intake = take([
+    resource('', 'd1', 1),
+    resource('', 'd2', 2),
+    resource('a', 'd3', 3),
+    resource('a', 'd4', 4),
+    resource('a (2)', 'd5', 5),
+  ]);
+  t.is(
+    shown(intake),
+    '(no name, domain d1): d1=1, (no name, domain d2): d2=2, a (2) (2): d5=5, a (2): d4=4, a: d3=3',
+  );
+  t.is(
+    shown(take([resource('', 'd2', 9), resource('', 'd1')], intake.inForce)).includes('d1=1'),
+    true,
+  );
+});
+
+test('whatever comes, what is in force fits together and comes from a good resource', (t) => {
+  const anyResource = fc.record({
+    name: fc.constantFrom('a', 'b', 'c', ''),
+    domain: fc.constantFrom('d1', 'd2', 'd3'),
+    limit: fc.option(fc.nat({ max: 3 }), { nil: undefined, freq: 3 }),
+    isReadable: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(fc.array(anyResource, { maxLength: 4 }), { maxLength: 5 }),
+      (responses) => {
+        let inForce: ResourcesInForce = new Map();
+        for (const response of responses) {
+          const resources = response.map(({ name, domain, limit, isReadable }) =>
+            isReadable ? resource(name, domain, limit) : unreadable,
+          );
+          const intake = take(resources, inForce);
+          const domains = [...intake.inForce.values()].map(({ document }) => document.domain);
+          t.is(new Set(domains).size, domains.length);
+          if (intake.ruleSet !== undefined) t.is(intake.ruleSet.domainCount, domains.length);
+          if (intake.problems.length === 0) t.is(intake.inForce.size, resources.length);
+          if (intake.ruleSet === undefined) t.true(intake.problems.length > 0);
+          inForce = intake.inForce;
+        }
+      },
+    ),
+  );
+});

@@ -1,0 +1,207 @@
+// What becomes of the resources of one response: good ones replace what was there, a bad one keeps
+// its last good version in force, and what is gone is gone. The exchange is left to ads-client.ts.
+import { createHash } from 'node:crypto';
+import { errorText } from '../../shared/errors.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { fromResource } from '../../shared/rules/resource.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { buildRuleSet, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+
+export interface GoodResource {
+  readonly document: RuleDocument;
+  readonly warnings: readonly Problem[];
+  /** Of the bytes that it was read from. */
+  readonly digest: string;
+}
+
+/** By the names under which people know them. */
+export type ResourcesInForce = ReadonlyMap<string, GoodResource>;
+
+export interface Intake {
+  /** What is in force from now on. */
+  readonly inForce: ResourcesInForce;
+  /** Names of `inForce` that stay as they were because what came in their place is bad. */
+  readonly kept: readonly string[];
+  /** Undefined when there are problems and nothing is different from before. */
+  readonly ruleSet: RuleSet | undefined;
+  /** Of all that is in force. */
+  readonly warnings: readonly Problem[];
+  /** Errors; none when all of the response is in force. */
+  readonly problems: readonly Problem[];
+}
+
+export interface IntakeDeps {
+  /** Throws on bytes that are not the message. */
+  readonly decode: (bytes: Buffer) => RateLimitConfigMessage;
+  readonly options: RuleSetOptions;
+}
+
+/** Conflicts can uncover others when they are put right; a response with more layers of them than
+ * this is refused as a whole. */
+const maxRounds = 8;
+
+export function takeResources(
+  deps: IntakeDeps,
+  resources: readonly AnyMessage[],
+  before: ResourcesInForce,
+): Intake {
+  const { candidates, kept, problems } = readResources(deps, resources, before);
+  for (let round = 0; round < maxRounds; round++) {
+    const documents = [...candidates.values()].map(({ document }) => document);
+    const built = buildRuleSet(documents, deps.options);
+    if (!built.ok) {
+      problems.push(...built.problems.filter(isError));
+      for (const name of namesInConflict(candidates, built.problems.filter(isError))) {
+        const last = before.get(name);
+        if (last === undefined) candidates.delete(name);
+        else if (candidates.get(name) !== last) candidates.set(name, last);
+        kept.add(name);
+      }
+      continue;
+    }
+    if (problems.length > 0 && candidates.size === 0) break;
+    const isNews = problems.length === 0 || !isSame(candidates, before);
+    const warnings = [...candidates.values()].flatMap((resource) => resource.warnings);
+    return {
+      inForce: candidates,
+      kept: [...kept].filter((name) => candidates.has(name)),
+      ruleSet: isNews ? built.ruleSet : undefined,
+      warnings: [...warnings, ...built.warnings],
+      problems,
+    };
+  }
+  return { inForce: before, kept: [...before.keys()], ruleSet: undefined, warnings: [], problems };
+}
+
+/** What each resource by itself has to say, and what stays in place of the bad ones. */
+function readResources(
+  { decode }: IntakeDeps,
+  resources: readonly AnyMessage[],
+  before: ResourcesInForce,
+) {
+  const problems: Problem[] = [];
+  const candidates = new Map<string, GoodResource>();
+  const kept = new Set<string>();
+  const toName = createNames();
+  const named = new Set<string>();
+  const domains = new Set<string>();
+  /** A bad resource that takes the place of another, as far as anyone can tell. */
+  let hasStranger = false;
+
+  resources.forEach((any, index) => {
+    const decoded = decodeResource(any, decode);
+    if (!decoded.ok) {
+      problems.push(toProblem(`resource ${index + 1} of the response`, decoded.message));
+      hasStranger = true;
+      return;
+    }
+    const name = toName(decoded.config);
+    const last = before.get(name);
+    named.add(name);
+    const digest = createHash('sha256')
+      .update(any.value ?? '')
+      .digest('base64');
+    if (last?.digest === digest) {
+      candidates.set(name, last);
+      domains.add(last.document.domain);
+      return;
+    }
+    const { document, problems: found } = fromResource(decoded.config, name);
+    if (document !== undefined) {
+      candidates.set(name, { document, warnings: found, digest });
+      domains.add(document.domain);
+      return;
+    }
+    problems.push(...found.filter(isError));
+    if (last === undefined) hasStranger = true;
+    else {
+      candidates.set(name, last);
+      kept.add(name);
+    }
+  });
+  if (hasStranger) {
+    // What is missing may have become the stranger, unless another took over its domain.
+    for (const [name, last] of before) {
+      if (named.has(name) || domains.has(last.document.domain)) continue;
+      candidates.set(name, last);
+      kept.add(name);
+    }
+  }
+  return { candidates, kept, problems };
+}
+
+/** All resources of a domain in conflict: which of them is at fault, nobody can tell. */
+function namesInConflict(
+  candidates: ReadonlyMap<string, GoodResource>,
+  problems: readonly Problem[],
+): string[] {
+  const domains = new Set(problems.map(({ file }) => candidates.get(file)?.document.domain));
+  return [...candidates]
+    .filter(([, { document }]) => domains.has(document.domain))
+    .map(([name]) => name);
+}
+
+function isSame(a: ResourcesInForce, b: ResourcesInForce): boolean {
+  return a.size === b.size && [...a].every(([name, resource]) => b.get(name) === resource);
+}
+
+const typeName = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
+
+function decodeResource(
+  { typeUrl = '', value = Buffer.alloc(0) }: AnyMessage,
+  decode: IntakeDeps['decode'],
+):
+  | { readonly ok: true; readonly config: RateLimitConfigMessage }
+  | { readonly ok: false; readonly message: string } {
+  // What comes before the last slash says where a description of the type is; nobody looks it up.
+  if (typeUrl.slice(typeUrl.lastIndexOf('/') + 1) !== typeName) {
+    const message = `mismatched message type: got '${toExcerpt(typeUrl, 200)}', want '${typeName}'`;
+    return { ok: false, message };
+  }
+  try {
+    return { ok: true, config: decode(value) };
+  } catch (error) {
+    const reason = toExcerpt(errorText(error), 200);
+    return { ok: false, message: `cannot be read as ${typeName} (${reason})` };
+  }
+}
+
+/**
+ * Names that tell resources apart, and are the same from one response to the next. The established
+ * service does not look at names, so a server may leave them out or use one twice.
+ */
+function createNames(): (config: RateLimitConfigMessage) => string {
+  const used = new Set<string>();
+  const numbers = new Map<string, number>();
+  return ({ name = '', domain = '' }) => {
+    const wanted = name === '' ? `(no name, domain ${toExcerpt(domain)})` : toExcerpt(name, 200);
+    let unique = wanted;
+    for (let number = numbers.get(wanted) ?? 2; used.has(unique); number++) {
+      unique = `${wanted} (${number})`;
+      numbers.set(wanted, number + 1);
+    }
+    used.add(unique);
+    return unique;
+  };
+}
+
+function toProblem(file: string, message: string): Problem {
+  return {
+    severity: 'error',
+    file,
+    line: undefined,
+    column: undefined,
+    path: '',
+    message,
+    hint: undefined,
+    sourceLine: undefined,
+  };
+}
+
+function isError({ severity }: Problem): boolean {
+  return severity === 'error';
+}
