@@ -1,7 +1,7 @@
 // Binds a request's parts and keywords to the arguments of a method: trouble with positions is 404,
 // trouble with keywords is 400 with every problem at once. Declarations are compiled at start.
 import { castValue } from './cast.ts';
-import { BadRequest, type FieldProblem, HttpError } from './errors.ts';
+import { BadRequest, type FieldProblem, notFound } from './errors.ts';
 import { createKeywords, type Keywords } from './keywords.ts';
 import type { Op } from './op.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
@@ -173,8 +173,4 @@ function readValue(
 /** A copy, so that no request changes what the next one gets. */
 function defaultOf(parameter: Parameter): unknown {
   return 'default' in parameter.schema ? structuredClone(parameter.schema.default) : undefined;
-}
-
-function notFound(): HttpError {
-  return new HttpError(404, { detail: 'no resource has this path' });
 }

@@ -2,6 +2,7 @@
 // descriptors, so that looking runs no code.
 import { Controller } from './controller.ts';
 import { isPrivateName } from './names.ts';
+import { isOp } from './op.ts';
 
 export type ControllerClass = typeof Controller;
 
@@ -51,6 +52,11 @@ export function methodNames(controller: ControllerClass): ReadonlySet<string> {
     prototype = Object.getPrototypeOf(prototype) as object;
   }
   return names;
+}
+
+/** The class's own statics that are made by `op()`. */
+export function declaredMethods(controller: ControllerClass): readonly string[] {
+  return ownEntries(controller).flatMap(([name, value]) => (isOp(value) ? [name] : []));
 }
 
 function ownEntries(value: object): (readonly [string, unknown])[] {

@@ -3,15 +3,16 @@
 import { randomUUID } from 'node:crypto';
 import type { BodyReader } from './body.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
-import { cancelStream, type EncodeOptions, encodeResult } from './encode.ts';
+import { type EncodeOptions, encodeResult } from './encode.ts';
 import type { ReportError } from './error-report.ts';
-import { BadRequest, HttpError, NotImplemented, Stop } from './errors.ts';
+import { BadRequest, HttpError, NotImplemented, notFound, Stop } from './errors.ts';
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import { toErrorResponse } from './problem.ts';
 import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
 import { resolvePath } from './resolve.ts';
+import { cancelStream, watchStream } from './stream.ts';
 import type { ClassNode, ModuleNode, Route } from './table.ts';
 import { parseTarget, toPath } from './target.ts';
 import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './verb.ts';
@@ -48,7 +49,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     progress.request = { ...progress.request, path: toPath(target.parts) };
     if (target.isServer) return answerServer(method);
     const match = resolvePath(table, target.parts, { strict: strictNames });
-    if (match === undefined) throw isKnownMethod(method) ? notFound() : unknownMethod();
+    if (match === undefined) throw isKnownMethod(method) ? notFound() : new NotImplemented();
     const { node, positionals } = match;
     if (node.cors !== undefined && node.verbs.size > 0) {
       progress.cors = corsHeaders(node.cors, headers);
@@ -61,7 +62,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function answerWithoutRoute(node: ClassNode, method: string, partCount: number): ResponseLike {
-    if (!isKnownMethod(method)) throw unknownMethod();
+    if (!isKnownMethod(method)) throw new NotImplemented();
     const fitting = [...node.verbs].filter(([, { binder }]) => binder.fits(partCount));
     const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
     if (method === 'OPTIONS' && fitting.length > 0) {
@@ -127,9 +128,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       }
     }
     setCommonHeaders(response.headers, id, progress.cors);
-    if (method !== 'HEAD') return response;
-    await cancelStream(response.body);
-    return { ...response, body: undefined };
+    const { status, headers: answered, body } = response;
+    if (method === 'HEAD') {
+      await cancelStream(body);
+      return { status, headers: answered, body: undefined };
+    }
+    if (body === undefined || body instanceof Uint8Array) return response;
+    const onError = (error: unknown) => reportError({ request: progress.request, status, error });
+    return { status, headers: answered, body: watchStream(body, onError) };
   };
 }
 
@@ -170,12 +176,4 @@ function setCommonHeaders(headers: Headers, id: string, cors: HeaderList): void 
     if (name === 'vary') headers.append(name, value);
     else headers.set(name, value);
   }
-}
-
-function notFound(): HttpError {
-  return new HttpError(404, { detail: 'no resource has this path' });
-}
-
-function unknownMethod(): HttpError {
-  return new NotImplemented();
 }

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
@@ -68,6 +69,28 @@ test('a Node stream is sent as it is, by the name of its file', async (t) => {
   const [status, type, text] = await answerOf(() => createReadStream(path));
   t.deepEqual([status, type], [200, 'application/octet-stream']);
   t.regex(String(text), /class Status/);
+});
+
+test('a Node stream that nobody reads is destroyed', async (t) => {
+  const stream = Readable.from(['a']);
+  t.deepEqual(await answerOf(() => stream, { status: 204 }), [204, null, '']);
+  t.true(stream.destroyed);
+});
+
+test('a stream that fails halfway is reported', async (t) => {
+  class Value extends Controller {
+    GET() {
+      return Readable.from(
+        (async function* () {
+          yield 'a';
+          throw new Error('the disk is gone');
+        })(),
+      );
+    }
+  }
+  const client = await createTestClient({ '': { Value } });
+  await t.throwsAsync(client.send('GET', '/value'), { message: 'the disk is gone' });
+  t.like(client.reports[0], { status: 200, request: { path: '/value' } });
 });
 
 test('a Response passes, with the common headers', async (t) => {

@@ -2,13 +2,12 @@
 // method has named another media type.
 import { mediaTypeOfName } from './media-type.ts';
 import type { ResponseDraft, ResponseLike } from './request.ts';
+import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 export interface EncodeOptions {
   /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
 }
-
-type Stream = AsyncIterable<Uint8Array>;
 
 const encoder = new TextEncoder();
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -36,15 +35,8 @@ export async function encodeResult(
   return { status, headers, body };
 }
 
-/** Ends a stream that nobody will read. */
-export async function cancelStream(body: ResponseLike['body']): Promise<void> {
-  if (body === undefined || body instanceof Uint8Array) return;
-  if (body instanceof ReadableStream) await body.cancel();
-  else await body[Symbol.asyncIterator]().return?.();
-}
-
 interface Encoded {
-  readonly body: Uint8Array | Stream;
+  readonly body: Uint8Array | AsyncIterable<Uint8Array>;
   readonly type: string;
   readonly length?: number;
 }
@@ -61,7 +53,7 @@ function toBytes(value: unknown): Encoded | undefined {
     const named = value.type === '' ? (mediaTypeOfName(name) ?? type) : value.type;
     return { body: value.stream(), type: withCharset(named), length: value.size };
   }
-  if (value instanceof ReadableStream) return { body: value as Stream, type };
+  if (value instanceof ReadableStream) return { body: value as ReadableStream<Uint8Array>, type };
   if (isNodeStream(value)) {
     const path = 'path' in value ? String(value.path) : '';
     return { body: toChunks(value), type: withCharset(mediaTypeOfName(path) ?? type) };
@@ -100,22 +92,6 @@ async function fromResponse(response: Response, draft: ResponseDraft): Promise<R
     else headers.set(name, value);
   }
   return { status: response.status, headers, body: response.body ?? undefined };
-}
-
-function isNodeStream(value: unknown): value is AsyncIterable<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Symbol.asyncIterator in value &&
-    'pipe' in value &&
-    typeof value.pipe === 'function'
-  );
-}
-
-async function* toChunks(stream: AsyncIterable<unknown>): Stream {
-  for await (const chunk of stream) {
-    yield chunk instanceof Uint8Array ? chunk : encoder.encode(String(chunk));
-  }
 }
 
 /** What a generator function returns: an iterator of values, not a collection. */

@@ -29,6 +29,11 @@ export class HttpError extends Error {
   }
 }
 
+/** 404 for a path that names nothing. */
+export function notFound(): HttpError {
+  return new HttpError(404, { detail: 'no resource has this path' });
+}
+
 /** One thing that is wrong with a request, in the words of the problem document. */
 export interface FieldProblem {
   readonly in: 'path' | 'query' | 'body';

@@ -59,8 +59,8 @@ type FieldsOf<Schema> = Schema extends Type.TObject ? Type.Static<Schema> : unkn
 /** The keyword object that a method with this declaration gets. */
 export type Fields<Declared extends Op> =
   Declared extends Op<infer Spec>
-    ? FieldsOf<Spec extends { query: infer Query } ? Query : never> &
-        FieldsOf<Spec extends { body: infer Body } ? Body : never>
+    ? FieldsOf<Spec extends { query: infer Query } ? Query : undefined> &
+        FieldsOf<Spec extends { body: infer Body } ? Body : undefined>
     : never;
 
 type ValueOf<Entry> =

@@ -91,6 +91,14 @@ test('a static of a handler name that is not made by op() stops the start', asyn
   t.is(await whyNotStart({ '': { Odd } }), ':Odd.GET: the static GET is not made by op()');
 });
 
+test('a declaration without its method stops the start', async (t) => {
+  class Odd extends Controller {
+    static readonly PSOT = op({});
+    POST() {}
+  }
+  t.is(await whyNotStart({ '': { Odd } }), ':Odd.PSOT is declared by op() and does not exist');
+});
+
 test('a required positional parameter may not follow an optional one', (t) => {
   t.throws(() => op({ path: [optional(Type.String()), Type.String()] }), { message: /follows/ });
 });

@@ -5,6 +5,7 @@ import type { ControllerContext } from './controller.ts';
 import {
   type ControllerClass,
   classNameOf,
+  declaredMethods,
   isController,
   isRouted,
   methodNames,
@@ -156,7 +157,12 @@ function addMethods(
   extension: string | undefined,
   building: Building,
 ): void {
-  for (const method of methodNames(controller)) {
+  const methods = methodNames(controller);
+  for (const method of declaredMethods(controller)) {
+    if (methods.has(method)) continue;
+    building.problems.push(`${node.name}.${method} is declared by op() and does not exist`);
+  }
+  for (const method of methods) {
     const handler = parseHandlerName(method);
     if (handler === undefined) continue;
     const route = buildRoute(node, controller, { method, verb: handler.verb, extension, building });

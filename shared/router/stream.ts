@@ -1,0 +1,72 @@
+// Streams that methods return: as chunks of bytes, watched while they are sent, and ended where
+// nobody reads them.
+
+interface NodeStream extends AsyncIterable<unknown> {
+  destroy(): unknown;
+}
+
+type Chunks = AsyncIterable<Uint8Array>;
+
+const encoder = new TextEncoder();
+
+export function isNodeStream(value: unknown): value is NodeStream {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Symbol.asyncIterator in value &&
+    'pipe' in value &&
+    'destroy' in value
+  );
+}
+
+/** Texts become UTF-8. Returning the iterator destroys the stream, read from or not. */
+export function toChunks(stream: NodeStream): Chunks {
+  return toIterable(() => {
+    const iterator = stream[Symbol.asyncIterator]();
+    return {
+      async next() {
+        const { done, value } = await iterator.next();
+        if (done === true) return { done, value: undefined };
+        return { value: value instanceof Uint8Array ? value : encoder.encode(String(value)) };
+      },
+      async return() {
+        stream.destroy();
+        return { done: true, value: undefined };
+      },
+    };
+  });
+}
+
+/** The same chunks; a failure on the way is told before it is passed on. */
+export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
+  return toIterable(() => {
+    const iterator = chunks[Symbol.asyncIterator]();
+    return {
+      async next() {
+        try {
+          return await iterator.next();
+        } catch (error) {
+          onError(error);
+          throw error;
+        }
+      },
+      async return() {
+        return (await iterator.return?.()) ?? { done: true, value: undefined };
+      },
+    };
+  });
+}
+
+/** Ends what nobody will read. */
+export async function cancelStream(body: Uint8Array | Chunks | undefined): Promise<void> {
+  if (body === undefined || body instanceof Uint8Array) return;
+  try {
+    await body[Symbol.asyncIterator]().return?.();
+  } catch {
+    // It was to end, and it has.
+  }
+}
+
+function toIterable(iterate: () => AsyncIterator<Uint8Array>): Chunks {
+  return { [Symbol.asyncIterator]: iterate };
+}
