@@ -1,5 +1,6 @@
 // The whole decision over real rules and counters in process, with the clock turned by hand.
 import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
@@ -408,7 +409,7 @@ test('headers and metadata are told when they are switched on', async (t) => {
   });
 });
 
-test('a caller that gives up marks its request, so that the store can leave it out', async (t) => {
+test('a caller that gives up marks its request for the store, and is no error of the store', async (t) => {
   const cancelled: boolean[] = [];
   const { clock, memory } = createWorker(twoLimits);
   const log = createRecordedLog();
@@ -421,7 +422,7 @@ test('a caller that gives up marks its request, so that the store can leave it o
       count(request) {
         queueMicrotask(() => {
           cancelled.push(request.cancelled);
-          request.settle(undefined);
+          request.settle(new AppError('store', 'left out'));
         });
       },
     },
@@ -435,4 +436,5 @@ test('a caller that gives up marks its request, so that the store can leave it o
     cancel();
   });
   t.deepEqual(cancelled, [true]);
+  t.is(metrics.counter('ratelimit.service.call.should_rate_limit.redis_error').value, 0);
 });

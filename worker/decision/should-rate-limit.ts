@@ -283,8 +283,10 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
       cancelled: false,
       settle: (error) => {
-        if (error) fail(error, done);
-        else done({ ok: true, response: answer(request, matches, judged) });
+        if (!error) done({ ok: true, response: answer(request, matches, judged) });
+        // Nobody waits any more: that is no error of the store.
+        else if (count.cancelled) done({ ok: false, error });
+        else fail(error, done);
       },
     };
     store.count(count);
