@@ -1,0 +1,219 @@
+// Configuration in a directory that people, tools or a mounted volume write to. Which files count is
+// left to shared/rules-directory.ts; how a change is written to directory-change.ts.
+import { createHash } from 'node:crypto';
+import { join, relative, resolve, sep } from 'node:path';
+import type { Clock } from '../../shared/clock.ts';
+import { createDirectoryWatch } from '../../shared/directory-watch.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import {
+  type Bounds,
+  defaultBounds,
+  type Listing,
+  listRulesFiles,
+  readRulesFiles,
+} from '../../shared/rules-directory.ts';
+import { writeChange } from './directory-change.ts';
+import { linksOf } from './link-path.ts';
+import { createLookLoop } from './look-loop.ts';
+import { byPath, type Revision, type StoredFile, toInfoText } from './revision.ts';
+import { createRevisionHistory } from './revision-history.ts';
+import type { ConfigStore, WriteOptions, WriteResult } from './store.ts';
+import { checkChange } from './store-path.ts';
+
+export interface DirectoryStoreOptions {
+  /** May be a symbolic link, or lie below one: a swap of the link is noticed. */
+  readonly directory: string;
+  /** Of this control plane alone; keeps the history. Made when it is missing. */
+  readonly stateDirectory: string;
+}
+
+export interface DirectoryStoreDeps {
+  readonly options: DirectoryStoreOptions;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly timing?: Timing;
+  readonly bounds?: Bounds;
+}
+
+/** Milliseconds. */
+interface Timing {
+  /** A change is looked at after this long without another... */
+  readonly quiet: number;
+  /** ...but no later than this after the first. */
+  readonly patience: number;
+  /** How often to look when nothing was heard: not every file system tells. */
+  readonly poll: number;
+}
+
+const defaultTiming: Timing = { quiet: 50, patience: 250, poll: 10_000 };
+
+/** How often files that change while they are read are read again before they are taken as found. */
+const maxRereads = 5;
+const maxRevisions = 50;
+const maxHistoryBytes = 256 * 1024 * 1024;
+
+type Attribution = Pick<Revision, 'author' | 'message'>;
+
+/**
+ * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
+ * Files and folders whose names begin with a dot are passed over.
+ *
+ * `write` replaces each file by a rename, under a lock that other control planes respect: nobody reads
+ * half a file, but for the blink of an eye a reader may find some files of a change new and others
+ * old. When the disk fails in between, the error says so.
+ */
+export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
+  const { log, clock, timing = defaultTiming, bounds = defaultBounds } = deps;
+  const directory = resolve(deps.options.directory);
+  const history = createRevisionHistory({
+    folder: join(deps.options.stateDirectory, 'directory-history'),
+    store: directory,
+    maxRevisions,
+    maxBytes: maxHistoryBytes,
+    log,
+  });
+  let firstNewsMs: number | undefined;
+  let cancelNews = () => {};
+  /** Names that matter in directories that are on the way to ours, and not ours. */
+  let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+  let ours: ReadonlySet<string> = new Set();
+
+  const watch = createDirectoryWatch({
+    onEvent(path, name) {
+      const isLink = name !== undefined && links.get(path)?.has(name) === true;
+      if (name === undefined || isLink || (ours.has(path) && isNews(name))) noteNews();
+    },
+    onTrouble(path, reason) {
+      const seconds = timing.poll / 1000;
+      log.warning(`Changes in ${path} are noticed only every ${seconds}s: ${reason}`);
+    },
+  });
+
+  const loop = createLookLoop({
+    description: directory,
+    look: () => look({ author: undefined, message: undefined }),
+    onIdle() {
+      cancelNews();
+      firstNewsMs = undefined;
+      void watch.update([]);
+    },
+    pollMs: timing.poll,
+    log,
+    clock,
+  });
+
+  function noteNews(): void {
+    const now = clock.monotonicMs();
+    firstNewsMs ??= now;
+    cancelNews();
+    const waitMs = Math.min(timing.quiet, firstNewsMs + timing.patience - now);
+    cancelNews = clock.after(Math.max(0, waitMs), () => {
+      firstNewsMs = undefined;
+      void loop.trigger();
+    });
+  }
+
+  /** `attribution` is for a revision that we have made ourselves. */
+  async function look(attribution: Attribution): Promise<Revision> {
+    const { files, problems } = await readStable();
+    const id = toContentId(files, problems);
+    if (id === loop.seen?.id) return loop.seen;
+    const [newest] = await history.list();
+    if (id === newest?.id) return Object.freeze({ ...newest, files, problems });
+    const revision = Object.freeze({ id, atMs: clock.wallMs(), ...attribution, files, problems });
+    await history.add(revision);
+    return revision;
+  }
+
+  /** Reads until nothing changes meanwhile, so that no revision mixes old files with new ones. */
+  async function readStable(): Promise<Pick<Revision, 'files' | 'problems'>> {
+    for (let again = 0; ; again++) {
+      const listing = await list();
+      if (loop.isWatched) await updateWatch(listing);
+      if (listing.missing) throw new AppError('store', 'the directory does not exist');
+      const read = await readRulesFiles(listing.files, bounds);
+      const isStable = (await list()).signature === listing.signature;
+      if (!isStable && again < maxRereads) continue;
+      const files = read.files.map(({ path, text }) => ({ path: toStorePath(path), text }));
+      const problems = [...listing.problems, ...read.problems].map((problem) => ({
+        ...problem,
+        file: toStorePath(problem.file),
+      }));
+      return { files: files.sort(byPath), problems };
+    }
+  }
+
+  function list(): Promise<Listing> {
+    return listRulesFiles({ directory, beside: undefined, ignoreDotFiles: true, bounds });
+  }
+
+  function toStorePath(path: string): string {
+    return relative(directory, path).split(sep).join('/') || '.';
+  }
+
+  async function updateWatch(listing: Listing): Promise<void> {
+    links = await linksOf(directory);
+    ours = new Set(listing.directories);
+    await watch.update([...ours, ...links.keys()]);
+  }
+
+  async function write(
+    change: Parameters<ConfigStore['write']>[0],
+    { expectedRevision, author, message }: WriteOptions,
+  ): Promise<WriteResult> {
+    return loop.exclusively(async (tell) => {
+      const result = await writeChange<WriteResult>(directory, async (apply) => {
+        const before = await look({ author: undefined, message: undefined });
+        tell(before);
+        if (expectedRevision !== undefined && expectedRevision !== before.id) {
+          return { ok: false, reason: 'changed_since', current: before };
+        }
+        const existing = new Set(before.files.map(({ path }) => path));
+        const problems = checkChange(change, existing, bounds);
+        if (problems.length > 0) return { ok: false, reason: 'refused', problems };
+        const refused = await apply(change);
+        if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };
+        const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
+        const after = await look({ author: toInfoText(name), message: toInfoText(message) });
+        return { ok: true, revision: tell(after) };
+      });
+      return result ?? { ok: false, reason: 'busy' };
+    });
+  }
+
+  return {
+    description: directory,
+    read: loop.read,
+    watch: loop.watch,
+    trigger: loop.trigger,
+    status: loop.status,
+    write,
+    async history(limit) {
+      return (await history.list()).slice(0, limit);
+    },
+    async readRevision(id) {
+      return id === loop.seen?.id ? loop.seen : history.read(id);
+    },
+    async close() {
+      await loop.close();
+      watch.close();
+    },
+  };
+}
+
+/** Of hidden names only the link that makes a mounted volume's new content current matters. */
+function isNews(name: string): boolean {
+  return !name.startsWith('.') || name === '..data';
+}
+
+/** Warnings are no content: replicas agree whatever lies beside the rules. */
+function toContentId(files: readonly StoredFile[], problems: readonly Problem[]): string {
+  const hash = createHash('sha256');
+  for (const { path, text } of files) hash.update(JSON.stringify([path, text]));
+  for (const { severity, file, message } of problems) {
+    if (severity === 'error') hash.update(JSON.stringify([file, message, severity]));
+  }
+  return hash.digest('hex').slice(0, 40);
+}

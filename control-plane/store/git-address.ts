@@ -1,0 +1,134 @@
+// What a person writes to name a Git repository and a branch, checked before git sees it: nothing of it
+// may act as an option, or start a program.
+
+export interface GitAddress {
+  /** For git's command line: without a user's name and password where git can be given them otherwise. */
+  readonly url: string;
+  /** For people. */
+  readonly shown: string;
+  /** What was taken out of the URL; undefined when there was nothing. */
+  readonly credentials: GitCredentials | undefined;
+  /** `https://host:port`, to which alone credentials are given; undefined for what asks for none. */
+  readonly credentialScope: string | undefined;
+}
+
+export interface GitCredentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+export type GitAddressResult =
+  | { readonly ok: true; readonly address: GitAddress }
+  | { readonly ok: false; readonly reason: string };
+
+/** For GIT_ALLOW_PROTOCOL: git runs nothing else, wherever a URL comes from. */
+export const allowedProtocols = ['file', 'git', 'http', 'https', 'ssh'] as const;
+
+const defaultUsername = 'git';
+
+/** Any URL that git takes (`https:`, `ssh:`, `git:`, `file:`, `host:path`, a local path), but for
+ * those that name a helper program, such as `ext::`. */
+export function parseGitAddress(text: string): GitAddressResult {
+  if (text === '') return refuse('it is empty');
+  if (/[\p{Cc} ]/u.test(text)) return refuse('it has a space or a character that cannot be seen');
+  if (text.startsWith('-')) return refuse("it begins with '-'");
+  if (/^[\w+.-]+::/.test(text)) return refuse('it names a helper program before `::`');
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
+  if (scheme === undefined) return parsePath(text);
+  if (!isAllowed(scheme)) {
+    return refuse(`its protocol is '${scheme}', not one of ${allowedProtocols.join(', ')}`);
+  }
+  if (scheme === 'file') return accept(text);
+  return parseUrl(text, scheme);
+}
+
+function isAllowed(scheme: string): boolean {
+  return allowedProtocols.some((allowed) => allowed === scheme);
+}
+
+/** A local path, or `user@host:path` over ssh. */
+function parsePath(text: string): GitAddressResult {
+  const beforePath = text.split('/')[0] ?? '';
+  const host = beforePath.includes(':') ? (beforePath.split('@').at(-1) ?? '') : '';
+  return host.startsWith('-') ? refuse("its host begins with '-'") : accept(text);
+}
+
+function parseUrl(text: string, scheme: string): GitAddressResult {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return refuse('it is not a URL');
+  }
+  if (url.hostname === '' || url.hostname.startsWith('-')) {
+    return refuse("it has no host, or one that begins with '-'");
+  }
+  if (scheme === 'ssh' || scheme === 'git') {
+    if (url.password !== '') return refuse('ssh takes no password from a URL; use a key');
+    return accept(text);
+  }
+  const username = decode(url.username);
+  const password = decode(url.password);
+  if (username === undefined || password === undefined) {
+    return refuse('its user name or password is not percent-encoded');
+  }
+  url.username = '';
+  url.password = '';
+  // A token is often given as the user's name, with no password.
+  const credentials =
+    password === ''
+      ? { username: defaultUsername, password: username }
+      : { username: username === '' ? defaultUsername : username, password };
+  return {
+    ok: true,
+    address: {
+      url: url.href,
+      shown: url.href,
+      credentials: credentials.password === '' ? undefined : credentials,
+      credentialScope: `${url.protocol}//${url.host}`,
+    },
+  };
+}
+
+function decode(text: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(text);
+    // Each would begin a new line of the credential protocol.
+    return /[\0\r\n]/.test(decoded) ? undefined : decoded;
+  } catch {
+    return undefined;
+  }
+}
+
+function accept(url: string): GitAddressResult {
+  const address = { url, shown: url, credentials: undefined, credentialScope: undefined };
+  return { ok: true, address };
+}
+
+function refuse(reason: string): GitAddressResult {
+  return { ok: false, reason };
+}
+
+/** Why this cannot be the name of a branch or tag; undefined when it can (git-check-ref-format). */
+export function reasonAgainstRefName(name: string): string | undefined {
+  if (name === '' || name.length > 255) return 'a name has 1 to 255 characters';
+  if (name.startsWith('-')) return "a name cannot begin with '-'";
+  const forbidden = /[\p{Cc} ~^:?*[\\]|\.\.|@\{|\/\/|^@$/u.exec(name);
+  if (forbidden) return `a name cannot have '${forbidden[0]}' in it`;
+  const isBadPart = (part: string) => part.startsWith('.') || /(?:\.|\.lock)$/.test(part);
+  if (/^\/|\/$/.test(name) || name.split('/').some(isBadPart)) {
+    return "no part of a name can be empty, begin or end with '.', or end with '.lock'";
+  }
+  return undefined;
+}
+
+/** Why this cannot be a folder in a repository; '' is all of it. */
+export function reasonAgainstFolder(folder: string): string | undefined {
+  if (folder === '') return undefined;
+  if (/[\p{Cc}\\]/u.test(folder)) return 'it has a character that a folder cannot have';
+  const parts = folder.split('/');
+  if (parts.some((part) => part === '' || part === '.' || part === '..')) {
+    return "no part of it can be empty, '.' or '..'";
+  }
+  return parts.includes('.git') ? "it cannot be in '.git'" : undefined;
+}

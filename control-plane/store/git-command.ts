@@ -1,0 +1,243 @@
+// Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. Which
+// commands make up a store is left to the other files named git-*.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { AppError, errorText } from '../../shared/errors.ts';
+import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  /** The answer may have this many bytes. */
+  readonly maxBytes?: number;
+  readonly input?: string | Buffer;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** May ask the remote, and so needs the credentials. */
+  readonly isRemote?: boolean;
+}
+
+export interface Git {
+  /** Standard output. Rejects with a GitError when git fails, is too slow or says too much. */
+  run(args: readonly string[], options: RunOptions): Promise<Buffer>;
+}
+
+/** `message` is for people, without secrets. */
+export class GitError extends AppError {
+  /** What git wrote on standard output and standard error, without secrets. Undefined when it did not
+   * come to an end by itself. */
+  readonly output: string | undefined;
+
+  constructor(message: string, output: string | undefined, options?: { cause?: unknown }) {
+    super('store', message, options);
+    this.name = 'GitError';
+    this.output = output;
+  }
+}
+
+export interface GitDeps {
+  /** The bare repository; need not exist for `init`. */
+  readonly repository: string;
+  readonly address: GitAddress;
+  /** The variables of the process: PATH, HOME, proxies, GIT_SSH_COMMAND, SSH_AUTH_SOCK and the like
+   * reach git; variables that would lead it to another repository, or make it trace, do not. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Read anew for each command that may ask the remote, so that a changed secret is found. */
+  readCredentials(): Promise<GitCredentials | undefined>;
+}
+
+const maxErrorBytes = 64 * 1024;
+const defaultMaxBytes = 1024 * 1024;
+const shownErrorLength = 600;
+const tokenLength = 16;
+/** What git wrote is read within this time after its end. A connection that ssh keeps open for others
+ * to use would hold the pipes for longer. */
+const drainMs = 1_000;
+
+/** Of git's own variables only those about the way to the remote are passed on. */
+const passedVariables =
+  /^(?!GIT_)|^GIT_(?:SSH|SSH_COMMAND|SSH_VARIANT|SSL_\w+|PROXY_\w+|HTTP_\w+|EXEC_PATH|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM)$/;
+
+/** Speaks the credential protocol: its output goes to git alone, and no file is needed. */
+const credentialHelper =
+  '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$RATELANE_GIT_USERNAME" "$RATELANE_GIT_PASSWORD"; }; f';
+
+export function createGit({ repository, address, environment, readCredentials }: GitDeps): Git {
+  const passed = Object.fromEntries(
+    Object.entries(environment).filter(([name]) => passedVariables.test(name)),
+  );
+  const secrets = new Set<string>();
+
+  function toEnvironment(
+    credentials: GitCredentials | undefined,
+    extra: Readonly<Record<string, string>>,
+  ): Record<string, string | undefined> {
+    const { credentialScope } = address;
+    const scoped =
+      credentials === undefined || credentialScope === undefined
+        ? []
+        : ([
+            // The person's own helpers might keep what is given to git here.
+            ['credential.helper', ''],
+            [`credential.${credentialScope}.helper`, ''],
+            [`credential.${credentialScope}.helper`, credentialHelper],
+          ] as const);
+    return {
+      ...passed,
+      GIT_DIR: repository,
+      GIT_ALLOW_PROTOCOL: allowedProtocols.join(':'),
+      GIT_TERMINAL_PROMPT: '0',
+      // Set, so that no other program is asked; empty, so that this one is not either.
+      GIT_ASKPASS: '',
+      SSH_ASKPASS_REQUIRE: 'never',
+      GIT_LITERAL_PATHSPECS: '1',
+      GIT_NO_REPLACE_OBJECTS: '1',
+      LC_ALL: 'C',
+      ...toConfig([
+        ['safe.directory', repository],
+        ['core.hooksPath', '/dev/null'],
+        ['core.fsmonitor', 'false'],
+        ['gc.autoDetach', 'false'],
+        ['fetch.recurseSubmodules', 'false'],
+        ['push.recurseSubmodules', 'no'],
+        ['push.gpgSign', 'false'],
+        ['protocol.version', '2'],
+        ['i18n.commitEncoding', 'UTF-8'],
+        ['i18n.logOutputEncoding', 'UTF-8'],
+        ...scoped,
+      ]),
+      ...(credentials && {
+        RATELANE_GIT_USERNAME: credentials.username,
+        RATELANE_GIT_PASSWORD: credentials.password,
+      }),
+      ...extra,
+    };
+  }
+
+  function noteSecrets({ username, password }: GitCredentials): void {
+    secrets.add(password);
+    // A token may stand in the user name's place.
+    if (username.length >= tokenLength) secrets.add(username);
+  }
+
+  function mask(text: string): string {
+    let masked = text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1***@');
+    for (const secret of secrets) {
+      masked = masked.replaceAll(secret, '***').replaceAll(encodeURIComponent(secret), '***');
+    }
+    return masked;
+  }
+
+  return {
+    async run(args, options) {
+      const credentials = options.isRemote ? await readCredentials() : undefined;
+      if (credentials) noteSecrets(credentials);
+      const env = toEnvironment(credentials, options.environment ?? {});
+      const result = await runProcess(args, env, options);
+      if (result.isDone) return result.stdout;
+      const stderr = mask(result.stderr);
+      const what = `git ${args[0]}`;
+      if (result.reason !== undefined) {
+        throw new GitError(`${what} ${mask(result.reason)}`, undefined, { cause: result.cause });
+      }
+      const output = `${mask(result.stdout.toString())}\n${stderr}`;
+      throw new GitError(`${what} failed: ${toShown(stderr)}`, output);
+    },
+  };
+}
+
+function toConfig(pairs: readonly (readonly [string, string])[]): Record<string, string> {
+  const numbered = pairs.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(pairs.length), ...Object.fromEntries(numbered) };
+}
+
+/** The first lines that say what is wrong, on one line. */
+function toShown(stderr: string): string {
+  const lines = stderr
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const graves = lines.filter((line) => /^(?:fatal|error|remote|ssh|.*: )/i.test(line));
+  const text = (graves.length > 0 ? graves : lines).join('; ');
+  return text === '' ? 'it said nothing' : text.slice(0, shownErrorLength);
+}
+
+interface ProcessResult {
+  readonly isDone: boolean;
+  readonly stdout: Buffer;
+  readonly stderr: string;
+  /** Set when git did not end by itself, or never began. */
+  readonly reason?: string;
+  readonly cause?: unknown;
+}
+
+async function runProcess(
+  args: readonly string[],
+  env: Record<string, string | undefined>,
+  { timeoutMs, maxBytes = defaultMaxBytes, input, signal }: RunOptions,
+): Promise<ProcessResult> {
+  signal?.throwIfAborted();
+  const ended = Promise.withResolvers<ProcessResult>();
+  const stdout: Buffer[] = [];
+  let length = 0;
+  let stderr = '';
+  let reason: string | undefined;
+  // A group of its own, and no terminal: ssh cannot ask a person, and the helpers of git end with it.
+  const child = spawn('git', args, { env, detached: true, stdio: 'pipe' });
+  const finish = (isDone: boolean, cause?: unknown) => {
+    const result = {
+      isDone: isDone && reason === undefined,
+      stdout: Buffer.concat(stdout),
+      stderr,
+    };
+    ended.resolve(reason === undefined ? result : { ...result, reason, cause });
+  };
+  const end = (why: string) => {
+    reason ??= why;
+    killGroup(child);
+  };
+  const timer = setTimeout(() => end(`gave no answer within ${timeoutMs / 1000}s`), timeoutMs);
+  const abort = () => end('was stopped');
+  signal?.addEventListener('abort', abort, { once: true });
+
+  child.stdout.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > maxBytes) end(`answered with more than ${maxBytes} bytes`);
+    else stdout.push(chunk);
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(-maxErrorBytes);
+  });
+  // A process that ends without reading its input says why by other means.
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  child.on('error', (cause) => {
+    reason = `cannot be started: ${errorText(cause)}`;
+    finish(false, cause);
+  });
+  let drainTimer: NodeJS.Timeout | undefined;
+  child.on('exit', () => {
+    drainTimer = setTimeout(() => {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }, drainMs);
+  });
+  child.on('close', (code) => finish(code === 0));
+  try {
+    return await ended.promise;
+  } finally {
+    clearTimeout(timer);
+    clearTimeout(drainTimer);
+    signal?.removeEventListener('abort', abort);
+  }
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}

@@ -1,0 +1,81 @@
+// Makes a commit in a bare repository, without a work tree. Pushing it is left to git-mirror.ts.
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Git } from './git-command.ts';
+import { resolveObject } from './git-tree.ts';
+import type { Author, Change } from './store.ts';
+
+export interface CommitOptions {
+  /** Where the temporary index goes. */
+  readonly indexFolder: string;
+  readonly parent: string;
+  /** '' is the whole repository; the change's paths are in it. */
+  readonly folder: string;
+  readonly author: Author;
+  readonly committer: Author;
+  readonly message: string;
+  readonly signal: AbortSignal;
+}
+
+const timeoutMs = 30_000;
+const defaultMessage = 'Change the configuration';
+
+/** The commit's id; undefined when the change changes nothing. The change has been checked. */
+export async function makeCommit(
+  git: Git,
+  change: Change,
+  options: CommitOptions,
+): Promise<string | undefined> {
+  const { parent, folder, committer, signal } = options;
+  const index = join(options.indexFolder, `index-${randomUUID()}`);
+  const run = async (args: readonly string[], input = '', more: Record<string, string> = {}) => {
+    const environment = { GIT_INDEX_FILE: index, ...more };
+    return (await git.run(args, { timeoutMs, input, environment, signal })).toString().trim();
+  };
+  try {
+    await run(['read-tree', parent]);
+    const lines: string[] = [];
+    const prefix = folder === '' ? '' : `${folder}/`;
+    // Deletions first: a file may make room for a folder of its name.
+    for (const path of change.delete)
+      lines.push(`0 ${'0'.repeat(parent.length)}\t${prefix}${path}\0`);
+    for (const { path, text } of change.put) {
+      const blob = await run(['hash-object', '-w', '--no-filters', '--stdin'], text);
+      lines.push(`100644 ${blob}\t${prefix}${path}\0`);
+    }
+    await run(['update-index', '-z', '--index-info'], lines.join(''));
+    const tree = await run(['write-tree']);
+    if (tree === (await resolveObject(git, `${parent}^{tree}`, signal))) return undefined;
+    const author = toPerson(options.author, committer);
+    return await run(['commit-tree', tree, '-p', parent, '-F', '-'], toMessage(options.message), {
+      GIT_AUTHOR_NAME: author.name,
+      GIT_AUTHOR_EMAIL: author.email,
+      GIT_COMMITTER_NAME: committer.name,
+      GIT_COMMITTER_EMAIL: committer.email,
+    });
+  } finally {
+    await rm(index, { force: true });
+    await rm(`${index}.lock`, { force: true });
+  }
+}
+
+/** Git refuses an author without a name; an address may be anything. */
+function toPerson({ name, email }: Author, otherwise: Author): Author {
+  const cleanName = clean(name);
+  return { name: cleanName === '' ? otherwise.name : cleanName, email: clean(email) || 'unknown' };
+}
+
+/** Without what would end the field, or the line, in a commit. */
+function clean(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}<>]/gu, '')
+    .trim()
+    .slice(0, 256);
+}
+
+function toMessage(text: string): string {
+  const message = text.toWellFormed().replaceAll('\0', '').trim();
+  return `${message === '' ? defaultMessage : message}\n`;
+}

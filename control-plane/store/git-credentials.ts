@@ -1,0 +1,46 @@
+// Where the password or token for a Git repository comes from.
+import { readFile } from 'node:fs/promises';
+import { AppError } from '../../shared/errors.ts';
+import { codeOf } from '../../shared/rules-directory.ts';
+import type { GitCredentials } from './git-address.ts';
+
+export interface GitCredentialSettings {
+  /** '' for what takes any user name with a token. */
+  readonly username: string;
+  /** '' when there is none. */
+  readonly password: string;
+  /** Takes precedence over `password`, and is read anew for each use; '' when there is none. */
+  readonly passwordFile: string;
+}
+
+const anyUsername = 'git';
+const maxLength = 64 * 1024;
+
+/** The function rejects with an AppError `store` that names the file and tells nothing of it. */
+export function createCredentialReader(
+  settings: GitCredentialSettings,
+): () => Promise<GitCredentials | undefined> {
+  const username = settings.username === '' ? anyUsername : settings.username;
+  return async () => {
+    const { passwordFile } = settings;
+    const text = passwordFile === '' ? settings.password : await readPassword(passwordFile);
+    const password = text.replace(/[\r\n]+$/, '');
+    if (password === '') return undefined;
+    if (/[\0\r\n]/.test(username + password) || password.length > maxLength) {
+      const place = passwordFile === '' ? 'the Git password' : passwordFile;
+      throw new AppError(
+        'store',
+        `${place} is not a password: it has several lines, or is too long`,
+      );
+    }
+    return { username, password };
+  };
+}
+
+async function readPassword(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new AppError('store', `the Git password cannot be read from ${path} (${codeOf(error)})`);
+  }
+}

@@ -1,0 +1,174 @@
+// A bare copy of one branch or tag of a remote repository, kept on disk and made anew when it is
+// damaged. What is in its commits is left to git-tree.ts.
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { AppError } from '../../shared/errors.ts';
+import type { GitAddress } from './git-address.ts';
+import { type Git, GitError } from './git-command.ts';
+import { resolveObject } from './git-tree.ts';
+
+export interface GitMirror {
+  /** For reading what has been fetched. */
+  readonly git: Git;
+  /** Fetches, and gives the newest commit's id. Rejects with an AppError `store`. */
+  fetch(signal: AbortSignal): Promise<string>;
+  /** The commit that was fetched last, by an earlier process too; undefined before the first. */
+  tip(signal?: AbortSignal): Promise<string | undefined>;
+  /** Fetches everything into a new copy that takes the place of this one. */
+  renew(signal: AbortSignal): Promise<string>;
+  /** Pushes a commit in place of `parent`; false when the remote has something else by now. Rejects
+   * with an AppError: `bad_request` when it is no branch, else `store`. */
+  push(commit: string, parent: string, signal: AbortSignal): Promise<boolean>;
+}
+
+export interface GitMirrorDeps {
+  readonly folder: string;
+  readonly address: GitAddress;
+  /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for
+   * the branch that the remote has as its default. */
+  readonly ref: string | undefined;
+  readonly timeoutMs: number;
+  openGit(repository: string): Git;
+}
+
+export const tipRef = 'refs/ratelane/tip';
+const localTimeoutMs = 30_000;
+
+export function createGitMirror(deps: GitMirrorDeps): GitMirror {
+  const { folder, address, timeoutMs, openGit } = deps;
+  const git = openGit(folder);
+  /** The full name at the remote, as long as it is known to be there. */
+  let remoteRef: string | undefined;
+
+  async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
+    await mkdir(dirname(repository), { recursive: true, mode: 0o700 });
+    const args = ['init', '--quiet', '--bare', '--template=', '--', repository];
+    await target.run(args, { timeoutMs: localTimeoutMs, signal });
+  }
+
+  async function resolveRef(signal: AbortSignal): Promise<string> {
+    const { ref } = deps;
+    const candidates =
+      ref === undefined
+        ? ['HEAD']
+        : ref.startsWith('refs/')
+          ? [ref]
+          : [`refs/heads/${ref}`, `refs/tags/${ref}`];
+    const args = ['ls-remote', '--symref', '--', address.url, ...candidates];
+    const output = await git.run(args, { timeoutMs, signal, isRemote: true });
+    const lines = output.toString().split('\n');
+    const target = lines.find((line) => line.startsWith('ref: ') && line.endsWith('\tHEAD'));
+    if (ref === undefined && target !== undefined) return target.slice('ref: '.length, -5);
+    const found = candidates.find((name) => lines.some((line) => line.endsWith(`\t${name}`)));
+    if (found !== undefined) return found;
+    const what = ref === undefined ? 'no branch yet' : `no branch or tag '${ref}'`;
+    throw new AppError('store', `the repository has ${what}`);
+  }
+
+  async function fetchInto(target: Git, ref: string, signal: AbortSignal): Promise<void> {
+    await target.run(
+      [
+        'fetch',
+        '--quiet',
+        '--force',
+        '--no-tags',
+        '--no-write-fetch-head',
+        '--',
+        address.url,
+        `+${ref}:${tipRef}`,
+      ],
+      { timeoutMs, signal, isRemote: true },
+    );
+  }
+
+  async function readTip(signal?: AbortSignal): Promise<string | undefined> {
+    if (!(await isThere(folder))) return undefined;
+    return resolveObject(git, `${tipRef}^{commit}`, signal);
+  }
+
+  async function requireTip(signal: AbortSignal): Promise<string> {
+    const commit = await readTip(signal);
+    if (commit === undefined) throw new AppError('store', `${remoteRef} is not a commit`);
+    return commit;
+  }
+
+  async function renew(signal: AbortSignal): Promise<string> {
+    remoteRef ??= await resolveRef(signal);
+    const fresh = `${folder}.${randomUUID()}`;
+    try {
+      const target = openGit(fresh);
+      await initialize(fresh, target, signal);
+      await fetchInto(target, remoteRef, signal);
+      await rm(folder, { recursive: true, force: true });
+      await rename(fresh, folder);
+    } finally {
+      await rm(fresh, { recursive: true, force: true });
+    }
+    return requireTip(signal);
+  }
+
+  return {
+    git,
+    renew,
+    tip: readTip,
+    async fetch(signal) {
+      if (!(await isThere(folder))) await initialize(folder, git, signal);
+      const known = remoteRef;
+      remoteRef = undefined;
+      const ref = known ?? (await resolveRef(signal));
+      try {
+        await fetchInto(git, ref, signal);
+        remoteRef = ref;
+      } catch (error) {
+        if (!isAnswer(error)) throw error;
+        // Rejects when the remote is to blame, or does not have the branch any more.
+        remoteRef = await resolveRef(signal);
+        return fetchInto(git, remoteRef, signal).then(
+          () => requireTip(signal),
+          // The remote answers, so it is this copy that is damaged, or locked by who is gone.
+          () => renew(signal),
+        );
+      }
+      return requireTip(signal);
+    },
+    async push(commit, parent, signal) {
+      const ref = remoteRef ?? (await resolveRef(signal));
+      if (!ref.startsWith('refs/heads/')) {
+        throw new AppError('bad_request', `${ref} is not a branch, so nothing is written to it`);
+      }
+      const lease = `--force-with-lease=${ref}:${parent}`;
+      const refspec = `${commit}:${ref}`;
+      try {
+        await git.run(['push', '--porcelain', '--no-verify', lease, '--', address.url, refspec], {
+          timeoutMs,
+          signal,
+          isRemote: true,
+        });
+      } catch (error) {
+        if (error instanceof GitError && isLost(error.output ?? '')) return false;
+        throw error;
+      }
+      const args = ['update-ref', tipRef, commit];
+      await git.run(args, { timeoutMs: localTimeoutMs, signal });
+      return true;
+    },
+  };
+}
+
+/** True when git itself said what is wrong, and was not merely too slow. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof GitError && error.output !== undefined;
+}
+
+/** Somebody else has pushed: found by git here, or by the remote a moment later. */
+function isLost(output: string): boolean {
+  return /\[rejected\]|\[remote rejected\].*(?:lock|incorrect old value|fetch first)/.test(output);
+}
+
+async function isThere(folder: string): Promise<boolean> {
+  return stat(`${folder}/HEAD`).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,225 @@
+// Configuration in a Git repository: read from a mirror on disk, written by commits that are pushed.
+// Needs git 2.31 or newer.
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { type Bounds, defaultBounds } from '../../shared/rules-directory.ts';
+import {
+  type GitAddress,
+  type GitCredentials,
+  parseGitAddress,
+  reasonAgainstFolder,
+  reasonAgainstRefName,
+} from './git-address.ts';
+import { createGit, GitError } from './git-command.ts';
+import { makeCommit } from './git-commit.ts';
+import { createGitMirror } from './git-mirror.ts';
+import { findTree, readLog, readRevisionOf, resolveObject } from './git-tree.ts';
+import { createLookLoop } from './look-loop.ts';
+import type { Revision } from './revision.ts';
+import type { Author, Change, ConfigStore, WriteOptions, WriteResult } from './store.ts';
+import { checkChange } from './store-path.ts';
+
+export interface GitStoreOptions {
+  /** Whatever `git clone` takes, but for helper programs (`ext::`). */
+  readonly url: string;
+  /** A branch, or else a tag; undefined is the remote's default branch. */
+  readonly ref: string | undefined;
+  /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
+  readonly folder: string;
+  readonly pollMs: number;
+  /** Of one command that asks the remote. */
+  readonly timeoutMs: number;
+  /** Of this control plane alone; keeps the mirror. Made when it is missing. */
+  readonly stateDirectory: string;
+  /** Who signs for commits, whoever their author is. */
+  readonly committer: Author;
+}
+
+export interface GitStoreDeps {
+  readonly options: GitStoreOptions;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Of the process, for git: PATH, HOME, proxies, ssh. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** For http and https; takes precedence over what the URL has. */
+  readonly readCredentials?: () => Promise<GitCredentials | undefined>;
+  readonly bounds?: Bounds;
+}
+
+/** How often a commit is made anew because others have pushed in the meantime. */
+const maxAttempts = 3;
+const maxHistory = 1_000;
+
+/**
+ * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder;
+ * the history has the commits that do. A branch that was rewritten is taken as it is now. `write`
+ * makes one commit of a change, so it is all or nothing for everybody; `expectedRevision` is met as
+ * long as the folder's content is the same.
+ *
+ * Throws an AppError `cannot_start` when the options cannot be meant.
+ */
+export function createGitStore(deps: GitStoreDeps): ConfigStore {
+  const { options, log, clock, environment, bounds = defaultBounds } = deps;
+  const { folder, ref } = options;
+  const address = checkOptions(options);
+  const description = describe(options, address);
+  const identity = createHash('sha256')
+    .update(JSON.stringify([address.url, ref]))
+    .digest('hex');
+  const repository = resolve(options.stateDirectory, `git-${identity.slice(0, 16)}`);
+  const readCredentials = async () => (await deps.readCredentials?.()) ?? address.credentials;
+  const mirror = createGitMirror({
+    folder: repository,
+    address,
+    ref,
+    timeoutMs: options.timeoutMs,
+    openGit: (path) => createGit({ repository: path, address, environment, readCredentials }),
+  });
+  const { git } = mirror;
+
+  const loop = createLookLoop({
+    description,
+    look,
+    async lookBack(signal) {
+      try {
+        const commit = await mirror.tip(signal);
+        return commit === undefined ? undefined : await readAt(commit, signal);
+      } catch (error) {
+        // Why the remote was not read is the reason to name.
+        if (error instanceof AppError) return undefined;
+        throw error;
+      }
+    },
+    pollMs: options.pollMs,
+    log,
+    clock,
+  });
+
+  async function look(signal: AbortSignal): Promise<Revision> {
+    const commit = await mirror.fetch(signal);
+    try {
+      return await readAt(commit, signal);
+    } catch (error) {
+      if (!(error instanceof GitError) || error.output === undefined) throw error;
+      log.warning(`The copy of ${description} is damaged and is made anew: ${error.message}`);
+      return readAt(await mirror.renew(signal), signal);
+    }
+  }
+
+  async function readAt(commit: string, signal?: AbortSignal): Promise<Revision> {
+    if (commit === loop.seen?.id) return loop.seen;
+    return readRevisionOf(git, commit, { folder, bounds, signal });
+  }
+
+  /** Whether the folder has the same content in both commits. */
+  async function isSame(expected: string, current: string, signal: AbortSignal): Promise<boolean> {
+    if (expected === current) return true;
+    if (!isCommitId(expected)) return false;
+    const trees = [
+      await findTree(git, expected, { folder, signal }),
+      await findTree(git, current, { folder, signal }),
+    ];
+    return trees[0] !== undefined && trees[0] === trees[1];
+  }
+
+  async function attempt(
+    change: Change,
+    { expectedRevision, author, message }: WriteOptions,
+    tell: (revision: Revision) => Revision,
+    signal: AbortSignal,
+  ): Promise<WriteResult | 'lost'> {
+    const before = tell(await look(signal));
+    if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
+      return { ok: false, reason: 'changed_since', current: before };
+    }
+    const existing = new Set(before.files.map(({ path }) => path));
+    const problems = checkChange(change, existing, bounds);
+    if (problems.length > 0) return { ok: false, reason: 'refused', problems };
+    const { committer } = options;
+    const commit = await makeCommit(git, change, {
+      indexFolder: repository,
+      parent: before.id,
+      folder,
+      author,
+      committer,
+      message,
+      signal,
+    });
+    if (commit === undefined) return { ok: true, revision: before };
+    if (!(await pushSurely(commit, before.id, signal))) return 'lost';
+    return { ok: true, revision: tell(await readAt(commit, signal)) };
+  }
+
+  /** A push whose answer got lost may have arrived: the remote is asked. */
+  async function pushSurely(commit: string, parent: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await mirror.push(commit, parent, signal);
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error;
+      const tip = await mirror.fetch(signal).catch(() => undefined);
+      if (tip === commit) return true;
+      if (tip !== undefined || error.output !== undefined) throw error;
+      throw new AppError('store', `${error.message}; whether the change arrived is not known`);
+    }
+  }
+
+  return {
+    description,
+    read: loop.read,
+    watch: loop.watch,
+    trigger: loop.trigger,
+    status: loop.status,
+    close: loop.close,
+    write: (change, writeOptions) =>
+      loop.exclusively(async (tell, signal) => {
+        for (let again = 0; again < maxAttempts; again++) {
+          const result = await attempt(change, writeOptions, tell, signal);
+          if (result !== 'lost') return result;
+        }
+        return { ok: false, reason: 'busy' };
+      }),
+    async history(limit) {
+      const tip = await mirror.tip();
+      if (tip === undefined || limit <= 0) return [];
+      const count = ['-n', String(Math.min(limit, maxHistory))];
+      const infos = await readLog(git, [...count, tip, '--', ...(folder === '' ? [] : [folder])]);
+      if (infos[0]?.id === tip) return infos;
+      return [...(await readLog(git, ['-n', '1', tip])), ...infos].slice(0, limit);
+    },
+    async readRevision(id) {
+      if (!isCommitId(id) || (await mirror.tip()) === undefined) return undefined;
+      if ((await resolveObject(git, `${id}^{commit}`)) === undefined) return undefined;
+      return readAt(id);
+    },
+  };
+}
+
+function checkOptions({ url, ref, folder }: GitStoreOptions): GitAddress {
+  const parsed = parseGitAddress(url);
+  if (!parsed.ok) {
+    // The URL may have a password in it, and cannot be told from it.
+    throw new AppError('cannot_start', `The Git repository's URL cannot be used: ${parsed.reason}`);
+  }
+  const refReason = ref === undefined ? undefined : reasonAgainstRefName(ref);
+  if (refReason !== undefined) {
+    throw new AppError('cannot_start', `'${ref}' cannot be a Git branch or tag: ${refReason}`);
+  }
+  const folderReason = reasonAgainstFolder(folder);
+  if (folderReason !== undefined) {
+    const text = `'${folder}' cannot be a folder of a Git repository: ${folderReason}`;
+    throw new AppError('cannot_start', text);
+  }
+  return parsed.address;
+}
+
+function describe({ ref, folder }: GitStoreOptions, { shown }: GitAddress): string {
+  const branch = ref === undefined ? 'its default branch' : `branch or tag ${ref}`;
+  return `${shown} (${branch}${folder === '' ? '' : `, folder ${folder}`})`;
+}
+
+function isCommitId(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}

@@ -1,0 +1,208 @@
+// Reads a commit's configuration files out of a bare repository, without a work tree.
+import { AppError } from '../../shared/errors.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { type Bounds, problemOf } from '../../shared/rules-directory.ts';
+import { type Git, GitError } from './git-command.ts';
+import {
+  byPath,
+  type Revision,
+  type RevisionInfo,
+  type StoredFile,
+  toInfoText,
+} from './revision.ts';
+import { isHidden, isRulesPath } from './store-path.ts';
+
+const timeoutMs = 30_000;
+const maxListBytes = 64 * 1024 * 1024;
+const maxLogBytes = 16 * 1024 * 1024;
+
+export interface TreeOptions {
+  /** '' is the whole repository. */
+  readonly folder: string;
+  readonly bounds: Bounds;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** `commit` is a full id. Rejects with an AppError `store` when the commit or the folder is missing, a
+ * GitError when the repository is damaged. */
+export async function readRevisionOf(
+  git: Git,
+  commit: string,
+  options: TreeOptions,
+): Promise<Revision> {
+  const { folder, bounds, signal } = options;
+  const tree = await findTree(git, commit, options);
+  if (tree === undefined) {
+    throw new AppError('store', `revision ${commit} has no folder '${folder}'`);
+  }
+  const [info] = await readLog(git, ['-n', '1', commit], signal);
+  if (info === undefined) throw new AppError('store', `revision ${commit} is not known`);
+  const problems: Problem[] = [];
+  const blobs = await listBlobs(git, tree, bounds, signal, problems);
+  const files = await readBlobs(git, blobs, signal, problems);
+  return Object.freeze({ ...info, files: files.sort(byPath), problems });
+}
+
+/** The id of the folder's tree; undefined when there is no such folder or commit. */
+export async function findTree(
+  git: Git,
+  commit: string,
+  { folder, signal }: Pick<TreeOptions, 'folder' | 'signal'>,
+): Promise<string | undefined> {
+  return resolveObject(git, folder === '' ? `${commit}^{tree}` : `${commit}:${folder}`, signal);
+}
+
+/** Undefined when there is no such object. */
+export async function resolveObject(
+  git: Git,
+  expression: string,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', expression];
+    return (await git.run(args, { timeoutMs, signal })).toString().trim();
+  } catch (error) {
+    // Of all that can be wrong only this is passed over in silence.
+    if (error instanceof GitError && error.output?.trim() === '') return undefined;
+    throw error;
+  }
+}
+
+/** `args` choose the commits. */
+export async function readLog(
+  git: Git,
+  args: readonly string[],
+  signal?: AbortSignal,
+): Promise<RevisionInfo[]> {
+  const format = '--format=%H%x00%ct%x00%an <%ae>%x00%B';
+  const output = await git.run(['log', '-z', '--no-show-signature', format, ...args], {
+    timeoutMs,
+    maxBytes: maxLogBytes,
+    signal,
+  });
+  const fields = output.toString().split('\0');
+  const infos: RevisionInfo[] = [];
+  for (let at = 0; at + 3 < fields.length; at += 4) {
+    const [id = '', seconds = '', author = '', message = ''] = fields.slice(at, at + 4);
+    const atMs = Number(seconds) * 1000;
+    infos.push({ id, atMs, author: toInfoText(author), message: toInfoText(message) });
+  }
+  return infos;
+}
+
+interface Blob {
+  readonly path: string;
+  readonly id: string;
+  readonly sizeBytes: number;
+}
+
+async function listBlobs(
+  git: Git,
+  tree: string,
+  bounds: Bounds,
+  signal: AbortSignal | undefined,
+  problems: Problem[],
+): Promise<Blob[]> {
+  const output = await git.run(['ls-tree', '-r', '-z', '-l', '--full-tree', tree], {
+    timeoutMs,
+    maxBytes: maxListBytes,
+    signal,
+  });
+  const blobs: Blob[] = [];
+  let entries = 0;
+  for (const line of splitLines(output)) {
+    entries++;
+    const text = line.toString();
+    const tab = text.indexOf('\t');
+    const [mode = '', , id = '', size = ''] = text.slice(0, tab).split(/ +/);
+    const path = text.slice(tab + 1);
+    if (isHidden(path)) continue;
+    const sizeBytes = Number(size);
+    const problem = judge(mode, path, sizeBytes, bounds);
+    if (problem === undefined) blobs.push({ path, id, sizeBytes });
+    else problems.push(problem);
+  }
+  const excess = [
+    [entries, bounds.entries, 'entries'],
+    [blobs.length, bounds.files, 'files'],
+    [blobs.reduce((sum, blob) => sum + blob.sizeBytes, 0), bounds.totalBytes, 'bytes in all'],
+  ] as const;
+  for (const [count, most, what] of excess) {
+    if (count <= most) continue;
+    const hint = 'keep nothing but rules files in this folder';
+    problems.push(problemOf('error', '.', `more than ${most} ${what}; nothing is read`, hint));
+    blobs.length = 0;
+  }
+  return blobs;
+}
+
+/** Why it is not read; in the words that a directory has for the same. */
+function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
+  if (mode === '160000') {
+    const hint = 'rules in it would not be read: put them into this repository';
+    return problemOf('warning', path, 'a submodule is not read; it is ignored', hint);
+  }
+  if (!isRulesPath(path)) {
+    return problemOf(
+      'warning',
+      path,
+      'only files named *.yaml and *.yml are read; it is ignored',
+      'rename it if it holds rules, else move it elsewhere',
+    );
+  }
+  if (mode === '120000') {
+    const hint = 'put the file itself in its place';
+    return problemOf('error', path, 'a symbolic link is not followed in a Git repository', hint);
+  }
+  // A replacement character is what decoding leaves of bytes that are not UTF-8.
+  if (path.includes('\ufffd')) return problemOf('error', path, "the file's name is not UTF-8");
+  if (path.split('/').length > bounds.depth) {
+    return problemOf('error', path, `directories are nested deeper than ${bounds.depth}`);
+  }
+  if (sizeBytes > bounds.fileBytes) {
+    const message = `${sizeBytes} bytes, more than the ${bounds.fileBytes} that a file may have`;
+    return problemOf('error', path, message);
+  }
+  return undefined;
+}
+
+async function readBlobs(
+  git: Git,
+  blobs: readonly Blob[],
+  signal: AbortSignal | undefined,
+  problems: Problem[],
+): Promise<StoredFile[]> {
+  if (blobs.length === 0) return [];
+  const output = await git.run(['cat-file', '--batch'], {
+    timeoutMs,
+    maxBytes: blobs.reduce((sum, blob) => sum + blob.sizeBytes + 128, 0),
+    input: blobs.map(({ id }) => `${id}\n`).join(''),
+    signal,
+  });
+  const files: StoredFile[] = [];
+  let at = 0;
+  for (const { path, id, sizeBytes } of blobs) {
+    const head = Buffer.from(`${id} blob ${sizeBytes}\n`);
+    const begin = at + head.length;
+    if (!output.subarray(at, begin).equals(head)) {
+      throw new GitError(`the object ${id} of ${path} is missing`, `missing ${id}`);
+    }
+    at = begin + sizeBytes + 1;
+    try {
+      const bytes = output.subarray(begin, begin + sizeBytes);
+      files.push({ path, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) });
+    } catch {
+      problems.push(problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8'));
+    }
+  }
+  return files;
+}
+
+function* splitLines(output: Buffer): Generator<Buffer> {
+  for (let at = 0; at < output.length; ) {
+    const end = output.indexOf(0, at);
+    if (end === -1) return;
+    yield output.subarray(at, end);
+    at = end + 1;
+  }
+}

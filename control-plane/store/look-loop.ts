@@ -1,0 +1,213 @@
+// What all stores have in common: looks one at a time, watchers told in order, failures said once.
+// How a look is done is left to the stores.
+import type { Clock } from '../../shared/clock.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Revision } from './revision.ts';
+import type { ConfigStore, StoreStatus } from './store.ts';
+
+export interface LookLoop
+  extends Pick<ConfigStore, 'read' | 'watch' | 'trigger' | 'status' | 'close'> {
+  readonly isWatched: boolean;
+  /** The newest that has been seen. */
+  readonly seen: Revision | undefined;
+  /** Runs `task` when no look and no other task runs; `tell` makes a revision the newest, `signal`
+   * aborts when the store is closed. */
+  exclusively<Result>(task: Task<Result>): Promise<Result>;
+}
+
+type Task<Result> = (
+  tell: (revision: Revision) => Revision,
+  signal: AbortSignal,
+) => Promise<Result>;
+
+export interface LookLoopDeps {
+  readonly description: string;
+  /** The newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal`
+   * aborts when it is closed. */
+  look(signal: AbortSignal): Promise<Revision>;
+  /** What an earlier process saw last; asked once, when the first look fails. */
+  lookBack?(signal: AbortSignal): Promise<Revision | undefined>;
+  /** Nobody watches any more. */
+  onIdle?(): void;
+  /** How often to look when nothing was heard, while somebody watches. */
+  readonly pollMs: number;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** A failure whose reason changes is said again, but not more often than this. */
+const repeatMs = 60_000;
+
+interface Watcher {
+  readonly onRevision: (revision: Revision) => void;
+  told: string | undefined;
+}
+
+interface Failure {
+  readonly sinceMs: number;
+  readonly attempts: number;
+  readonly text: string;
+  readonly saidMs: number | undefined;
+}
+
+export function createLookLoop(deps: LookLoopDeps): LookLoop {
+  const { description, pollMs, log, clock } = deps;
+  const watchers = new Set<Watcher>();
+  const closing = new AbortController();
+  let queue: Promise<unknown> = Promise.resolve();
+  let waitingLook: Promise<Revision> | undefined;
+  let seen: Revision | undefined;
+  let hasLookedBack = deps.lookBack === undefined;
+  let lastSuccessMs: number | undefined;
+  let failure: Failure | undefined;
+  let cancelPoll = () => {};
+
+  function enqueue<Result>(task: () => Promise<Result>): Promise<Result> {
+    const result = queue.then(() => {
+      if (closing.signal.aborted) throw new AppError('store', `${description} was closed`);
+      return task();
+    });
+    queue = result.catch(() => {});
+    return result;
+  }
+
+  /** A look that has not begun serves all who ask until it does. */
+  function look(): Promise<Revision> {
+    waitingLook ??= enqueue(() => {
+      waitingLook = undefined;
+      return lookOnce();
+    });
+    return waitingLook;
+  }
+
+  async function lookOnce(): Promise<Revision> {
+    let newest: Revision;
+    try {
+      newest = await deps.look(closing.signal);
+      noteSuccess();
+    } catch (error) {
+      if (closing.signal.aborted) throw error;
+      const known = seen ?? (await lookBack());
+      noteFailure(error, known);
+      if (known === undefined) throw error;
+      newest = known;
+    }
+    return tell(newest);
+  }
+
+  async function lookBack(): Promise<Revision | undefined> {
+    if (hasLookedBack) return undefined;
+    hasLookedBack = true;
+    return deps.lookBack?.(closing.signal);
+  }
+
+  /** Gives back what was seen as the newest: the same object as long as the id is the same. */
+  function tell(revision: Revision): Revision {
+    const newest = seen?.id === revision.id ? seen : revision;
+    seen = newest;
+    for (const watcher of [...watchers]) {
+      if (watcher.told === newest.id) continue;
+      watcher.told = newest.id;
+      watcher.onRevision(newest);
+    }
+    return newest;
+  }
+
+  function noteSuccess(): void {
+    lastSuccessMs = clock.wallMs();
+    if (failure?.saidMs !== undefined) {
+      const time = formatDuration(Math.round((lastSuccessMs - failure.sinceMs) / 1000) * 1000);
+      const attempts = failure.attempts === 1 ? '1 attempt' : `${failure.attempts} attempts`;
+      log.warning(`The store ${description} can be read again, after ${time} and ${attempts}`);
+    }
+    failure = undefined;
+  }
+
+  function noteFailure(error: unknown, known: Revision | undefined): void {
+    const now = clock.wallMs();
+    const text = errorText(error);
+    const before = failure;
+    const isNews =
+      before?.saidMs === undefined || (before.text !== text && now - before.saidMs >= repeatMs);
+    // Who reads without watching is told by the rejection, or looks at the status.
+    const isSaid = isNews && watchers.size > 0;
+    failure = {
+      sinceMs: before?.sinceMs ?? now,
+      attempts: (before?.attempts ?? 0) + 1,
+      text,
+      saidMs: isSaid ? now : before?.saidMs,
+    };
+    if (!isSaid) return;
+    const consequence =
+      known === undefined
+        ? 'no revision of it is known'
+        : `revision ${known.id} is kept${ageOf(known)}`;
+    log.warning(
+      `The store ${description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(pollMs)}`,
+    );
+  }
+
+  function ageOf(revision: Revision): string {
+    const seconds = Math.max(0, Math.round((clock.wallMs() - revision.atMs) / 1000));
+    return ` (it is ${formatDuration(seconds * 1000)} old)`;
+  }
+
+  /** The failure has been noted, and the next look follows. */
+  function lookUnattended(): Promise<void> {
+    return look().then(
+      () => {},
+      () => {},
+    );
+  }
+
+  function schedulePoll(): void {
+    cancelPoll();
+    cancelPoll = clock.after(pollMs, () => {
+      void lookUnattended().then(() => {
+        if (watchers.size > 0 && !closing.signal.aborted) schedulePoll();
+      });
+    });
+  }
+
+  return {
+    get isWatched() {
+      return watchers.size > 0;
+    },
+    get seen() {
+      return seen;
+    },
+    read: look,
+    exclusively: (task) => enqueue(() => task(tell, closing.signal)),
+    watch(onRevision) {
+      if (closing.signal.aborted) return () => {};
+      const watcher: Watcher = { onRevision, told: undefined };
+      watchers.add(watcher);
+      if (watchers.size === 1) schedulePoll();
+      void lookUnattended();
+      return () => {
+        if (!watchers.delete(watcher) || watchers.size > 0) return;
+        cancelPoll();
+        deps.onIdle?.();
+      };
+    },
+    trigger: lookUnattended,
+    status(): StoreStatus {
+      return {
+        reachable: failure === undefined,
+        lastSuccessMs,
+        failingSinceMs: failure?.sinceMs,
+        lastError: failure?.text,
+        revision: seen,
+      };
+    },
+    async close() {
+      closing.abort(new AppError('store', `${description} was closed`));
+      cancelPoll();
+      watchers.clear();
+      deps.onIdle?.();
+      await queue;
+    },
+  };
+}

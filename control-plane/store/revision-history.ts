@@ -1,0 +1,96 @@
+// The last revisions that were seen of a store that forgets its past, kept on disk. What a revision
+// is, and when there is a new one, is left to the store.
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { codeOf } from '../../shared/rules-directory.ts';
+import { writeFileAtomically } from './atomic-file.ts';
+import type { Revision, RevisionInfo } from './revision.ts';
+import { readRevisionFile, writeRevisionFile } from './revision-file.ts';
+
+export interface RevisionHistory {
+  /** Newest first. */
+  list(): Promise<readonly RevisionInfo[]>;
+  read(id: string): Promise<Revision | undefined>;
+  /** Makes it the newest one. Never rejects: what cannot be kept is said in the log. */
+  add(revision: Revision): Promise<void>;
+}
+
+export interface RevisionHistoryDeps {
+  readonly folder: string;
+  /** The description of the store. */
+  readonly store: string;
+  readonly maxRevisions: number;
+  readonly maxBytes: number;
+  readonly log: Log;
+}
+
+export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistory {
+  const { folder, store, maxRevisions, maxBytes, log } = deps;
+  const index = join(folder, 'history.json');
+  const fileOf = (id: string) => join(folder, `${id}.revision.json`);
+
+  async function list(): Promise<readonly RevisionInfo[]> {
+    const text = await readFile(index, 'utf8').catch((error: unknown) => {
+      if (codeOf(error) !== 'ENOENT') log.warning(`${index} cannot be read: ${errorText(error)}`);
+      return '[]';
+    });
+    return parseIndex(text) ?? [];
+  }
+
+  /** Removes what is beyond the bounds, and what no line of the index names. */
+  async function prune(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
+    const kept: RevisionInfo[] = [];
+    const keptIds = new Set<string>();
+    let bytes = 0;
+    for (const info of infos) {
+      const size = keptIds.has(info.id) ? 0 : (await stat(fileOf(info.id))).size;
+      const isWithin = kept.length < maxRevisions && bytes + size <= maxBytes;
+      // The newest one is kept whatever its size.
+      if (!isWithin && kept.length > 0) break;
+      bytes += size;
+      kept.push(info);
+      keptIds.add(info.id);
+    }
+    for (const name of await readdir(folder)) {
+      const [id, ...rest] = name.split('.');
+      if (rest.join('.') === 'revision.json' && !keptIds.has(id ?? '')) {
+        await rm(join(folder, name), { force: true });
+      }
+    }
+    return kept;
+  }
+
+  return {
+    list,
+    async read(id) {
+      if (!(await list()).some((info) => info.id === id)) return undefined;
+      return readRevisionFile(fileOf(id), store);
+    },
+    async add(revision) {
+      const { id, atMs, author, message } = revision;
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        await writeRevisionFile(fileOf(id), store, revision);
+        const infos = await prune([{ id, atMs, author, message }, ...(await list())]);
+        await writeFileAtomically(index, JSON.stringify(infos), 0o600);
+      } catch (error) {
+        log.warning(
+          `Revision ${id} of ${store} cannot be kept for a rollback: ${errorText(error)}`,
+        );
+      }
+    },
+  };
+}
+
+/** Undefined when it is not of our making. */
+function parseIndex(text: string): RevisionInfo[] | undefined {
+  try {
+    const infos: unknown = JSON.parse(text);
+    if (!Array.isArray(infos)) return undefined;
+    return infos.filter((info) => /^[0-9a-f]+$/.test(info?.id) && Number.isFinite(info?.atMs));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+// The state of a configuration store at one moment: its files, and who made it. What the files mean
+// is left to control-plane/snapshot.
+import type { Problem } from '../../shared/rules/problem.ts';
+
+export interface RevisionInfo {
+  /** A commit for Git; for a directory a hash of the content. Equal ids are equal content. */
+  readonly id: string;
+  /** Wall time in milliseconds: of the commit, or when a directory was first seen like this. */
+  readonly atMs: number;
+  /** `name <email>`, or whatever is known; undefined when nobody said. */
+  readonly author: string | undefined;
+  readonly message: string | undefined;
+}
+
+export interface StoredFile {
+  /** Relative to the root of the store (in Git: of its subfolder), with `/` between the parts. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Immutable. */
+export interface Revision extends RevisionInfo {
+  /** By path, in the order of UTF-16 code units. */
+  readonly files: readonly StoredFile[];
+  /** What could not be read, and what is no configuration; an error makes the revision useless. */
+  readonly problems: readonly Problem[];
+}
+
+/** At most this many characters of a message or an author are kept and shown. */
+const maxInfoLength = 4096;
+
+/** Authors and messages come from anybody who may write to the store. */
+export function toInfoText(text: string): string | undefined {
+  const trimmed = text.toWellFormed().trim();
+  return trimmed === '' ? undefined : trimmed.slice(0, maxInfoLength);
+}
+
+/** The order in which a revision has its files. */
+export function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+}

@@ -1,0 +1,78 @@
+// Which files of a store are configuration, and which paths may be written. The bounds on their
+// number and size are those of shared/rules-directory.ts.
+import type { Problem } from '../../shared/rules/problem.ts';
+import { type Bounds, problemOf } from '../../shared/rules-directory.ts';
+import type { Change } from './store.ts';
+
+const maxPathLength = 1024;
+
+/** Files and folders whose names begin with a dot belong to tools and are passed over. */
+export function isHidden(path: string): boolean {
+  return path.split('/').some((part) => part.startsWith('.'));
+}
+
+export function isRulesPath(path: string): boolean {
+  return path.endsWith('.yaml') || path.endsWith('.yml');
+}
+
+/** Every reason why this change cannot be made to a store that has these files. */
+export function checkChange(
+  change: Change,
+  existing: ReadonlySet<string>,
+  bounds: Bounds,
+): Problem[] {
+  const problems: Problem[] = [];
+  const refuse = (path: string, message: string, hint?: string) => {
+    problems.push(problemOf('error', path, message, hint));
+  };
+  const after = new Set(existing);
+  const named = new Set<string>();
+  for (const path of [...change.delete, ...change.put.map((file) => file.path)]) {
+    if (named.has(path)) refuse(path, 'the path occurs twice in one change');
+    named.add(path);
+  }
+  for (const path of change.delete) {
+    if (!after.delete(path)) refuse(path, 'there is no such file to delete');
+  }
+  let totalBytes = 0;
+  for (const { path, text } of change.put) {
+    const reason = reasonAgainst(path, bounds);
+    if (reason !== undefined) refuse(path, reason);
+    const bytes = Buffer.byteLength(text);
+    totalBytes += bytes;
+    if (bytes > bounds.fileBytes) {
+      refuse(path, `${bytes} bytes, more than the ${bounds.fileBytes} that a file may have`);
+    }
+    if (!text.isWellFormed()) refuse(path, 'the text is not valid Unicode');
+    after.add(path);
+  }
+  if (totalBytes > bounds.totalBytes) {
+    refuse('(all files)', `${totalBytes} bytes, more than the ${bounds.totalBytes} allowed in all`);
+  }
+  if (after.size > bounds.files) {
+    refuse('(all files)', `${after.size} files, more than the ${bounds.files} allowed`);
+  }
+  for (const { path } of change.put) {
+    const above = foldersOf(path).find((folder) => after.has(folder));
+    if (above !== undefined) refuse(path, `'${above}' is a file, so nothing can be in it`);
+  }
+  return problems;
+}
+
+function reasonAgainst(path: string, bounds: Bounds): string | undefined {
+  const parts = path.split('/');
+  if (path.length > maxPathLength) return `the path is longer than ${maxPathLength} characters`;
+  if (parts.length > bounds.depth) return `folders are nested deeper than ${bounds.depth}`;
+  if (/[\p{Cc}\\]/u.test(path) || !path.isWellFormed()) {
+    return 'the path has a backslash or a character that cannot be seen';
+  }
+  if (parts.some((part) => part === '')) return 'the path has an empty part, or begins with /';
+  if (isHidden(path)) return "no part of a path may begin with '.'";
+  if (!isRulesPath(path)) return 'only files named *.yaml and *.yml are configuration';
+  return undefined;
+}
+
+function foldersOf(path: string): string[] {
+  const parts = path.split('/');
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'));
+}

@@ -1,0 +1,47 @@
+// Whether a webhook call comes from who knows the secret. Receiving the call, and triggering the
+// store, is left to the admin API.
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+
+export interface WebhookCall {
+  /** The body's bytes as they came. */
+  readonly body: Uint8Array;
+  /** The value of a header by its lower-case name; undefined when it is absent or repeated. */
+  header(name: string): string | undefined;
+}
+
+export type WebhookVerdict =
+  | { readonly ok: true }
+  /** For the caller and the log. */
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * Accepts a call that bears the secret's proof: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo) or
+ * `X-Hub-Signature` (Bitbucket), `sha256=` and the HMAC of the body in hex; or `X-Gitlab-Token`, the
+ * secret itself. Takes the same time whatever is wrong with a proof. When several of the headers are
+ * there, the first decides. An empty secret refuses everything.
+ */
+export function verifyWebhook(call: WebhookCall, secret: string): WebhookVerdict {
+  if (secret === '') return { ok: false, reason: 'no webhook secret is set' };
+  const signature = call.header('x-hub-signature-256') ?? call.header('x-hub-signature');
+  if (signature !== undefined) {
+    const wanted = `sha256=${createHmac('sha256', secret).update(call.body).digest('hex')}`;
+    return isEqual(signature.toLowerCase(), wanted)
+      ? { ok: true }
+      : { ok: false, reason: 'the signature does not fit the body and the webhook secret' };
+  }
+  const token = call.header('x-gitlab-token');
+  if (token !== undefined) {
+    return isEqual(token, secret)
+      ? { ok: true }
+      : { ok: false, reason: 'the token is not the webhook secret' };
+  }
+  const reason =
+    'neither X-Hub-Signature-256 nor X-Gitlab-Token is there: set the secret at the sender';
+  return { ok: false, reason };
+}
+
+/** Hashing first makes the lengths equal, so that not even the length is told by the time taken. */
+function isEqual(given: string, wanted: string): boolean {
+  const [a, b] = [given, wanted].map((text) => createHash('sha256').update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+}
