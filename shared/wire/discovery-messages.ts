@@ -60,6 +60,7 @@ export interface StatusMessage {
 }
 
 export interface AnyMessage {
-  readonly typeUrl?: string;
+  /** The one name that is not in camelCase: the protobuf library brings this message along. */
+  readonly type_url?: string;
   readonly value?: Buffer;
 }

@@ -7,10 +7,10 @@ import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config
 import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
-const typeUrl = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
+const type_url = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
 
 function any(config: RateLimitConfigMessage): AnyMessage {
-  return { typeUrl, value: rateLimitConfig.serialize(config) };
+  return { type_url, value: rateLimitConfig.serialize(config) };
 }
 
 /** A resource that limits `domain` to `limit` a second; with no limit, a bad one. */
@@ -19,7 +19,7 @@ function resource(name: string, domain: string, limit?: number): AnyMessage {
   return any({ name, domain, descriptors: [{ key: 'k', rateLimit }] });
 }
 
-const unreadable: AnyMessage = { typeUrl, value: Buffer.from([0x0f]) };
+const unreadable: AnyMessage = { type_url, value: Buffer.from([0x0f]) };
 
 function take(
   resources: readonly AnyMessage[],
@@ -116,7 +116,7 @@ test('when a bad resource is the only difference there is nothing new', (t) => {
 });
 
 test('a resource that cannot be read, or is of another type, is named by its place', (t) => {
-  const other = { typeUrl: 'type.googleapis.com/foo.Bar', value: Buffer.alloc(0) };
+  const other = { type_url: 'type.googleapis.com/foo.Bar', value: Buffer.alloc(0) };
   const intake = take([resource('a', 'da', 1), unreadable, other]);
   t.is(shown(intake), 'a: da=1');
   t.regex(
@@ -132,8 +132,8 @@ test('a resource that cannot be read, or is of another type, is named by its pla
 test('the host before the name of the type does not matter', (t) => {
   const { value = Buffer.alloc(0) } = resource('a', 'da', 1);
   const bare = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
-  t.is(shown(take([{ typeUrl: bare, value }])), 'a: da=1');
-  t.is(shown(take([{ typeUrl: `example.com/x/${bare}`, value }])), 'a: da=1');
+  t.is(shown(take([{ type_url: bare, value }])), 'a: da=1');
+  t.is(shown(take([{ type_url: `example.com/x/${bare}`, value }])), 'a: da=1');
 });
 
 test('what is missing beside a resource that cannot be identified is not taken to be gone', (t) => {

@@ -152,7 +152,7 @@ function isSame(a: ResourcesInForce, b: ResourcesInForce): boolean {
 const typeName = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
 
 function decodeResource(
-  { typeUrl = '', value = Buffer.alloc(0) }: AnyMessage,
+  { type_url: typeUrl = '', value = Buffer.alloc(0) }: AnyMessage,
   decode: IntakeDeps['decode'],
 ):
   | { readonly ok: true; readonly config: RateLimitConfigMessage }

@@ -1,0 +1,117 @@
+// A management server of which a test says every word: real gRPC, real sockets, no mind of its own.
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type status,
+} from '@grpc/grpc-js';
+import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import type {
+  AnyMessage,
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from '../../shared/wire/discovery-messages.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import { eventually } from './eventually.ts';
+
+const { aggregated } = loadDiscoveryProtos();
+const { rateLimitConfig } = loadProtos();
+
+export interface ScriptedAdsServer {
+  readonly port: number;
+  /** Such as `localhost:12345`. */
+  readonly url: string;
+  /** All so far, in the order in which they came. */
+  readonly streams: readonly ScriptedStream[];
+  /** The `index`th stream, waited for. */
+  stream(index: number): Promise<ScriptedStream>;
+  /** Every connection is cut. Idempotent. */
+  stop(): void;
+}
+
+export interface ScriptedStream {
+  readonly headers: Metadata;
+  readonly requests: readonly DiscoveryRequestMessage[];
+  /** The `index`th request, waited for. */
+  request(index: number): Promise<DiscoveryRequestMessage>;
+  send(versionInfo: string, nonce: string, resources: readonly AnyMessage[]): void;
+  /** Ends it in good order. */
+  end(): void;
+  fail(code: status, details: string): void;
+  /** True once the client is gone. */
+  readonly isGone: boolean;
+}
+
+export interface ScriptedAdsServerOptions {
+  readonly credentials?: ServerCredentials;
+  readonly port?: number;
+}
+
+export async function startScriptedAdsServer({
+  credentials = ServerCredentials.createInsecure(),
+  port = 0,
+}: ScriptedAdsServerOptions = {}): Promise<ScriptedAdsServer> {
+  const streams: ScriptedStream[] = [];
+  const server = new Server({ 'grpc.max_send_message_length': -1 });
+  server.addService(aggregated, {
+    StreamAggregatedResources: (call: Call) => streams.push(createStream(call)),
+  });
+  const bound = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`127.0.0.1:${port}`, credentials, (error, found) =>
+      error ? reject(error) : resolve(found),
+    );
+  });
+  return {
+    port: bound,
+    url: `localhost:${bound}`,
+    streams,
+    async stream(index) {
+      await eventually(`stream ${index}`, () => streams.length > index);
+      return streams[index] as ScriptedStream;
+    },
+    stop: () => server.forceShutdown(),
+  };
+}
+
+type Call = ServerDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage>;
+
+function createStream(call: Call): ScriptedStream {
+  const requests: DiscoveryRequestMessage[] = [];
+  let isGone = false;
+  call.on('data', (request: DiscoveryRequestMessage) => requests.push(request));
+  call.on('end', () => call.end());
+  call.on('cancelled', () => {
+    isGone = true;
+  });
+  call.on('error', () => {});
+  return {
+    headers: call.metadata,
+    requests,
+    async request(index) {
+      await eventually(`request ${index}`, () => requests.length > index);
+      return requests[index] as DiscoveryRequestMessage;
+    },
+    send: (versionInfo, nonce, resources) => {
+      call.write({ versionInfo, nonce, resources, typeUrl: rateLimitConfigTypeUrl });
+    },
+    end: () => call.end(),
+    fail: (code, details) => {
+      call.emit('error', { code, details, metadata: new Metadata() });
+    },
+    get isGone() {
+      return isGone;
+    },
+  };
+}
+
+export function toAny(config: RateLimitConfigMessage): AnyMessage {
+  return { type_url: rateLimitConfigTypeUrl, value: rateLimitConfig.serialize(config) };
+}
+
+/** A resource that limits key `k` of `domain` to `limit` a second; with no limit, a bad one. */
+export function limitResource(name: string, domain: string, limit?: number): AnyMessage {
+  const rateLimit = { unit: limit === undefined ? 0 : 1, requestsPerUnit: limit ?? 1 };
+  return toAny({ name, domain, descriptors: [{ key: 'k', rateLimit }] });
+}

@@ -1,0 +1,79 @@
+// The worker's rules from a management server, put together as the worker does it, for tests that
+// speak as the server.
+import type { ExecutionContext } from 'ava';
+import type { Clock } from '../../shared/clock.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createHealth } from '../../worker/health.ts';
+import { createRegistry } from '../../worker/metrics/registry.ts';
+import { createRulesInForce, type RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
+import type { RulesSource } from '../../worker/rules-source/source.ts';
+import { createXdsSource, type XdsSourceOptions } from '../../worker/rules-source/xds-source.ts';
+import { eventually } from './eventually.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+
+const discovery = loadDiscoveryProtos();
+const protos = loadProtos();
+
+export interface XdsSourceRun {
+  readonly source: RulesSource;
+  readonly rules: RulesInForce;
+  readonly log: RecordedLog;
+  metric(name: string): number | undefined;
+  /** The limits in force as `domain=limit`, of the domains given. */
+  limits(...domains: string[]): string;
+  /** Resolves when `limits` gives this text. */
+  becomes(text: string, ...domains: string[]): Promise<void>;
+}
+
+export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'server'>> & {
+  readonly server: Partial<XdsSourceOptions['server']> & { readonly url: string };
+  readonly clock?: Clock;
+};
+
+/** Closed when the test is over. By default the waits are short. */
+export async function startXdsSource(
+  t: ExecutionContext,
+  { server, clock = systemClock, ...options }: XdsSourceRunOptions,
+): Promise<XdsSourceRun> {
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 0, log });
+  const health = createHealth({ requireConfig: true });
+  const rules = createRulesInForce({ log, metrics, health, clock });
+  const source = createXdsSource({
+    options: {
+      nodeId: 'default',
+      nodeMetadata: '',
+      connectRetryMs: 20,
+      backoff: { initialMs: 20, maxMs: 100, multiplier: 2, random: undefined },
+      rules: { mergeDomains: false, sanitizeMetricDots: false },
+      ...options,
+      server: { headers: {}, tls: undefined, maxMessageBytes: 0, ...server },
+    },
+    discovery,
+    protos,
+    metrics,
+    log,
+    clock,
+  });
+  t.teardown(() => source.close());
+  await source.start((result) => rules.apply(result));
+
+  const limits = (...domains: string[]) =>
+    domains
+      .flatMap((domain) => {
+        const match = rules.current?.domain(domain)?.match([{ key: 'k', value: 'v' }]);
+        return match === undefined ? [] : [`${domain}=${match.limit.requestsPerUnit}`];
+      })
+      .join(' ');
+  return {
+    source,
+    rules,
+    log,
+    metric: (name) => metrics.snapshot().get(name),
+    limits,
+    becomes: (text, ...domains) =>
+      eventually(`limits become ${text}`, () => limits(...domains) === text),
+  };
+}

@@ -1,0 +1,181 @@
+// One connection to a management server with one stream on it, over @grpc/grpc-js. When to connect
+// and what to say is left to ads-client.ts and xds-source.ts.
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  type ClientOptions,
+  connectivityState,
+  credentials,
+  Metadata,
+  type StatusObject,
+  status,
+} from '@grpc/grpc-js';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../../shared/tls.ts';
+import type { AggregatedDiscoveryDefinition } from '../../shared/wire/discovery.ts';
+import type {
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from '../../shared/wire/discovery-messages.ts';
+
+export interface AdsServerOptions {
+  /** Such as `localhost:18000`. */
+  readonly url: string;
+  /** Sent with the stream, names in lower case. Values may be secret. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined: without TLS. The files are read for each connection. */
+  readonly tls: (TlsFiles & { readonly san: string | undefined }) | undefined;
+  /** 0 is 4 MiB. */
+  readonly maxMessageBytes: number;
+}
+
+export interface AdsConnection {
+  /** Only after `onOpen`. */
+  send(request: DiscoveryRequestMessage): void;
+  /** Ends it at once; no event follows. Idempotent. */
+  close(): void;
+}
+
+export interface AdsConnectionDeps {
+  readonly server: AdsServerOptions;
+  readonly method: AggregatedDiscoveryDefinition['StreamAggregatedResources'];
+  readonly clock: Clock;
+  readonly onOpen: () => void;
+  readonly onResponse: (response: DiscoveryResponseMessage) => void;
+  /** The last event, once: `reason` is for people. It had been open if `onOpen` was called. */
+  readonly onEnd: (reason: string) => void;
+}
+
+/** The bound of one attempt, names resolved and TLS agreed on. */
+export const connectTimeoutMs = 10_000;
+
+/** More often than every five minutes, Go's servers take for an attack unless told otherwise. */
+const keepaliveMs = 310_000;
+const keepaliveTimeoutMs = 20_000;
+
+const defaultMaxMessageBytes = 4 * 1024 * 1024;
+
+/** Begins to connect. */
+export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
+  const { server, method, clock } = deps;
+  let client: Client | undefined;
+  let call: ClientDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage> | undefined;
+  let isOpen = false;
+  let isDone = false;
+  const cancelDeadline = clock.after(connectTimeoutMs, () =>
+    end(`no connection within ${connectTimeoutMs / 1000}s`),
+  );
+
+  function close(): void {
+    isDone = true;
+    cancelDeadline();
+    call?.cancel();
+    client?.close();
+  }
+
+  function end(reason: string): void {
+    if (isDone) return;
+    close();
+    deps.onEnd(reason);
+  }
+
+  function open(): void {
+    if (isDone || isOpen) return;
+    isOpen = true;
+    cancelDeadline();
+    deps.onOpen();
+  }
+
+  async function start(): Promise<void> {
+    const channelCredentials = await createCredentials(server.tls);
+    if (isDone) return;
+    if (typeof channelCredentials === 'string') {
+      end(channelCredentials);
+      return;
+    }
+    client = new Client(server.url, channelCredentials, toClientOptions(server));
+    call = client.makeBidiStreamRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      toMetadata(server.headers),
+    );
+    call.on('metadata', open);
+    call.on('data', (response: DiscoveryResponseMessage) => {
+      open();
+      if (!isDone) deps.onResponse(response);
+    });
+    // Every error comes as a status too.
+    call.on('error', () => {});
+    call.on('status', (outcome: StatusObject) => {
+      if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
+      end(describeStatus(outcome));
+    });
+    awaitReady(client);
+  }
+
+  function awaitReady(of: Client): void {
+    if (isDone) return;
+    const channel = of.getChannel();
+    const state = channel.getConnectivityState(true);
+    if (state === connectivityState.READY) open();
+    // The deadline is ours; the status of the call tells of a failure.
+    else channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => awaitReady(of));
+  }
+
+  start().catch((error: unknown) => end(errorText(error)));
+  return {
+    send(request) {
+      if (!isDone) call?.write(request);
+    },
+    close,
+  };
+}
+
+function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOptions {
+  return {
+    'grpc.max_receive_message_length': maxMessageBytes || defaultMaxMessageBytes,
+    'grpc.keepalive_time_ms': keepaliveMs,
+    'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
+    // Each attempt is a connection of its own, with the files as they are then.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.enable_retries': 0,
+    'grpc.service_config_disable_resolution': 1,
+    ...(tls?.san !== undefined && {
+      'grpc.ssl_target_name_override': tls.san,
+      'grpc.default_authority': tls.san,
+    }),
+  };
+}
+
+/** A text says why there are none. */
+async function createCredentials(
+  tls: AdsServerOptions['tls'],
+): Promise<ChannelCredentials | string> {
+  if (tls === undefined) return credentials.createInsecure();
+  const reading = await readTlsFiles(tls);
+  if (!reading.ok) return reading.problem;
+  const { ca, cert = null, key = null } = reading.material;
+  return credentials.createSsl(withTrustedAuthorities(ca), key, cert);
+}
+
+function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) {
+    const key = name.toLowerCase();
+    try {
+      metadata.set(key, key.endsWith('-bin') ? Buffer.from(value) : value);
+    } catch {
+      // The library's text has the value, which may be secret.
+      throw new AppError('cannot_start', `header ${JSON.stringify(name)} cannot be sent`);
+    }
+  }
+  return metadata;
+}
+
+function describeStatus({ code, details }: StatusObject): string {
+  if (code === status.OK) return 'the server ended the stream';
+  return `${status[code]}: ${details}`;
+}

@@ -1,0 +1,144 @@
+// What people and metrics are told of the exchange with a management server. What happens in it is
+// left to xds-source.ts.
+import type { Clock } from '../../shared/clock.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import type { Log } from '../../shared/log.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { createFailureLog } from '../counters/failure-log.ts';
+import type { Metrics } from '../metrics/metric.ts';
+
+export interface AdsReport {
+  connecting(): void;
+  opened(): void;
+  /** The connection is gone, or never came about. */
+  ended(wasOpen: boolean, reason: string, nextAttemptMs: number): void;
+  received(): void;
+  acknowledged(): void;
+  refused(): void;
+  /** All of a version is in force. */
+  noteAccepted(version: string): void;
+  /** A version, or some of it, is not; `kept` names what stays in force from versions before. */
+  noteRefusal(version: string, text: string, kept: readonly string[]): void;
+  /** For the debug port; several lines. */
+  describe(): string;
+  close(): void;
+}
+
+export interface AdsReportDeps {
+  readonly url: string;
+  readonly nodeId: string;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Trouble that goes on is said again after this long, with a count. */
+const troubleIntervalMs = 10_000;
+
+/** After this long on an open stream without any rules somebody wants to know why. */
+const silenceMs = 5_000;
+
+/** Names that are listed one by one. */
+const maxNames = 20;
+
+export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportDeps): AdsReport {
+  const isConnected = metrics.gauge('ratelimit.xds.connected');
+  const responses = metrics.counter('ratelimit.xds.responses');
+  const acks = metrics.counter('ratelimit.xds.acks');
+  const nacks = metrics.counter('ratelimit.xds.nacks');
+  const reconnects = metrics.counter('ratelimit.xds.reconnects');
+  const node = toShown(nodeId);
+  const trouble = createFailureLog({
+    clock,
+    intervalMs: troubleIntervalMs,
+    write: (text) => log.error(text),
+  });
+  let link = 'not connected yet';
+  let accepted = 'none yet';
+  let refusal = 'none';
+  let keptNames: readonly string[] = [];
+  let isFirstAttempt = true;
+  let isSilent = true;
+  let cancelSilence = () => {};
+
+  function now(): string {
+    return new Date(clock.wallMs()).toISOString();
+  }
+
+  function watchSilence(): void {
+    cancelSilence = clock.after(silenceMs, () =>
+      log.warning(
+        `The management server ${url} has sent nothing for node ${node}: still waiting for rules`,
+      ),
+    );
+  }
+
+  return {
+    connecting() {
+      if (!isFirstAttempt) reconnects.add(1);
+      isFirstAttempt = false;
+      log.info(`Connecting to the management server ${url} as node ${node}`);
+    },
+    opened() {
+      isConnected.set(1);
+      link = `connected since ${now()}`;
+      const outage = trouble.recover();
+      const text = `Connected to the management server ${url}`;
+      if (outage === undefined) log.info(text);
+      else log.warning(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
+      // Later a server that has nothing new says nothing.
+      if (isSilent) watchSilence();
+    },
+    ended(wasOpen, reason, nextAttemptMs) {
+      isConnected.set(0);
+      cancelSilence();
+      const why = toExcerpt(reason, 500);
+      link = `not connected since ${now()}: ${why}`;
+      const what = wasOpen ? 'Lost' : 'Could not reach';
+      const next = formatDuration(Math.round(nextAttemptMs));
+      trouble.failed(`${what} the management server ${url}: ${why}; next attempt in ${next}`);
+    },
+    received() {
+      responses.add(1);
+      isSilent = false;
+      cancelSilence();
+    },
+    acknowledged() {
+      acks.add(1);
+    },
+    refused() {
+      nacks.add(1);
+    },
+    noteAccepted(version) {
+      accepted = `${toShown(version)} at ${now()}`;
+      keptNames = [];
+    },
+    noteRefusal(version, text, kept) {
+      refusal = `version ${toShown(version)} at ${now()}\n${text}`;
+      keptNames = kept;
+    },
+    describe() {
+      const lines = [
+        `management server ${url} as node ${node}, ${link}`,
+        `last version accepted: ${accepted}`,
+        `last refusal: ${refusal}`,
+      ];
+      if (keptNames.length > 0)
+        lines.push(`in force from earlier versions: ${listNames(keptNames)}`);
+      return lines.join('\n');
+    },
+    close() {
+      cancelSilence();
+    },
+  };
+}
+
+/** Text from outside, in quotes. */
+export function toShown(text: string): string {
+  return JSON.stringify(toExcerpt(text));
+}
+
+function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, maxNames).map(toShown).join(', ');
+  return names.length > maxNames ? `${shown} and ${names.length - maxNames} more` : shown;
+}

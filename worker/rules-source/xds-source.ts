@@ -1,0 +1,210 @@
+// Rules from a management server: runs the ADS client over connections and timers. The exchange
+// itself is in ads-client.ts, the fate of each resource in ads-resources.ts, what is said of it all
+// in ads-report.ts.
+import { createHash } from 'node:crypto';
+import type { BackoffOptions } from '../../shared/backoff.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import type { AnyMessage, DiscoveryResponseMessage } from '../../shared/wire/discovery-messages.ts';
+import type { Protos } from '../../shared/wire/protos.ts';
+import type { Metrics } from '../metrics/metric.ts';
+import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
+import { type AdsConnection, type AdsServerOptions, openAdsConnection } from './ads-connection.ts';
+import { toAdsNode } from './ads-node.ts';
+import { createAdsReport, toShown } from './ads-report.ts';
+import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
+import type { LoadResult, RulesSource } from './source.ts';
+
+/** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings (specification, Configuration loading). */
+export interface XdsSourceOptions {
+  readonly server: AdsServerOptions;
+  readonly nodeId: string;
+  /** Comma-separated key=value items. */
+  readonly nodeMetadata: string;
+  /** The wait after an attempt to connect that failed. */
+  readonly connectRetryMs: number;
+  /** The waits after streams that ended. */
+  readonly backoff: BackoffOptions;
+  readonly rules: RuleSetOptions;
+}
+
+export interface XdsSourceDeps {
+  readonly options: XdsSourceOptions;
+  readonly discovery: Pick<DiscoveryProtos, 'aggregated'>;
+  readonly protos: Pick<Protos, 'rateLimitConfig'>;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** A refusal travels in one message; the log has all of it. */
+const maxRefusalProblems = 20;
+const maxRefusalLength = 8_192;
+
+/** Rules that were once good stay in force whatever becomes of the server. */
+export function createXdsSource(deps: XdsSourceDeps): RulesSource {
+  const { options, discovery, protos, metrics, log, clock } = deps;
+  const { server, nodeId } = options;
+  const clientOptions = {
+    node: toAdsNode(nodeId, options.nodeMetadata),
+    typeUrl: rateLimitConfigTypeUrl,
+    backoff: options.backoff,
+    connectRetryMs: options.connectRetryMs,
+  };
+  const report = createAdsReport({ url: server.url, nodeId, metrics, log, clock });
+  const intakeDeps = {
+    decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
+    options: options.rules,
+  };
+
+  let onLoad: (result: LoadResult) => void = () => {};
+  let state = initialAdsState;
+  let inForce: ResourcesInForce = new Map();
+  /** What was refused last, while nothing was accepted since. */
+  let refused: { readonly digest: string; readonly text: string } | undefined;
+  let connection: AdsConnection | undefined;
+  let cancelWait = () => {};
+  let nextAttemptMs = 0;
+  let closed = false;
+
+  function give(event: AdsEvent): void {
+    if (closed) return;
+    const step = stepAdsClient(clientOptions, state, event);
+    state = step.state;
+    for (const action of step.actions) perform(action);
+  }
+
+  function perform(action: AdsAction): void {
+    switch (action.kind) {
+      case 'connect':
+        connect();
+        break;
+      case 'send':
+        if (action.request.errorDetail) report.refused();
+        else if (action.request.responseNonce) report.acknowledged();
+        connection?.send(action.request);
+        break;
+      case 'deliver':
+        deliver(action.response);
+        break;
+      case 'wait':
+        nextAttemptMs = action.delayMs;
+        cancelWait();
+        cancelWait = clock.after(action.delayMs, () => give({ kind: 'waited' }));
+        break;
+    }
+  }
+
+  function connect(): void {
+    report.connecting();
+    let isOpen = false;
+    connection = openAdsConnection({
+      server,
+      method: discovery.aggregated.StreamAggregatedResources,
+      clock,
+      onOpen() {
+        isOpen = true;
+        report.opened();
+        give({ kind: 'opened' });
+      },
+      onResponse(response) {
+        report.received();
+        give({ kind: 'response', response });
+      },
+      onEnd(reason) {
+        connection = undefined;
+        give({ kind: isOpen ? 'ended' : 'connect-failed' });
+        report.ended(isOpen, reason, nextAttemptMs);
+      },
+    });
+  }
+
+  function deliver({ versionInfo = '', resources = [] }: DiscoveryResponseMessage): void {
+    const digest = digestOf(resources);
+    if (refused?.digest === digest) {
+      // Some servers send again what was refused, for ever: once is enough for the log.
+      give({ kind: 'refused', text: refused.text });
+      return;
+    }
+    const intake = take(resources);
+    inForce = intake.inForce;
+    const ofVersion = `of version ${toShown(versionInfo)} from ${server.url}`;
+    const total = resources.length;
+    const taken = inForce.size - intake.kept.length;
+    const { ruleSet, warnings, problems, kept } = intake;
+    if (ruleSet !== undefined) {
+      const part = problems.length === 0 ? '' : `${taken} of `;
+      const origin = `${part}${total} ${total === 1 ? 'resource' : 'resources'} ${ofVersion}`;
+      onLoad({ ok: true, ruleSet, warnings, origin });
+    }
+    if (problems.length === 0) {
+      refused = undefined;
+      report.noteAccepted(versionInfo);
+      give({ kind: 'accepted' });
+      return;
+    }
+    onLoad({ ok: false, problems, origin: `${total - taken} of ${total} resources ${ofVersion}` });
+    const text = toRefusalText(problems);
+    refused = { digest, text };
+    report.noteRefusal(versionInfo, text, kept);
+    give({ kind: 'refused', text });
+  }
+
+  function take(resources: readonly AnyMessage[]): Intake {
+    try {
+      return takeResources(intakeDeps, resources, inForce);
+    } catch (error) {
+      log.error(
+        `Resources met a defect of the program: ${error instanceof Error ? error.stack : error}`,
+      );
+      const problem: Problem = {
+        severity: 'error',
+        file: 'the response',
+        line: undefined,
+        column: undefined,
+        path: '',
+        message: `met a defect of the worker: ${errorText(error)}`,
+        hint: undefined,
+        sourceLine: undefined,
+      };
+      const kept = [...inForce.keys()];
+      return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem] };
+    }
+  }
+
+  return {
+    async start(listener) {
+      onLoad = listener;
+      give({ kind: 'start' });
+    },
+    describe: () => report.describe(),
+    async close() {
+      closed = true;
+      cancelWait();
+      report.close();
+      connection?.close();
+    },
+  };
+}
+
+function toRefusalText(problems: readonly Problem[]): string {
+  const text = formatProblems(problems.slice(0, maxRefusalProblems));
+  const more = problems.length - maxRefusalProblems;
+  return toExcerpt(more > 0 ? `${text}\nand ${more} more` : text, maxRefusalLength);
+}
+
+/** The same whatever the order, which some servers change each time. */
+function digestOf(resources: readonly AnyMessage[]): string {
+  return resources
+    .map(({ type_url: typeUrl = '', value = '' }) =>
+      createHash('sha256').update(`${typeUrl}\0`).update(value).digest('base64'),
+    )
+    .sort()
+    .join();
+}
