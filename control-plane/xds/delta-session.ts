@@ -31,8 +31,10 @@ interface Unanswered {
 export function createDeltaSession(): DeltaSession {
   let subscription: Subscription | undefined;
   let newest: Snapshot | undefined;
-  /** What the client has if it takes everything that was sent. Shared with all who have the same. */
+  /** What the client has if it takes everything that was sent. */
   let held: HeldResources = noResources;
+  /** Many clients have the same: then what they are sent is made once. */
+  let isHeldByMany = true;
   /** Names that were refused: whether the client has them is unknown, so they go along next time. */
   let doubtful = new Set<string>();
   /** Names that the client asked for again: it gets them or hears that there is no such resource. */
@@ -50,14 +52,12 @@ export function createDeltaSession(): DeltaSession {
     if (unanswered.length >= maxUnanswered || wantsNothing(subscription)) return undefined;
     const wanted = selectWanted(newest, subscription);
     const change = toChange(wanted, subscription.wildcard);
-    if (change === undefined) {
-      held = wanted.resources;
-      return undefined;
-    }
+    held = wanted.resources;
+    isHeldByMany = true;
+    if (change === undefined) return undefined;
     nonces++;
     const nonce = String(nonces);
     const { version } = wanted;
-    held = wanted.resources;
     doubtful = new Set();
     owed = new Set();
     owesAnything = false;
@@ -69,7 +69,7 @@ export function createDeltaSession(): DeltaSession {
 
   /** Undefined when there is nothing to say. */
   function toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
-    const isShared = wildcard && doubtful.size === 0 && owed.size === 0;
+    const isShared = wildcard && isHeldByMany && doubtful.size === 0 && owed.size === 0;
     if (isShared && held === wanted.resources && !owesAnything) return undefined;
     let body = isShared ? toSharedDelta(held, wanted) : toDelta(held, wanted, owed);
     const isNews = body.names.length > 0 || owesAnything;
@@ -80,16 +80,22 @@ export function createDeltaSession(): DeltaSession {
     return body;
   }
 
+  function holdAlone(resources: Iterable<readonly [string, { readonly version: string }]>): void {
+    held = new Map(resources);
+    isHeldByMany = false;
+  }
+
   function readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
     const initial = Object.entries(request.initialResourceVersions ?? {});
     owesAnything = initial.length === 0;
-    held = new Map(initial.map(([name, version]) => [name, { version }]));
+    if (!owesAnything) holdAlone(initial.map(([name, version]) => [name, { version }]));
     const { resourceNamesSubscribe: names = [] } = request;
     owed = new Set(names.filter((name) => name !== '*' && !held.has(name)));
     if (snapshot !== undefined && subscription !== undefined) {
       const wanted = selectWanted(snapshot, subscription);
       if (isSameContent(held, wanted.resources)) {
         held = wanted.resources;
+        isHeldByMany = true;
         sentVersion = wanted.version;
       }
     }
@@ -108,7 +114,7 @@ export function createDeltaSession(): DeltaSession {
       else owed.delete(name);
     }
     if (wildcard) return;
-    held = new Map([...held].filter(([name]) => names.has(name)));
+    holdAlone([...held].filter(([name]) => names.has(name)));
     doubtful = new Set([...doubtful].filter((name) => names.has(name)));
   }
 

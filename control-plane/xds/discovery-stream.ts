@@ -68,20 +68,18 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
     record?.sent(version);
     metrics.responseSent(mode, bytes);
-    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => {
-      metrics.dropped('slow_reader');
-      const seconds = limits.drainTimeoutMs / 1000;
-      events.note(
-        'warning',
-        'slow_reader',
-        `xDS: ${whoIsIt()} was cut off: it did not read a response of ${bytes} bytes in ${seconds} s`,
-      );
-      call.abort();
-    });
+    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => cutOff(bytes));
     call.send(parts, () => {
       cancelDrainTimer?.();
       send(session.onSent());
     });
+  }
+
+  function cutOff(bytes: number): void {
+    metrics.dropped('slow_reader');
+    const what = `a response of ${bytes} bytes in ${limits.drainTimeoutMs / 1000} s`;
+    events.note('warning', 'slow_reader', `xDS: ${whoIsIt()} was cut off: it did not read ${what}`);
+    call.abort();
   }
 
   function recordAnswer(answer: Answer | undefined): void {

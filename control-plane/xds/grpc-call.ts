@@ -3,6 +3,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
 import { createMessageReader } from './message-reader.ts';
+import { createSliceSender } from './slice-sender.ts';
 
 export interface GrpcCall {
   readonly headers: IncomingHttpHeaders;
@@ -57,6 +58,7 @@ export function openCall(
   open: OpenCall,
 ): void {
   const reader = createMessageReader(maxMessageBytes);
+  const sender = createSliceSender(stream);
   let isOpen = true;
   let trailers: Record<string, string> = {};
   stream.on('error', ignoreError);
@@ -72,19 +74,15 @@ export function openCall(
     peerAddress,
     send(parts, onSent) {
       if (!isOpen) return;
-      stream.cork();
-      stream.write(toPrefix(parts));
-      for (const part of parts.slice(0, -1)) stream.write(part);
-      stream.write(parts.at(-1) ?? Buffer.alloc(0), (error) => {
-        if (error == null && isOpen) onSent();
+      sender.send([toPrefix(parts), ...parts], () => {
+        if (isOpen) onSent();
       });
-      stream.uncork();
     },
     finish(status, text) {
       if (!isOpen) return;
       isOpen = false;
       trailers = toTrailers(status, text);
-      stream.end();
+      sender.end();
       // What still comes in is read and dropped, else the end of the stream would never be seen.
       stream.resume();
     },
