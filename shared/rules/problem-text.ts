@@ -1,4 +1,6 @@
 // Problems as a person reads them in a log or on a terminal.
+
+import { escapeText } from './escaped-text.ts';
 import type { Problem } from './problem.ts';
 
 /** Columns of a source line that are shown; a longer line is cut around the place. */
@@ -48,14 +50,4 @@ function toWindow(line: string, index: number): { text: string; caret: number } 
 function isLowSurrogate(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
   return code >= 0xdc00 && code <= 0xdfff;
-}
-
-/** Tabs become two spaces; what a terminal would act on, or not show, becomes `\u{...}`. */
-function escapeText(text: string): string {
-  return text
-    .replaceAll('\t', '  ')
-    .replaceAll(
-      /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu,
-      (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
-    );
 }

@@ -1,0 +1,101 @@
+// `check`: reads rules and tells everything that is wrong with them.
+import { Option } from 'commander';
+import { formatGithub } from './check/github-format.ts';
+import { formatHuman } from './check/human-format.ts';
+import { formatJson } from './check/json-format.ts';
+import { formatSarif } from './check/sarif-format.ts';
+import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { readConfigDirectory } from './input/config-directory.ts';
+import {
+  addRuleInputOptions,
+  checkRuleInputOptions,
+  type LoadedRules,
+  loadRules,
+  type RuleInputOptions,
+  readRuleInput,
+} from './input/rule-input.ts';
+
+const formats = ['human', 'json', 'sarif', 'github'] as const;
+type Format = (typeof formats)[number];
+
+interface CheckOptions extends RuleInputOptions {
+  readonly format?: Format;
+  readonly json?: boolean;
+  readonly config_dir?: string;
+  readonly merge_domain_configs?: boolean;
+}
+
+export const addCheck: AddCommand = (program, { io, finish }) => {
+  const command = program
+    .command('check')
+    .summary('find what is wrong with rules')
+    .description(
+      'Reads rules as a worker does and tells every problem, with its place. Files that are named are read whatever they are called; below directories *.yaml and *.yml are.',
+    )
+    .argument('[path...]', 'files and directories');
+  addRuleInputOptions(command)
+    .addOption(new Option('--format <format>', 'how to print (default: human)').choices(formats))
+    .option('--json', 'the same as --format json')
+    .option('--config_dir <dir>', "check one directory as the reference's config check does")
+    .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
+    .addHelpText(
+      'after',
+      `
+sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workflow.
+-config_dir and -merge_domain_configs may have one dash.
+${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, or an input that cannot be read')}`,
+    )
+    .action(async (paths: string[], options: CheckOptions) => {
+      const refuse = (message: string) =>
+        command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+      if (options.json && options.format !== undefined && options.format !== 'json') {
+        refuse(`--json and --format ${options.format} exclude each other`);
+      }
+      const { config_dir: directory } = options;
+      if (directory !== undefined) {
+        if (paths.length > 0 || options.git !== undefined) {
+          refuse('-config_dir excludes PATH and --git');
+        }
+        const merge = options.merge_domain_configs ?? options.mergeDomains ?? false;
+        const read = await readConfigDirectory(directory);
+        const rules = loadRules(read.input, merge);
+        const isWanted = options.json || options.format !== undefined;
+        const hasErrors = rules.ruleSet === undefined;
+        if (isWanted) print(rules, options);
+        else {
+          read.lines.forEach((line) => void io.write(`${line}\n`));
+          io.write(formatHuman(rules, { withColour: io.isTerminal, withSummary: hasErrors }));
+          if (!hasErrors) io.write('all rate limit configs ok\n');
+        }
+        finish(hasErrors ? exitCodes.no : exitCodes.ok);
+        return;
+      }
+      if (options.merge_domain_configs) refuse('-merge_domain_configs needs -config_dir');
+      const misuse = checkRuleInputOptions(paths, options);
+      if (misuse !== undefined) refuse(misuse);
+      const read = await readRuleInput(paths, options, io);
+      if (!read.ok) {
+        io.writeError(`error: ${read.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      const rules = loadRules(read.input, options.mergeDomains ?? false);
+      print(rules, options);
+      finish(rules.ruleSet === undefined ? exitCodes.no : exitCodes.ok);
+    });
+
+  function print(rules: LoadedRules, { json, format = json ? 'json' : 'human' }: CheckOptions) {
+    io.write(formatters[format](rules));
+  }
+
+  const formatters: Readonly<Record<Format, (rules: LoadedRules) => string>> = {
+    human: (rules) => formatHuman(rules, { withColour: hasColour(), withSummary: true }),
+    json: formatJson,
+    sarif: formatSarif,
+    github: formatGithub,
+  };
+
+  function hasColour(): boolean {
+    return io.isTerminal && !io.environment['NO_COLOR'];
+  }
+};

@@ -1,0 +1,35 @@
+// Problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
+import type { Problem } from '../../../shared/rules/problem.ts';
+import { toProblemRule } from '../../../shared/rules/problem-rule.ts';
+import type { LoadedRules } from '../input/rule-input.ts';
+import { summarize } from './summary.ts';
+
+/** One line for each problem, then the summary. */
+export function formatGithub(rules: LoadedRules): string {
+  const lines = [...rules.problems.map(toCommand), escapeData(summarize(rules))];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+function toCommand(problem: Problem): string {
+  const { severity, file, line, column, path, message, hint } = problem;
+  const properties = [
+    ['file', file],
+    ['line', line],
+    ['col', line === undefined ? undefined : column],
+    ['title', toProblemRule(problem).id],
+  ] as const;
+  const shown = properties.flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${escapeProperty(String(value))}`],
+  );
+  const where = line === undefined && path !== '' ? `${path}: ` : '';
+  const text = `${where}${message}${hint === undefined ? '' : `\nhint: ${hint}`}`;
+  return `::${severity} ${shown.join(',')}::${escapeData(text)}`;
+}
+
+function escapeData(text: string): string {
+  return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+}
+
+function escapeProperty(text: string): string {
+  return escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C');
+}

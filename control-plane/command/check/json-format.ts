@@ -1,0 +1,29 @@
+// Problems for programs. The shape is stable: fields may be added, none changes or goes.
+import { toProblemRule } from '../../../shared/rules/problem-rule.ts';
+import type { LoadedRules } from '../input/rule-input.ts';
+
+/** One JSON object; `domains` and `limits` are null when there are errors. */
+export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules): string {
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const json = {
+    ok: ruleSet !== undefined,
+    files: fileCount,
+    commit: commit ?? null,
+    domains: ruleSet?.domainCount ?? null,
+    limits: ruleSet?.limitCount ?? null,
+    errors,
+    warnings: problems.length - errors,
+    problems: problems.map((problem) => ({
+      severity: problem.severity,
+      rule: toProblemRule(problem).id,
+      file: problem.file,
+      line: problem.line ?? null,
+      column: problem.column ?? null,
+      path: problem.path,
+      message: problem.message,
+      hint: problem.hint ?? null,
+      sourceLine: problem.sourceLine ?? null,
+    })),
+  };
+  return `${JSON.stringify(json, undefined, 2)}\n`;
+}

@@ -1,0 +1,37 @@
+// `completion`: prints a script that makes a shell complete this command line. The script is made
+// from the commands themselves, so that it knows what they know.
+import { Argument } from 'commander';
+import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { toBashScript } from './completion/bash-script.ts';
+import { toCompletedCommands } from './completion/completed-command.ts';
+import { toFishScript } from './completion/fish-script.ts';
+import { toZshScript } from './completion/zsh-script.ts';
+
+const scripts = { bash: toBashScript, zsh: toZshScript, fish: toFishScript } as const;
+type Shell = keyof typeof scripts;
+
+export const addCompletion: AddCommand = (program, { io }) => {
+  const command = program
+    .command('completion')
+    .summary('print a script for completion in a shell')
+    .description('Prints a script that makes a shell complete commands, options and their values.')
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
+    .option('--name <command>', 'the name under which you run this program', 'ratelane')
+    .option('--json', 'print one JSON object, with the script in it')
+    .addHelpText(
+      'after',
+      `
+Shells complete names of commands, so give this program one, for example in ~/.bashrc:
+  ratelane() { npm run -s control-plane -- "$@"; }
+  source <(ratelane completion bash)
+${describeExitCodes('printed', 'not used', 'wrong usage')}`,
+    )
+    .action((shell: Shell, { name, json }: { name: string; json?: boolean }) => {
+      if (!/^[A-Za-z][\w-]*$/.test(name)) {
+        const message = `error: --name '${name}': a name has letters, digits, '-' and '_'`;
+        command.error(message, { exitCode: exitCodes.trouble });
+      }
+      const script = scripts[shell](name, toCompletedCommands(program));
+      io.write(json ? `${JSON.stringify({ shell, script })}\n` : script);
+    });
+};

@@ -1,0 +1,45 @@
+// A completion script for bash, from version 3.2.
+import type { CompletedCommand } from './completed-command.ts';
+
+/** `name` has only letters, digits, `-` and `_`. */
+export function toBashScript(name: string, commands: readonly CompletedCommand[]): string {
+  const names = commands.map((command) => command.name);
+  return `# bash completion for ${name}
+_${name}_completion() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}"
+  local command='' words='' index
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    case "\${COMP_WORDS[index]}" in
+      ${names.join('|')}) command="\${COMP_WORDS[index]}"; break ;;
+    esac
+  done
+  COMPREPLY=()
+  case "$command $previous" in
+${commands.flatMap(toValueCases).join('\n')}
+    *)
+      case "$command" in
+        '') words='${[...names, '--help'].join(' ')}' ;;
+${commands.flatMap(toWordCases).join('\n')}
+      esac ;;
+  esac
+  # Without a word that fits, bash completes paths.
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o bashdefault -o default -F _${name}_completion ${name}
+`;
+}
+
+function toValueCases({ name, options }: CompletedCommand): string[] {
+  return options
+    .filter(({ takesValue }) => takesValue)
+    .map(({ flag, choices }) => `    '${name} ${flag}') words='${choices.join(' ')}' ;;`);
+}
+
+/** Options once a dash is typed; before that, what an argument may be. */
+function toWordCases({ name, options, argumentChoices }: CompletedCommand): string[] {
+  const flags = options.map(({ flag }) => flag).join(' ');
+  const plain = argumentChoices.join(' ');
+  return [
+    `        ${name}) if [[ "$word" == -* ]]; then words='${flags}'; else words='${plain}'; fi ;;`,
+  ];
+}

@@ -1,0 +1,39 @@
+// What a shell needs to know of the commands to complete them, whatever the shell.
+import type { Command } from 'commander';
+
+export interface CompletedCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: readonly CompletedOption[];
+  /** What an argument may be; empty when it is a path. */
+  readonly argumentChoices: readonly string[];
+}
+
+export interface CompletedOption {
+  /** With its dashes. */
+  readonly flag: string;
+  readonly summary: string;
+  readonly takesValue: boolean;
+  /** What the value may be; empty when it is free. */
+  readonly choices: readonly string[];
+}
+
+export function toCompletedCommands(program: Command): CompletedCommand[] {
+  const help = { flag: '--help', summary: 'show the help', takesValue: false, choices: [] };
+  return program.commands.map((command) => ({
+    name: command.name(),
+    summary: command.summary(),
+    options: [
+      ...command.options
+        .filter((option) => !option.hidden && option.long)
+        .map((option) => ({
+          flag: option.long ?? '',
+          summary: option.description,
+          takesValue: option.required || option.optional,
+          choices: option.argChoices ?? [],
+        })),
+      help,
+    ],
+    argumentChoices: command.registeredArguments[0]?.argChoices ?? [],
+  }));
+}

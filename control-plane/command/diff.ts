@@ -1,0 +1,162 @@
+// `diff`: what changes for requests between two sets of rules.
+
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { toPlaceText } from '../../shared/rules/placed-rule.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import type { Limit } from '../../shared/rules/rule.ts';
+import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import { count } from './check/summary.ts';
+import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { readGitInput } from './input/git-input.ts';
+import { readPathInput } from './input/path-input.ts';
+import {
+  addGitOptions,
+  type LoadedRules,
+  loadRules,
+  type RuleInputResult,
+} from './input/rule-input.ts';
+
+interface DiffOptions {
+  readonly git?: string;
+  readonly gitPath?: string;
+  readonly mergeDomains?: boolean;
+  readonly json?: boolean;
+}
+
+const gitPrefix = 'git:';
+
+export const addDiff: AddCommand = (program, { io, finish }) => {
+  const command = program
+    .command('diff')
+    .summary('what changes for requests between two sets of rules')
+    .description(
+      'Compares what two sets of rules mean for requests: limits added, removed, raised or lowered, requests newly blocked or unlimited, shadow mode, sharing, metrics. The order of files and rules does not matter.',
+    )
+    .argument('<before>', 'a file, a directory, or git:REVISION with --git')
+    .argument('<after>', 'the same');
+  addGitOptions(command)
+    .option('--merge-domains', 'allow several files for one domain, as MERGE_DOMAIN_CONFIG does')
+    .option('--json', 'print one JSON object')
+    .addHelpText(
+      'after',
+      describeExitCodes(
+        'nothing changes',
+        'something changes',
+        'wrong usage, an input that cannot be read, or rules with errors',
+      ),
+    )
+    .action(async (before: string, after: string, options: DiffOptions) => {
+      const sides = [before, after];
+      const usesGit = sides.some((side) => side.startsWith(gitPrefix));
+      if (usesGit !== (options.git !== undefined)) {
+        const message = usesGit
+          ? `${gitPrefix}REVISION needs --git URL; for the repository here, --git .`
+          : `--git needs a side that is ${gitPrefix}REVISION`;
+        command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+      }
+      const loaded: LoadedRules[] = [];
+      for (const side of sides) {
+        const read = await readSide(side, options);
+        if (!read.ok) {
+          io.writeError(`error: ${read.message}\n`);
+          finish(exitCodes.trouble);
+          return;
+        }
+        loaded.push(loadRules(read.input, options.mergeDomains ?? false));
+      }
+      const valid = loaded.flatMap(({ ruleSet, documents }) =>
+        ruleSet ? [{ ruleSet, documents }] : [],
+      );
+      const [was, is] = valid;
+      if (valid.length < 2 || was === undefined || is === undefined) {
+        const errors = loaded.flatMap(({ problems }) =>
+          problems.filter(({ severity }) => severity === 'error'),
+        );
+        io.writeError(`${formatProblems(errors)}\nerror: rules with errors are not compared\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      const changes = compareRules(was, is);
+      io.write(options.json ? formatJson(changes) : formatText(changes));
+      finish(changes.length === 0 ? exitCodes.ok : exitCodes.no);
+    });
+
+  function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
+    if (!side.startsWith(gitPrefix)) return readPathInput([side]);
+    const revision = side.slice(gitPrefix.length);
+    const source = { url: options.git ?? '', revision, path: options.gitPath ?? '' };
+    return readGitInput(source, io.environment);
+  }
+};
+
+/** Grouped by domain and by the requests that are concerned. */
+function formatText(changes: readonly RuleChange[]): string {
+  if (changes.length === 0) return 'nothing changes for requests\n';
+  const lines: string[] = [];
+  let domain: string | undefined;
+  let requests: string | undefined;
+  for (const change of changes) {
+    if (change.domain !== domain) {
+      ({ domain } = change);
+      requests = undefined;
+      lines.push(`domain ${domain}`);
+    }
+    const shown = formatRequests(change);
+    if (shown === '') {
+      lines.push(`  ${words(change)}`);
+      continue;
+    }
+    if (shown !== requests) lines.push(`  ${shown}${formatPlaces(change)}`);
+    requests = shown;
+    lines.push(`    ${words(change)}: ${change.text}`);
+  }
+  lines.push('', count(changes.length, 'change'));
+  return lines.map((line) => `${escapeText(line)}\n`).join('');
+}
+
+function words({ kind }: RuleChange): string {
+  return kind.replaceAll('_', ' ');
+}
+
+function formatRequests({ requests }: RuleChange): string {
+  return requests.map(({ key, value }) => `${key}=${value === '' ? '(any)' : value}`).join(', ');
+}
+
+function formatPlaces({ ruleBefore, ruleAfter }: RuleChange): string {
+  const before = ruleBefore && toPlaceText(ruleBefore);
+  const after = ruleAfter && toPlaceText(ruleAfter);
+  if (before === after) return `  (${before})`;
+  return `  (${before ?? 'no rule'} -> ${after ?? 'no rule'})`;
+}
+
+function formatJson(changes: readonly RuleChange[]): string {
+  const json = {
+    same: changes.length === 0,
+    changes: changes.map((change) => ({
+      kind: change.kind,
+      domain: change.domain,
+      requests: change.requests.map(({ key, value }) => ({ key, value: value || null })),
+      text: change.text,
+      before: toLimitJson(change.before),
+      after: toLimitJson(change.after),
+      ruleBefore: change.ruleBefore ? toPlaceText(change.ruleBefore) : null,
+      ruleAfter: change.ruleAfter ? toPlaceText(change.ruleAfter) : null,
+    })),
+  };
+  return `${JSON.stringify(json, undefined, 2)}\n`;
+}
+
+function toLimitJson(limit: Limit | undefined) {
+  if (limit === undefined) return null;
+  const { requestsPerUnit, unit, unlimited, name, replaces, shadowMode, quotaMode } = limit;
+  return {
+    requestsPerUnit: unlimited ? null : requestsPerUnit,
+    unit: unit ?? null,
+    unlimited,
+    name: name || null,
+    replaces,
+    shadowMode,
+    quotaMode,
+    metadata: limit.metadata ?? null,
+  };
+}

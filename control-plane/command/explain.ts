@@ -1,0 +1,113 @@
+// `explain`: which rule a request matches and why, and under which keys its hits are counted.
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { nearestWord } from '../../shared/rules/nearest-word.ts';
+import { placeRules } from '../../shared/rules/placed-rule.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
+import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { explainRequest } from './explain/explained-request.ts';
+import { toExplanationJson } from './explain/explanation-json.ts';
+import { formatExplanation } from './explain/explanation-text.ts';
+import {
+  addRuleInputOptions,
+  checkRuleInputOptions,
+  loadRules,
+  type RuleInputOptions,
+  readRuleInput,
+} from './input/rule-input.ts';
+
+interface ExplainOptions extends RuleInputOptions {
+  readonly domain: string;
+  readonly descriptor: readonly (readonly Entry[])[];
+  readonly json?: boolean;
+}
+
+/** Domains that are listed when the one that was asked for is not there. */
+const maxDomainsShown = 20;
+
+export const addExplain: AddCommand = (program, { io, finish }) => {
+  const command = program
+    .command('explain')
+    .summary('which rule a request matches, and why not the others')
+    .description(
+      'Looks a request up in rules level by level, and shows each rule that came into question, the limit, the key in the counter store and the name in the statistics.',
+    )
+    .argument('[path...]', 'files and directories');
+  addRuleInputOptions(command)
+    .requiredOption('--domain <name>', 'the domain of the request')
+    .requiredOption(
+      '--descriptor <key=value,...>',
+      'one descriptor of the request; repeat it for several',
+      (text: string, earlier: readonly (readonly Entry[])[] | undefined) => [
+        ...(earlier ?? []),
+        parseDescriptor(text),
+      ],
+    )
+    .option('--json', 'print one JSON object')
+    .addHelpText(
+      'after',
+      `
+Keys are shown for a worker with its default settings: no CACHE_KEY_PREFIX, weeks from Thursday,
+months of 30 days, and dots kept in the names of statistics.
+${describeExitCodes('explained, whether a limit applies or not', 'no such domain, or rules with errors', 'wrong usage, or an input that cannot be read')}`,
+    )
+    .action(async (paths: string[], options: ExplainOptions) => {
+      const { domain, json = false } = options;
+      const misuse = checkRuleInputOptions(paths, options);
+      if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
+      const read = await readRuleInput(paths, options, io);
+      if (!read.ok) {
+        io.writeError(`error: ${read.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      const { documents, ruleSet, problems } = loadRules(read.input, options.mergeDomains ?? false);
+      if (ruleSet === undefined) {
+        const errors = problems.filter(({ severity }) => severity === 'error');
+        io.writeError(`${formatProblems(errors)}\nerror: rules with errors match nothing\n`);
+        finish(exitCodes.no);
+        return;
+      }
+      const placed = placeRules(documents);
+      const [rules, domainRules] = [placed.get(domain), ruleSet.domain(domain)];
+      if (rules === undefined || domainRules === undefined) {
+        tellUnknownDomain(domain, [...placed.keys()].sort(), json);
+        finish(exitCodes.no);
+        return;
+      }
+      const explained = explainRequest(rules, domainRules, options.descriptor, io.clock.wallMs());
+      io.write(
+        json
+          ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`
+          : formatExplanation(domain, explained),
+      );
+    });
+
+  function parseDescriptor(text: string): Entry[] {
+    return text.split(',').map((pair) => {
+      const equals = pair.indexOf('=');
+      if (equals <= 0) {
+        const message = `error: --descriptor '${text}': '${pair}' is not a pair; expected key=value,key=value`;
+        command.error(message, { exitCode: exitCodes.trouble });
+      }
+      return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
+    });
+  }
+
+  function tellUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
+    const nearest = nearestWord(domain, known);
+    if (json) {
+      const body = { domain, error: 'unknown domain', nearest: nearest ?? null, domains: known };
+      io.write(`${JSON.stringify(body, undefined, 2)}\n`);
+      return;
+    }
+    const hint = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
+    const shown = known.slice(0, maxDomainsShown).join(', ');
+    const more =
+      known.length > maxDomainsShown ? ` and ${known.length - maxDomainsShown} more` : '';
+    const list = known.length === 0 ? 'there are no domains' : `domains: ${shown}${more}`;
+    io.writeError(
+      `${escapeText(`error: no rules for domain '${domain}'${hint}`)}\n${escapeText(list)}\n`,
+    );
+  }
+};

@@ -1,0 +1,63 @@
+// A whole request explained: each descriptor's lookup, what replaces what, and the keys under which
+// hits are counted now.
+import { toCounterKey } from '../../../shared/counting/counter-key.ts';
+import { createWindows, type Window } from '../../../shared/counting/window.ts';
+import { explainLookup, type LookupExplanation } from '../../../shared/rules/lookup-explanation.ts';
+import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
+import type { DomainRules, Entry, Limit } from '../../../shared/rules/rule.ts';
+
+export interface ExplainedDescriptor {
+  readonly entries: readonly Entry[];
+  readonly lookup: LookupExplanation;
+  /** Undefined when no rule with a limit matches. */
+  readonly matched: MatchedRule | undefined;
+}
+
+export interface MatchedRule {
+  readonly rule: PlacedRule;
+  readonly limit: Limit;
+  /** Numbers (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
+  readonly replacedBy: readonly number[];
+  /** Undefined where nothing is counted: unlimited, or replaced. */
+  readonly counted: CountedHits | undefined;
+}
+
+export interface CountedHits {
+  readonly cacheKey: string;
+  readonly metricKey: string;
+  readonly window: Window;
+}
+
+/** The specification's Thursday and 30 days; both can be set at the worker. */
+const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
+
+/** `rules` is the top level of the domain; `nowMs` is wall time. */
+export function explainRequest(
+  rules: readonly PlacedRule[],
+  domainRules: DomainRules,
+  descriptors: readonly (readonly Entry[])[],
+  nowMs: number,
+): ExplainedDescriptor[] {
+  const matches = descriptors.map((entries) => domainRules.match(entries));
+  return descriptors.map((entries, index) => {
+    const lookup = explainLookup(rules, entries);
+    const match = matches[index];
+    if (lookup.rule === undefined || match === undefined) {
+      return { entries, lookup, matched: undefined };
+    }
+    const { limit, metricKey, sharedValues } = match;
+    const replacedBy = limit.unlimited
+      ? []
+      : matches.flatMap((other, number) =>
+          other?.limit.replaces.includes(limit.name) ? [number] : [],
+        );
+    let counted: CountedHits | undefined;
+    if (limit.unit !== undefined && replacedBy.length === 0) {
+      const window = windowAt(limit.unit, Math.floor(nowMs / 1000));
+      const { domain } = domainRules;
+      const cacheKey = toCounterKey('', domain, entries, sharedValues, window.start);
+      counted = { cacheKey, metricKey, window };
+    }
+    return { entries, lookup, matched: { rule: lookup.rule, limit, replacedBy, counted } };
+  });
+}

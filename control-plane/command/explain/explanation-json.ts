@@ -1,0 +1,62 @@
+// An explanation for programs. The shape is stable: fields may be added, none changes or goes.
+import type { ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
+import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
+import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
+
+export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
+  return {
+    domain,
+    descriptors: descriptors.map(({ entries, lookup, matched }) => ({
+      entries,
+      levels: lookup.levels.map(toLevel),
+      verdict: lookup.verdict,
+      match: matched ? toMatch(matched) : null,
+    })),
+  };
+}
+
+function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel) {
+  return {
+    entry,
+    candidates: candidates.map(({ rule, kind, isChosen, reason }) => ({
+      ...toPlace(rule),
+      kind: kind ?? null,
+      chosen: isChosen,
+      reason,
+    })),
+    otherRules: othersCount,
+    nearestKey: nearestKey ?? null,
+  };
+}
+
+function toMatch({ rule, limit, replacedBy, counted }: MatchedRule) {
+  return {
+    rule: toPlace(rule),
+    limit: {
+      requestsPerUnit: limit.unlimited ? null : limit.requestsPerUnit,
+      unit: limit.unit ?? null,
+      unlimited: limit.unlimited,
+      name: limit.name || null,
+      replaces: limit.replaces,
+      shadowMode: limit.shadowMode,
+      quotaMode: limit.quotaMode,
+    },
+    /** Numbers of descriptors, from 0. */
+    replacedBy,
+    cacheKey: counted?.cacheKey ?? null,
+    metricKey: counted?.metricKey ?? null,
+    window: counted
+      ? { start: counted.window.start, end: counted.window.start + counted.window.seconds }
+      : null,
+  };
+}
+
+function toPlace({ composite, document, descriptor, path }: PlacedRule) {
+  return {
+    composite,
+    file: document.file,
+    line: descriptor.position?.line ?? null,
+    column: descriptor.position?.column ?? null,
+    path,
+  };
+}

@@ -1,0 +1,86 @@
+// An explanation as a person reads it.
+import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
+import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
+import type { Entry, Limit } from '../../../shared/rules/rule.ts';
+import { count } from '../check/summary.ts';
+import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
+
+/** Lines with their ends. */
+export function formatExplanation(
+  domain: string,
+  descriptors: readonly ExplainedDescriptor[],
+): string {
+  const isOne = descriptors.length === 1;
+  const parts = descriptors.map((each, index) => {
+    const number = isOne ? '' : ` ${index + 1}`;
+    const lines = [
+      `descriptor${number} of domain ${domain}: ${each.entries.map(toPair).join(', ')}`,
+      ...each.lookup.levels.flatMap(formatLevel),
+      `  result: ${each.lookup.verdict}`,
+      ...(each.matched ? formatMatched(each.matched) : []),
+    ];
+    return lines.map((line) => `${escapeText(line)}\n`).join('');
+  });
+  return parts.join('\n');
+}
+
+function toPair({ key, value }: Entry): string {
+  return `${key}=${value}`;
+}
+
+function formatLevel(level: ExplainedLevel, index: number): string[] {
+  const { entry, candidates, othersCount, nearestKey } = level;
+  const lines = [`  entry ${index + 1}: ${toPair(entry)}`, ...candidates.map(formatCandidate)];
+  if (candidates.length === 0) {
+    const hint = nearestKey === undefined ? '' : `; did you mean '${nearestKey}'?`;
+    lines.push(`      no rule here has the key '${entry.key}'${hint}`);
+  } else if (othersCount > 0) {
+    lines.push(`      and ${count(othersCount, 'rule')} for other keys and values`);
+  }
+  return lines;
+}
+
+const kindWords = { exact: 'exact', wildcard: 'wildcard', key_only: 'any value' } as const;
+
+function formatCandidate({ rule, kind, isChosen, reason }: Candidate): string {
+  const word = kind === undefined ? 'no match' : kindWords[kind];
+  return `    ${isChosen ? '>' : ' '} ${word.padEnd(9)} ${rule.composite}  (${toPlaceText(rule)}): ${reason}`;
+}
+
+function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): string[] {
+  const lines = [`  rule: ${toPlaceText(rule)} (${rule.path})`, `  limit: ${toLimitText(limit)}`];
+  if (replacedBy.length > 0) {
+    const by = replacedBy.map((number) => number + 1).join(' and ');
+    lines.push(`  replaced by the rule of descriptor ${by}: it does not apply, nothing is counted`);
+  }
+  if (limit.replaces.length > 0) {
+    lines.push(`  replaces, in the same request: ${limit.replaces.join(', ')}`);
+  }
+  if (limit.shadowMode) lines.push('  shadow mode: counted, but never over the limit');
+  if (limit.quotaMode) {
+    lines.push('  quota mode: the request is over only when all its quota rules are');
+  }
+  if (counted) {
+    const { start, seconds } = counted.window;
+    lines.push(
+      `  cache key: ${counted.cacheKey}`,
+      `  metric key: ${counted.metricKey}`,
+      `  window: ${toTime(start)} to ${toTime(start + seconds)}`,
+    );
+  } else if (limit.unlimited) {
+    lines.push('  answered without counting: no cache key, no statistics');
+  }
+  return lines;
+}
+
+function toLimitText({ unlimited, requestsPerUnit, unit, name }: Limit): string {
+  const named = name === '' ? '' : `, named ${name}`;
+  if (unlimited) return `unlimited${named}`;
+  const blocks = requestsPerUnit === 0 ? ', which rejects every request' : '';
+  return `${requestsPerUnit} per ${unit}${blocks}${named}`;
+}
+
+function toTime(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace('.000', '');
+}

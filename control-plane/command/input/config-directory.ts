@@ -1,0 +1,56 @@
+// One directory read as the reference's config check reads it: not its subdirectories, but all of its
+// files whatever they are called, with a line for each (reference-behaviour 10.2).
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Problem } from '../../../shared/rules/problem.ts';
+import {
+  defaultBounds,
+  type ListedFile,
+  problemOf,
+  readRulesFiles,
+  unreadable,
+} from '../../../shared/rules-directory.ts';
+import type { RuleInput } from './rule-input.ts';
+
+export interface ConfigDirectory {
+  /** What the reference prints while it reads. */
+  readonly lines: readonly string[];
+  readonly input: RuleInput;
+}
+
+/** Never rejects: what cannot be read is a problem. */
+export async function readConfigDirectory(directory: string): Promise<ConfigDirectory> {
+  const lines = ['checking rate limit configs...', `loading config directory: ${directory}`];
+  const problems: Problem[] = [];
+  const listed: ListedFile[] = [];
+  let names: string[] = [];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    problems.push(problemOf('error', directory, unreadable(error)));
+  }
+  if (names.length > defaultBounds.files) {
+    const message = `more than ${defaultBounds.files} files; nothing is read`;
+    problems.push(problemOf('error', directory, message));
+    names = [];
+  }
+  for (const name of names.sort()) {
+    // Folders of a mounted ConfigMap, whose files are linked beside them (decisions 9).
+    if (name.startsWith('..')) continue;
+    const path = join(directory, name);
+    lines.push(`opening config file: ${path}`);
+    const found = await stat(path).catch((error: unknown) => unreadable(error));
+    if (typeof found === 'string') problems.push(problemOf('error', path, found));
+    else if (found.isFile()) listed.push({ path, sizeBytes: found.size });
+    else {
+      const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';
+      const hint = '-config_dir does not look into subdirectories; check PATH does';
+      problems.push(problemOf('error', path, message, found.isDirectory() ? hint : undefined));
+    }
+  }
+  const read = await readRulesFiles(listed, defaultBounds);
+  return {
+    lines,
+    input: { files: read.files, problems: [...problems, ...read.problems], commit: undefined },
+  };
+}

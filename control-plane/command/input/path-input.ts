@@ -1,0 +1,64 @@
+// Rules from files and directories. Files that are named are read whatever they are called; below
+// directories the worker's selection holds (decisions 9).
+import { stat } from 'node:fs/promises';
+import { normalize, resolve, sep } from 'node:path';
+import type { Problem } from '../../../shared/rules/problem.ts';
+import {
+  defaultBounds,
+  type ListedFile,
+  listRulesFiles,
+  problemOf,
+  readRulesFiles,
+  unreadable,
+} from '../../../shared/rules-directory.ts';
+import type { RuleInputResult } from './rule-input.ts';
+
+/** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
+export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
+  const listed = new Map<string, ListedFile>();
+  const problems: Problem[] = [];
+  for (const given of paths) {
+    const path = given === '' ? given : normalize(given);
+    const found = await stat(path).catch((error: unknown) => unreadable(error));
+    if (typeof found === 'string') return { ok: false, message: `'${given}' ${found}` };
+    if (found.isDirectory()) {
+      const listing = await listDirectory(path);
+      problems.push(...listing.problems);
+      for (const file of listing.files) addOnce(file);
+    } else if (found.isFile()) {
+      addOnce({ path, sizeBytes: found.size });
+    } else {
+      return { ok: false, message: `'${given}' is neither a file nor a directory` };
+    }
+  }
+
+  function addOnce(file: ListedFile): void {
+    const identity = resolve(file.path);
+    if (!listed.has(identity)) listed.set(identity, file);
+  }
+
+  const read = await readRulesFiles([...listed.values()], defaultBounds);
+  return {
+    ok: true,
+    input: { files: read.files, problems: [...problems, ...read.problems], commit: undefined },
+  };
+}
+
+async function listDirectory(
+  directory: string,
+): Promise<{ files: readonly ListedFile[]; problems: readonly Problem[] }> {
+  const listing = await listRulesFiles({
+    directory,
+    beside: undefined,
+    ignoreDotFiles: false,
+    bounds: defaultBounds,
+  });
+  // A person may well name the root of a working tree.
+  const isForeign = (path: string) => path.split(sep).includes('.git');
+  const files = listing.files.filter(({ path }) => !isForeign(path));
+  const problems = listing.problems.filter(({ file }) => !isForeign(file));
+  if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
+    problems.push(problemOf('warning', directory, 'no file named *.yaml or *.yml'));
+  }
+  return { files, problems };
+}

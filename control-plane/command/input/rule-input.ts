@@ -1,0 +1,110 @@
+// Rules as commands are given them: which options name them, and from there to documents with all
+// their problems. Reading is left to path-input.ts and git-input.ts.
+import type { Command } from 'commander';
+import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import type { Problem } from '../../../shared/rules/problem.ts';
+import type { RuleSet } from '../../../shared/rules/rule.ts';
+import { adviseOnRules } from '../../../shared/rules/rule-advice.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
+import type { RulesFile } from '../../../shared/rules-directory.ts';
+import type { CommandIo } from '../command-frame.ts';
+import { readGitInput } from './git-input.ts';
+import { readPathInput } from './path-input.ts';
+
+/** The texts, and what was noticed while they were read. */
+export interface RuleInput {
+  readonly files: readonly RulesFile[];
+  readonly problems: readonly Problem[];
+  /** The commit that was read; undefined outside of Git. */
+  readonly commit: string | undefined;
+}
+
+/** `message`: why there is nothing to look at, without a final full stop. */
+export type RuleInputResult =
+  | { readonly ok: true; readonly input: RuleInput }
+  | { readonly ok: false; readonly message: string };
+
+export interface RuleInputOptions {
+  readonly git?: string;
+  readonly rev?: string;
+  readonly gitPath?: string;
+  readonly mergeDomains?: boolean;
+}
+
+/** Adds the options that all commands on rules have. */
+export function addRuleInputOptions(command: Command): Command {
+  return addGitOptions(command)
+    .option('--rev <revision>', 'with --git: the branch, tag or commit to read (default: HEAD)')
+    .option('--merge-domains', 'allow several files for one domain, as MERGE_DOMAIN_CONFIG does');
+}
+
+export function addGitOptions(command: Command): Command {
+  return command
+    .option('--git <url>', 'read from this Git repository; a path of a local one is fine')
+    .option('--git-path <path>', 'with --git: only files below this path');
+}
+
+/** What is wrong with the way in which rules are named; undefined when nothing is. */
+export function checkRuleInputOptions(
+  paths: readonly string[],
+  options: RuleInputOptions,
+): string | undefined {
+  const { git, rev, gitPath } = options;
+  if (git === undefined) {
+    if (rev !== undefined) return '--rev needs --git';
+    if (gitPath !== undefined) return '--git-path needs --git';
+    return paths.length === 0 ? 'no rules are named: give a PATH, or --git URL' : undefined;
+  }
+  return paths.length > 0
+    ? 'PATH and --git exclude each other: --git-path names a part'
+    : undefined;
+}
+
+export function readRuleInput(
+  paths: readonly string[],
+  options: RuleInputOptions,
+  io: CommandIo,
+): Promise<RuleInputResult> {
+  const { git, rev = 'HEAD', gitPath = '' } = options;
+  return git === undefined
+    ? readPathInput(paths)
+    : readGitInput({ url: git, revision: rev, path: gitPath }, io.environment);
+}
+
+export interface LoadedRules {
+  readonly fileCount: number;
+  readonly documents: readonly RuleDocument[];
+  /** Undefined when there are errors. */
+  readonly ruleSet: RuleSet | undefined;
+  /** Sorted by place. */
+  readonly problems: readonly Problem[];
+  readonly commit: string | undefined;
+}
+
+export function loadRules(input: RuleInput, mergeDomains: boolean): LoadedRules {
+  const parsed = input.files.map(({ path, text }) => parseRuleDocument(text, path));
+  const documents = parsed.flatMap(({ document }) => document ?? []);
+  const built = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
+  const problems = [
+    ...input.problems,
+    ...parsed.flatMap((each) => each.problems),
+    ...(built.ok ? built.warnings : built.problems),
+    ...adviseOnRules(documents),
+  ];
+  const hasErrors = problems.some(({ severity }) => severity === 'error');
+  return {
+    fileCount: input.files.length,
+    documents,
+    ruleSet: built.ok && !hasErrors ? built.ruleSet : undefined,
+    problems: problems.sort(comparePlaces),
+    commit: input.commit,
+  };
+}
+
+function comparePlaces(a: Problem, b: Problem): number {
+  if (a.file !== b.file) return a.file < b.file ? -1 : 1;
+  // What concerns a file as a whole comes last.
+  const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);
+  return line !== 0 ? line : (a.column ?? 0) - (b.column ?? 0);
+}

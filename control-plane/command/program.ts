@@ -1,0 +1,37 @@
+// The commands of the control plane, and what holds for all of them. A new command is a file here
+// and a line in `commands`.
+import { Command } from 'commander';
+import { addCheck } from './check.ts';
+import type { AddCommand, CommandFrame } from './command-frame.ts';
+import { addCompletion } from './completion.ts';
+import { addDiff } from './diff.ts';
+import { addExplain } from './explain.ts';
+
+/** In the order of the help. */
+const commands: readonly AddCommand[] = [addCheck, addExplain, addDiff, addCompletion];
+
+/** Throws CommanderError where the help was asked for, or the command line is wrong. */
+export function createProgram(frame: CommandFrame): Command {
+  const { io } = frame;
+  const program = new Command('npm run -s control-plane --')
+    .description('Checks, explains and compares rate limit rules, and serves them to workers.')
+    .exitOverride()
+    .configureOutput({ writeOut: io.write, writeErr: io.writeError })
+    .configureHelp({ showGlobalOptions: false })
+    .showHelpAfterError('--help says what can be given')
+    .helpOption('-h, --help', 'show this help')
+    .helpCommand('help [command]', 'show the help of a command')
+    .addHelpText(
+      'after',
+      `
+Every command takes --json. Exit codes: 0 is good, 1 is a finding, 2 is wrong usage or an input
+that cannot be read; the help of each command has the details.
+
+Examples:
+  npm run -s control-plane -- check rules/
+  npm run -s control-plane -- explain rules/ --domain shop --descriptor user=ada,path=/cart
+  npm run -s control-plane -- diff --git . --git-path rules git:HEAD rules/`,
+    );
+  for (const add of commands) add(program, frame);
+  return program;
+}
