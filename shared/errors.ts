@@ -4,7 +4,7 @@
 /**
  * - `bad_request`: the caller's message cannot be decided (empty domain, no descriptors, ...).
  * - `not_ready`: no rules have ever been loaded.
- * - `store`: the counter store refused, failed, or did not answer in time.
+ * - `store`: the store of counters or of configuration refused, failed, or did not answer in time.
  * - `overloaded`: a bound of this process was reached (queue, memory).
  * - `cannot_start`: a setting, file or address makes serving impossible; the process exits.
  * - `internal`: a defect of ours.

@@ -17,7 +17,7 @@ import {
 import { writeChange } from './directory-change.ts';
 import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
-import { byPath, type Revision, type StoredFile, toInfoText } from './revision.ts';
+import { byPath, type Revision, type StoredFile, toInfoText, toRevisionInfo } from './revision.ts';
 import { createRevisionHistory } from './revision-history.ts';
 import type { ConfigStore, WriteOptions, WriteResult } from './store.ts';
 import { checkChange } from './store-path.ts';
@@ -168,7 +168,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
         const before = await look({ author: undefined, message: undefined });
         tell(before);
         if (expectedRevision !== undefined && expectedRevision !== before.id) {
-          return { ok: false, reason: 'changed_since', current: before };
+          return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
         }
         const existing = new Set(before.files.map(({ path }) => path));
         const problems = checkChange(change, existing, bounds);

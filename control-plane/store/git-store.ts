@@ -18,7 +18,7 @@ import { makeCommit } from './git-commit.ts';
 import { createGitMirror } from './git-mirror.ts';
 import { findTree, readLog, readRevisionOf, resolveObject } from './git-tree.ts';
 import { createLookLoop } from './look-loop.ts';
-import type { Revision } from './revision.ts';
+import { type Revision, toRevisionInfo } from './revision.ts';
 import type { Author, Change, ConfigStore, WriteOptions, WriteResult } from './store.ts';
 import { checkChange } from './store-path.ts';
 
@@ -133,7 +133,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   ): Promise<WriteResult | 'lost'> {
     const before = tell(await look(signal));
     if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
-      return { ok: false, reason: 'changed_since', current: before };
+      return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
     }
     const existing = new Set(before.files.map(({ path }) => path));
     const problems = checkChange(change, existing, bounds);

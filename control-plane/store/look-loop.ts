@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Revision } from './revision.ts';
+import { type Revision, toRevisionInfo } from './revision.ts';
 import type { ConfigStore, StoreStatus } from './store.ts';
 
 export interface LookLoop
@@ -199,7 +199,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
         lastSuccessMs,
         failingSinceMs: failure?.sinceMs,
         lastError: failure?.text,
-        revision: seen,
+        revision: seen && toRevisionInfo(seen),
       };
     },
     async close() {

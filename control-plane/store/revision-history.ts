@@ -6,7 +6,7 @@ import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
-import type { Revision, RevisionInfo } from './revision.ts';
+import { type Revision, type RevisionInfo, toRevisionInfo } from './revision.ts';
 import { readRevisionFile, writeRevisionFile } from './revision-file.ts';
 
 export interface RevisionHistory {
@@ -69,11 +69,11 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       return readRevisionFile(fileOf(id), store);
     },
     async add(revision) {
-      const { id, atMs, author, message } = revision;
+      const { id } = revision;
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
         await writeRevisionFile(fileOf(id), store, revision);
-        const infos = await prune([{ id, atMs, author, message }, ...(await list())]);
+        const infos = await prune([toRevisionInfo(revision), ...(await list())]);
         await writeFileAtomically(index, JSON.stringify(infos), 0o600);
       } catch (error) {
         log.warning(

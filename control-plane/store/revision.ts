@@ -26,6 +26,11 @@ export interface Revision extends RevisionInfo {
   readonly problems: readonly Problem[];
 }
 
+/** Without the files, for lists and states that are kept or sent. */
+export function toRevisionInfo({ id, atMs, author, message }: RevisionInfo): RevisionInfo {
+  return { id, atMs, author, message };
+}
+
 /** At most this many characters of a message or an author are kept and shown. */
 const maxInfoLength = 4096;
 

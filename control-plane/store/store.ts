@@ -69,7 +69,7 @@ export type WriteResult =
       readonly ok: false;
       /** The files are not those of `expectedRevision` (HTTP 412). */
       readonly reason: 'changed_since';
-      readonly current: RevisionInfo | undefined;
+      readonly current: RevisionInfo;
     }
   /** Others wrote at the same time, again and again (HTTP 409). */
   | { readonly ok: false; readonly reason: 'busy' }

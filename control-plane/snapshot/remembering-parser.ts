@@ -1,0 +1,30 @@
+// Reads the files of one revision after the other, and each text only once.
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+
+export interface RememberingParser {
+  /** For the files of the next revision. What the one before it did not have is forgotten. */
+  next(): (text: string, path: string) => ParsedDocument;
+}
+
+interface Remembered {
+  readonly text: string;
+  readonly parsed: ParsedDocument;
+}
+
+export function createRememberingParser(): RememberingParser {
+  let before = new Map<string, Remembered>();
+  return {
+    next() {
+      const known = before;
+      const now = new Map<string, Remembered>();
+      before = now;
+      return (text, path) => {
+        const found = known.get(path);
+        const remembered =
+          found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
+        now.set(path, remembered);
+        return remembered.parsed;
+      };
+    },
+  };
+}
