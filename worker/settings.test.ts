@@ -382,6 +382,27 @@ test('the dump shows values in force and where they came from, but no secret', (
   t.false(JSON.stringify([result.dump, result.warnings]).includes('sesame'));
 });
 
+test('files of TLS with a management server are looked for when they are used', (t) => {
+  const files = (environment: Record<string, string>) => {
+    const result = parse({
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
+      CONFIG_GRPC_XDS_SERVER_TLS_CACERT: '/tls/ca.pem',
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '/tls/cert.pem',
+      ...environment,
+    });
+    return result.ok ? result.tlsFiles.map(({ path }) => path) : undefined;
+  };
+  t.deepEqual(files({}), []);
+  const xds = { CONFIG_TYPE: 'GRPC_XDS_SOTW' };
+  t.deepEqual(files(xds), ['/tls/ca.pem']);
+  t.deepEqual(files({ ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/tls/key.pem' }), [
+    '/tls/ca.pem',
+    '/tls/cert.pem',
+    '/tls/key.pem',
+  ]);
+  t.deepEqual(files({ ...xds, CONFIG_GRPC_XDS_SERVER_USE_TLS: 'false' }), []);
+});
+
 test('files of TLS that cannot be read are told with setting and path', async (t) => {
   const tls = {
     GRPC_SERVER_USE_TLS: 'true',

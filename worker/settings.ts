@@ -160,9 +160,17 @@ function toTarget(store: Values['store']): StoreTarget | undefined {
 }
 
 function listTlsFiles(reading: WorkerReading): TlsFile[] {
-  const { enabled, certFile, keyFile, clientCaFile } = workerTable.grpc.settings.tls;
-  if (!reading.of(enabled).value) return [];
-  return [certFile, keyFile, clientCaFile]
+  const { grpc, config, xds } = reading.values;
+  const ofGrpc = workerTable.grpc.settings.tls;
+  const ofXds = workerTable.xds.settings.tls;
+  const hasPair = xds.tls.certFile !== '' && xds.tls.keyFile !== '';
+  const rows = [
+    ...(grpc.tls.enabled ? [ofGrpc.certFile, ofGrpc.keyFile, ofGrpc.clientCaFile] : []),
+    ...(config.source === 'xds' && xds.tls.enabled
+      ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]
+      : []),
+  ];
+  return rows
     .map((row) => ({ shown: showSetting(reading, row), path: reading.of(row).value }))
     .filter(({ path }) => path !== '');
 }

@@ -7,7 +7,8 @@ import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
-import { loadProtos } from '../shared/wire/protos.ts';
+import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
+import { loadProtos, type Protos } from '../shared/wire/protos.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
 import { createFileCredentials } from './counters/redis/credentials.ts';
@@ -28,6 +29,9 @@ import { createStatistics, type StatisticsOptions } from './metrics/statistics.t
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
+import type { RulesSource } from './rules-source/source.ts';
+import { createXdsSource } from './rules-source/xds-source.ts';
+import { toXdsSourceOptions } from './rules-source/xds-source-options.ts';
 import type { StoreSettings, WorkerSettings } from './settings.ts';
 
 export interface WorkerDeps {
@@ -66,16 +70,8 @@ export function createWorker(deps: WorkerDeps): Worker {
   const { metrics } = statistics;
   const health = createHealth({ requireConfig: settings.health.needsConfig });
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
-  const source = createFileSource({
-    options: settings.runtime,
-    load: createLoadRules({
-      mergeDomains: settings.config.mergeDomains,
-      sanitizeMetricDots: settings.stats.sanitizeDots,
-    }),
-    metrics,
-    log,
-    clock,
-  });
+  const protos = loadProtos();
+  const source = createSource(deps, metrics, protos);
   const store = createStore(deps, metrics, health);
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rulesInForce.current,
@@ -142,7 +138,7 @@ export function createWorker(deps: WorkerDeps): Worker {
           metrics,
           log,
           clock,
-          protos: loadProtos(),
+          protos,
           createTransport: createGrpcJsTransport,
         },
         {
@@ -176,6 +172,33 @@ export function createWorker(deps: WorkerDeps): Worker {
       await debug.stop(0);
     },
   };
+}
+
+function createSource(
+  { settings, log, clock }: WorkerDeps,
+  metrics: Metrics,
+  protos: Protos,
+): RulesSource {
+  if (settings.config.source === 'xds') {
+    return createXdsSource({
+      options: toXdsSourceOptions(settings, Math.random),
+      discovery: loadDiscoveryProtos(),
+      protos,
+      metrics,
+      log,
+      clock,
+    });
+  }
+  return createFileSource({
+    options: settings.runtime,
+    load: createLoadRules({
+      mergeDomains: settings.config.mergeDomains,
+      sanitizeMetricDots: settings.stats.sanitizeDots,
+    }),
+    metrics,
+    log,
+    clock,
+  });
 }
 
 function createStore(

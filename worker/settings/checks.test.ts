@@ -125,8 +125,20 @@ const refused: [Environment, string[]][] = [
     ['CONFIG_TYPE="CARRIER_PIGEON": unknown value; write FILE or GRPC_XDS_SOTW'],
   ],
   [
-    { CONFIG_TYPE: 'GRPC_XDS_SOTW' },
-    ['CONFIG_TYPE="GRPC_XDS_SOTW": a management server is not supported yet; write FILE'],
+    { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: '' },
+    [
+      'CONFIG_GRPC_XDS_SERVER_URL="": empty; write the address of the server such as localhost:18000',
+    ],
+  ],
+  [
+    {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-ok:1,x zone:sesame,x-token:ses\tame,x-bin:\t',
+    },
+    [
+      'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS="*****": the name of header 2 has other characters than letters, digits, ".", "-" and "_"',
+      'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS="*****": the value of header 3 has characters that no header can have; leave them out',
+    ],
   ],
   [
     { LOG_LEVEL: 'chatty' },
@@ -275,9 +287,19 @@ const warned: [Environment, string[]][] = [
   ],
   [{ REDIS_PIPELINE_LIMIT: '8' }, ['REDIS_PIPELINE_LIMIT="8" is deprecated: it has no effect']],
   [
-    { CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'authorization:sesame' },
+    { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'xds.example' },
     [
-      'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS="*****" is accepted but not in effect yet: rules come from files only',
+      'CONFIG_GRPC_XDS_SERVER_TLS_SAN="xds.example" has no effect without CONFIG_GRPC_XDS_SERVER_USE_TLS=true: the connection is not encrypted',
+    ],
+  ],
+  [
+    {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '/tls/cert.pem',
+    },
+    [
+      'CONFIG_GRPC_XDS_CLIENT_TLS_CERT="/tls/cert.pem" has no effect without CONFIG_GRPC_XDS_CLIENT_TLS_KEY',
     ],
   ],
   [

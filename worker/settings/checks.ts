@@ -23,7 +23,7 @@ export function showSetting(reading: WorkerReading, setting: Setting<unknown>): 
 
 export function checkSettings(reading: WorkerReading): string[] {
   return [
-    ...checkSource(reading),
+    ...checkXds(reading),
     ...checkGrpcTls(reading),
     ...checkListeners(reading),
     ...checkHeaders(reading),
@@ -52,7 +52,7 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
   }
-  return [...warnings, ...warnCredentials(reading)];
+  return [...warnings, ...warnCredentials(reading), ...warnXds(reading)];
 }
 
 function warnCredentials(reading: WorkerReading): string[] {
@@ -70,10 +70,47 @@ function warnCredentials(reading: WorkerReading): string[] {
   });
 }
 
-function checkSource(reading: WorkerReading): string[] {
-  if (reading.values.config.source === 'file') return [];
-  const shown = showSetting(reading, workerTable.config.settings.source);
-  return [`${shown}: a management server is not supported yet; write FILE`];
+/** Settings of a management server that cannot work. */
+function checkXds(reading: WorkerReading): string[] {
+  const { config, xds } = reading.values;
+  if (config.source !== 'xds') return [];
+  const rows = workerTable.xds.settings;
+  const problems: string[] = [];
+  if (xds.serverUrl === '') {
+    const shown = showSetting(reading, rows.serverUrl);
+    problems.push(`${shown}: empty; write the address of the server such as localhost:18000`);
+  }
+  const shown = showSetting(reading, rows.additionalHeaders);
+  for (const [index, [name, value]] of Object.entries(xds.additionalHeaders).entries()) {
+    if (!/^[\w.-]+$/.test(name)) {
+      problems.push(
+        `${shown}: the name of header ${index + 1} has other characters than letters, digits, ".", "-" and "_"`,
+      );
+    } else if (!name.toLowerCase().endsWith('-bin') && !/^[ -~]*$/.test(value)) {
+      problems.push(
+        `${shown}: the value of header ${index + 1} has characters that no header can have; leave them out`,
+      );
+    }
+  }
+  return problems;
+}
+
+/** Settings of a management server that stay without effect. */
+function warnXds(reading: WorkerReading): string[] {
+  const { config, xds } = reading.values;
+  if (config.source !== 'xds') return [];
+  const { enabled, certFile, keyFile, caFile, san } = workerTable.xds.settings.tls;
+  const withoutEffect = (row: Setting<unknown>, reason: string) =>
+    reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
+  if (!xds.tls.enabled) {
+    const reason = `without ${joinNames(enabled)}=true: the connection is not encrypted`;
+    return [certFile, keyFile, caFile, san].flatMap((row) => withoutEffect(row, reason));
+  }
+  if (xds.tls.certFile !== '' && xds.tls.keyFile !== '') return [];
+  return [
+    ...withoutEffect(certFile, `without ${joinNames(keyFile)}`),
+    ...withoutEffect(keyFile, `without ${joinNames(certFile)}`),
+  ];
 }
 
 function checkGrpcTls(reading: WorkerReading): string[] {

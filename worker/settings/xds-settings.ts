@@ -1,85 +1,71 @@
 // The rows for a management server that delivers the rules.
 import { bool, duration, float, int, map, text } from '../../shared/settings/kind.ts';
 
-const notYet = 'rules come from files only';
-
 export function xdsSettings() {
   return {
     nodeId: text({
       names: ['CONFIG_GRPC_XDS_NODE_ID'],
       default: 'default',
       doc: 'Name of this node',
-      notYet,
     }),
     nodeMetadata: text({
       names: ['CONFIG_GRPC_XDS_NODE_METADATA'],
       default: '',
       doc: 'Metadata of this node, as comma-separated key=value items',
-      notYet,
     }),
     serverUrl: text({
       names: ['CONFIG_GRPC_XDS_SERVER_URL'],
       default: 'localhost:18000',
       doc: 'Address of the management server',
-      notYet,
     }),
     connectRetryIntervalMs: duration({
       names: ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL'],
       default: 3_000,
-      doc: 'Wait between attempts to connect',
-      notYet,
+      doc: 'Wait after an attempt to connect that failed; 0 is 100ms',
     }),
     additionalHeaders: map({
       names: ['CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS'],
       example: 'x-team:edge,x-zone:b',
       secret: 'whole',
       doc: 'Headers sent to the management server, as comma-separated key:value items',
-      notYet,
     }),
     tls: {
       enabled: bool({
         names: ['CONFIG_GRPC_XDS_SERVER_USE_TLS'],
         default: false,
         doc: 'Speak TLS with the management server',
-        notYet,
       }),
       certFile: text({
         names: ['CONFIG_GRPC_XDS_CLIENT_TLS_CERT'],
         default: '',
-        doc: 'File of the client certificate chain',
-        notYet,
+        doc: 'File of the client certificate chain, used together with the key',
       }),
       keyFile: text({
         names: ['CONFIG_GRPC_XDS_CLIENT_TLS_KEY'],
         default: '',
         doc: 'File of the private key',
-        notYet,
       }),
       caFile: text({
         names: ['CONFIG_GRPC_XDS_SERVER_TLS_CACERT'],
         default: '',
-        doc: "File of the authority that the server's certificate comes from",
-        notYet,
+        doc: "File of an authority that the server's certificate may come from, beside those of the host",
       }),
       san: text({
         names: ['CONFIG_GRPC_XDS_SERVER_TLS_SAN'],
         default: '',
         doc: "Name that the server's certificate must be valid for, in place of its host",
-        notYet,
       }),
     },
     backoff: {
       initialIntervalMs: duration({
         names: ['XDS_CLIENT_BACKOFF_INITIAL_INTERVAL'],
         default: 10_000,
-        doc: 'Wait before the first retry of a broken stream',
-        notYet,
+        doc: 'Wait before the first retry of a stream that ended; 0 is 100ms',
       }),
       maxIntervalMs: duration({
         names: ['XDS_CLIENT_BACKOFF_MAX_INTERVAL'],
         default: 60_000,
-        doc: 'The longest wait between retries',
-        notYet,
+        doc: 'The longest wait between retries; 0 is 10s',
       }),
       factor: float({
         names: ['XDS_CLIENT_BACKOFF_RANDOM_FACTOR'],
@@ -87,13 +73,11 @@ export function xdsSettings() {
         min: 0,
         max: 100,
         doc: 'Growth of the wait: times this when above 1, else times 1 plus this',
-        notYet,
       }),
       jitter: bool({
         names: ['XDS_CLIENT_BACKOFF_JITTER'],
         default: false,
-        doc: 'Vary the waits at random',
-        notYet,
+        doc: 'Vary the waits at random, between the first and the next one',
       }),
     },
     maxMessageBytes: int({
@@ -103,7 +87,6 @@ export function xdsSettings() {
       max: 2_147_483_647,
       example: 8_388_608,
       doc: 'The largest message accepted; 0 is 4 MiB',
-      notYet,
     }),
   };
 }

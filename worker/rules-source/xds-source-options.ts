@@ -1,0 +1,46 @@
+// The settings of a management server as its source takes them.
+import type { WorkerSettings } from '../settings.ts';
+import type { XdsSourceOptions } from './xds-source.ts';
+
+/** What a wait of 0 stands for, as in the established service: a server must not be stormed. */
+const leastWaitMs = 100;
+const usualLongestWaitMs = 10_000;
+
+export function toXdsSourceOptions(
+  { xds, config, stats }: Pick<WorkerSettings, 'xds' | 'config' | 'stats'>,
+  random: () => number,
+): XdsSourceOptions {
+  const { tls, backoff } = xds;
+  const toPath = (path: string) => (path === '' ? undefined : path);
+  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
+  const { factor } = backoff;
+  return {
+    server: {
+      url: xds.serverUrl,
+      headers: xds.additionalHeaders,
+      tls: tls.enabled
+        ? {
+            ca: toPath(tls.caFile),
+            cert: hasPair ? tls.certFile : undefined,
+            key: hasPair ? tls.keyFile : undefined,
+            san: tls.san === '' ? undefined : tls.san,
+          }
+        : undefined,
+      maxMessageBytes: xds.maxMessageBytes,
+    },
+    nodeId: xds.nodeId,
+    nodeMetadata: xds.nodeMetadata,
+    connectRetryMs: xds.connectRetryIntervalMs || leastWaitMs,
+    backoff: {
+      initialMs: backoff.initialIntervalMs || leastWaitMs,
+      maxMs: backoff.maxIntervalMs || usualLongestWaitMs,
+      // A factor below 1 is what is added, so that the waits really grow (decisions 29).
+      multiplier: factor > 1 ? factor : 1 + factor,
+      random: backoff.jitter ? random : undefined,
+    },
+    rules: {
+      mergeDomains: config.mergeDomains,
+      sanitizeMetricDots: stats.sanitizeDots,
+    },
+  };
+}
