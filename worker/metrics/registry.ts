@@ -8,7 +8,8 @@ import { sanitizeMetricName } from './metric-name.ts';
 export type TimerListener = (ms: number) => void;
 
 export interface MetricsRegistry extends Metrics {
-  /** In the order of creation; a metric keeps its place and is never removed. */
+  /** In the order of creation; a metric keeps its place and is never removed. A name may be put
+   * together each time it is asked for. */
   readonly counters: readonly NamedCounter[];
   readonly gauges: readonly NamedGauge[];
   /** Calls `listen` with the name of each timer there is and will be; what it returns gets the
@@ -49,15 +50,15 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   const counters = new Map<string, CounterCell>();
   const gauges = new Map<string, GaugeCell>();
   const timers = new Map<string, TimerCell>();
-  const counterList: CounterCell[] = [];
+  const counterList: NamedCounter[] = [];
   const gaugeList: GaugeCell[] = [];
   const timerListens: ((name: string) => TimerListener)[] = [];
   const tasks: (() => void)[] = [];
-  const ruleStats = new Map<string, LazyRuleStats>();
+  const ruleStats = new Map<string, RuleCells>();
   const unknownDomains = new Map<string, CounterCell>();
   let runtimeNameCount = 0;
 
-  const folded = new LazyRuleStats(`${ruleRoot}.${foldedMetricKey}`, counter);
+  const folded = cellsOf(foldedMetricKey);
   const foldedCount = counter(foldedCountName);
 
   function counter(name: string): CounterCell {
@@ -70,6 +71,15 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     return cell;
   }
 
+  /** Keys that are equal once cleaned share their counters; each key has its entry. */
+  function cellsOf(metricKey: string): RuleCells {
+    const clean = sanitizeMetricName(metricKey);
+    const cells = ruleStats.get(clean) ?? new RuleCells(clean, counterList);
+    ruleStats.set(clean, cells);
+    if (clean !== metricKey) ruleStats.set(metricKey, cells);
+    return cells;
+  }
+
   /** Whether one more name made of a request's text may be kept. */
   function admitRuntimeName(text: string): boolean {
     if (runtimeNameCount < runtimeNamesMax && text.length <= maxRuntimeKeyLength) {
@@ -78,7 +88,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     }
     if (foldedCount.value === 0) {
       log.warning(
-        `Statistics: there are ${runtimeNamesMax} names made of values from requests, the most allowed (RUNTIME_METRIC_NAMES_MAX), or one is longer than ${maxRuntimeKeyLength} characters; such hits are counted below ${folded.prefix} from now on`,
+        `Statistics: there are ${runtimeNamesMax} names made of values from requests, the most allowed (RUNTIME_METRIC_NAMES_MAX), or one is longer than ${maxRuntimeKeyLength} characters; such hits are counted below ${ruleRoot}.${foldedMetricKey} from now on`,
       );
     }
     foldedCount.add(1);
@@ -110,8 +120,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let stats = ruleStats.get(metricKey);
       if (stats === undefined) {
         if (!isStatic && !admitRuntimeName(metricKey)) return folded;
-        stats = new LazyRuleStats(`${ruleRoot}.${metricKey}`, counter);
-        ruleStats.set(metricKey, stats);
+        stats = cellsOf(metricKey);
       }
       return stats;
     },
@@ -180,10 +189,27 @@ class TimerCell implements Timer {
   }
 }
 
+/** A counter of a rule. Its name is most of what it would take in memory, so it is not kept. */
+class RuleCounterCell implements NamedCounter {
+  readonly #metricKey: string;
+  readonly #stat: string;
+  value = 0;
+  constructor(metricKey: string, stat: string) {
+    this.#metricKey = metricKey;
+    this.#stat = stat;
+  }
+  get name(): string {
+    return `${ruleRoot}.${this.#metricKey}.${this.#stat}`;
+  }
+  add(count: number): void {
+    this.value += count;
+  }
+}
+
 /** Makes each counter when it is first asked for: most rules need two or three of the seven. */
-class LazyRuleStats implements RuleStats {
-  readonly prefix: string;
-  readonly #make: (name: string) => Counter;
+class RuleCells implements RuleStats {
+  readonly #metricKey: string;
+  readonly #list: NamedCounter[];
   #totalHits: Counter | undefined;
   #overLimit: Counter | undefined;
   #nearLimit: Counter | undefined;
@@ -192,39 +218,42 @@ class LazyRuleStats implements RuleStats {
   #shadowMode: Counter | undefined;
   #totalNegativeHits: Counter | undefined;
 
-  constructor(prefix: string, make: (name: string) => Counter) {
-    this.prefix = prefix;
-    this.#make = make;
+  /** `metricKey` is clean; new counters are added to `list`. */
+  constructor(metricKey: string, list: NamedCounter[]) {
+    this.#metricKey = metricKey;
+    this.#list = list;
   }
-  #counter(stat: string): Counter {
-    return this.#make(`${this.prefix}.${stat}`);
+  #add(stat: string): Counter {
+    const cell = new RuleCounterCell(this.#metricKey, stat);
+    this.#list.push(cell);
+    return cell;
   }
   get totalHits(): Counter {
-    this.#totalHits ??= this.#counter('total_hits');
+    this.#totalHits ??= this.#add('total_hits');
     return this.#totalHits;
   }
   get overLimit(): Counter {
-    this.#overLimit ??= this.#counter('over_limit');
+    this.#overLimit ??= this.#add('over_limit');
     return this.#overLimit;
   }
   get nearLimit(): Counter {
-    this.#nearLimit ??= this.#counter('near_limit');
+    this.#nearLimit ??= this.#add('near_limit');
     return this.#nearLimit;
   }
   get withinLimit(): Counter {
-    this.#withinLimit ??= this.#counter('within_limit');
+    this.#withinLimit ??= this.#add('within_limit');
     return this.#withinLimit;
   }
   get overLimitWithLocalCache(): Counter {
-    this.#overLimitWithLocalCache ??= this.#counter('over_limit_with_local_cache');
+    this.#overLimitWithLocalCache ??= this.#add('over_limit_with_local_cache');
     return this.#overLimitWithLocalCache;
   }
   get shadowMode(): Counter {
-    this.#shadowMode ??= this.#counter('shadow_mode');
+    this.#shadowMode ??= this.#add('shadow_mode');
     return this.#shadowMode;
   }
   get totalNegativeHits(): Counter {
-    this.#totalNegativeHits ??= this.#counter('total_negative_hits');
+    this.#totalNegativeHits ??= this.#add('total_negative_hits');
     return this.#totalNegativeHits;
   }
 }
