@@ -1,0 +1,116 @@
+// `npm start`: a control plane on the sample rules and a worker that it feeds, with counters in the
+// worker's memory, and what to try on them. A setting of the environment wins over the sample's.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
+const rulesFolder = pathOf('rules');
+const stateFolder = mkdtempSync(join(tmpdir(), 'ratelane-start-'));
+const xdsAddress = '127.0.0.1:18000';
+const adminAddress = '127.0.0.1:18001';
+const readyTimeoutMs = 60_000;
+const pollMs = 100;
+
+const environment: Record<string, string | undefined> = {
+  BACKEND_TYPE: 'memory',
+  CONFIG_TYPE: 'GRPC_XDS_SOTW',
+  CONFIG_GRPC_XDS_SERVER_URL: xdsAddress,
+  DISABLE_STATS: 'true',
+  ...process.env,
+};
+const port = environment['PORT'] ?? '8080';
+const debugPort = environment['DEBUG_PORT'] ?? '6070';
+
+const programs: ChildProcess[] = [];
+let isStopping = false;
+
+function start(file: string, ...args: string[]): void {
+  const program = spawn(process.execPath, [pathOf(file), ...args], {
+    env: environment,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  program.once('exit', (code) => {
+    // One without the other is no sample: whatever ends one ends both.
+    if (!isStopping) void stop(code === 0 ? 1 : (code ?? 1));
+  });
+  programs.push(program);
+}
+
+async function stop(exitCode: number): Promise<void> {
+  if (isStopping) return;
+  isStopping = true;
+  await Promise.all(
+    programs
+      .filter((program) => program.exitCode === null && program.signalCode === null)
+      .map((program) => {
+        program.kill('SIGTERM');
+        return once(program, 'exit');
+      }),
+  );
+  rmSync(stateFolder, { recursive: true, force: true });
+  process.exit(exitCode);
+}
+
+async function isServing(): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}/healthcheck`, {
+      signal: AbortSignal.timeout(1_000),
+    });
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function waitUntilServing(): Promise<boolean> {
+  const giveUpMs = performance.now() + readyTimeoutMs;
+  while (!isStopping && performance.now() < giveUpMs) {
+    if (await isServing()) return true;
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+  return false;
+}
+
+const body = '{"domain":"shop","descriptors":[{"entries":[{"key":"customer","value":"ada"}]}]}';
+const json = `http://localhost:${port}/json`;
+const invitation = `
+Ratelane runs: a control plane on compose/rules/*.yaml, and a worker that it feeds over xDS and that
+counts in its own memory. Customer ada may make three requests a minute. Try, in another terminal and
+within one minute:
+
+1. One request. Expect 200, with "limitRemaining":2.
+   curl -i -d '${body}' ${json}
+
+2. Three more, in one line. Expect 200, 200, and 429 for the one that is over the limit.
+   curl -s -o /dev/null -w '%{http_code}\\n' -d '${body}' '${json}?[1-3]'
+
+3. What happened. Expect total_hits 4, over_limit 1.
+   curl -s http://localhost:${debugPort}/stats | grep shop.customer
+
+4. Raise the limit while it runs, and ask again. Expect 200 with "requestsPerUnit":10.
+   perl -pi -e 's/requests_per_unit: 3$/requests_per_unit: 10/' compose/rules/shop.yaml
+   curl -i -d '${body}' ${json}
+
+5. Is that in force everywhere? Expect yes, and exit code 0.
+   npm run -s control-plane -- status --admin-url http://${adminAddress}
+
+Ctrl-C stops both.
+`;
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => void stop(0));
+}
+start(
+  '../control-plane/main.ts',
+  'serve',
+  ...['--config-dir', rulesFolder],
+  ...['--state-dir', stateFolder],
+  ...['--xds-address', xdsAddress],
+  ...['--admin-address', adminAddress],
+);
+start('../worker/main.ts');
+if (await waitUntilServing()) process.stdout.write(invitation);

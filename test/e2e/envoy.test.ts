@@ -1,0 +1,63 @@
+// The whole point: a real Envoy with the sample configuration, a worker behind it, and callers that
+// are refused when they are over their limit.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test from 'ava';
+import { startEnvoy } from '../support/envoy.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const compose = join(import.meta.dirname, '..', '..', 'compose');
+
+test('Envoy lets three requests a minute pass, and all of them while the worker is away', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const rules = await readFile(join(compose, 'rules', 'shop.yaml'), 'utf8');
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
+    // By the day, so that no window ends in the middle of the test.
+    rules: { 'shop.yaml': rules.replace('unit: minute', 'unit: day') },
+  });
+  t.teardown(worker.stop);
+  const [port, shopPort] = [await freePort(), await freePort()];
+  const sample = await readFile(join(compose, 'envoy', 'envoy.yaml'), 'utf8');
+  const envoy = await startEnvoy(
+    sample
+      .replace('address: 0.0.0.0, port_value: 10000', `address: 127.0.0.1, port_value: ${port}`)
+      .replaceAll('port_value: 10001', `port_value: ${shopPort}`)
+      .replace(
+        'address: worker, port_value: 8081',
+        `address: 127.0.0.1, port_value: ${worker.ports.grpc}`,
+      ),
+    port,
+  );
+  t.teardown(envoy.stop);
+
+  const ask = async (customer: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/`, {
+      headers: { 'x-customer': customer },
+    });
+    await answer.body?.cancel();
+    return answer;
+  };
+  // Until Envoy has found the worker healthy, requests pass unasked.
+  await eventually('limits', async () => (await ask('probe')).headers.has('ratelimit-limit'));
+
+  const answers = [await ask('ada'), await ask('ada'), await ask('ada'), await ask('ada')];
+  t.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 429],
+    envoy.output(),
+  );
+  t.deepEqual(
+    answers.map(({ headers }) => headers.get('ratelimit-remaining')),
+    ['2', '1', '0', '0'],
+  );
+  t.is((await ask('grace')).status, 200, 'another customer');
+  t.is((await ask('partner')).status, 200, 'who is never limited');
+
+  await worker.stop();
+  t.is((await ask('ada')).status, 200, 'a limiter that is away is no outage');
+});

@@ -1,0 +1,87 @@
+// A real Envoy for a test: started with a configuration, waited for, and ended.
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { waitUntil } from './wait-until.ts';
+
+export interface Envoy {
+  /** What it wrote so far, for the message of a failing test. */
+  output(): string;
+  stop(): Promise<void>;
+}
+
+const startTimeoutMs = 20_000;
+const stopTimeoutMs = 5_000;
+
+/** Where the test set-up puts it, or wherever it is in the PATH. */
+function findEnvoy(): string {
+  const folders = [
+    join(import.meta.dirname, '..', '..', '.tools', 'envoy', 'bin'),
+    ...(process.env['PATH'] ?? '').split(delimiter),
+  ];
+  for (const folder of folders) {
+    const path = join(folder, 'envoy');
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this one.
+    }
+  }
+  throw new Error('there is no envoy: npm test installs it where it can');
+}
+
+/** `yaml` listens on `port` of the loopback; resolves when that answers. */
+export async function startEnvoy(yaml: string, port: number): Promise<Envoy> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-envoy-'));
+  const file = join(folder, 'envoy.yaml');
+  await writeFile(file, yaml);
+  const child = spawn(
+    findEnvoy(),
+    ['-c', file, '--log-level', 'warning', '--concurrency', '1', '--use-dynamic-base-id'],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const endWithUs = () => child.kill('SIGKILL');
+  process.once('exit', endWithUs);
+  let output = '';
+  let ended = false;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output = (output + chunk).slice(-100_000);
+    });
+  }
+  const end = new Promise<void>((resolve) => {
+    child.once('close', () => {
+      ended = true;
+      process.removeListener('exit', endWithUs);
+      resolve();
+    });
+  });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    const kill = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+    if (!ended) await end;
+    clearTimeout(kill);
+    await rm(folder, { recursive: true, force: true });
+  };
+  const isAnswering = async () => {
+    if (ended) throw new Error(`envoy ended: ${output}`);
+    try {
+      await (await fetch(`http://127.0.0.1:${port}/`)).body?.cancel();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  try {
+    if (!(await waitUntil(isAnswering, startTimeoutMs))) {
+      throw new Error(`envoy did not answer: ${output}`);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { output: () => output, stop };
+}
