@@ -125,14 +125,15 @@ test('a bad first response ends the wait for rules and leaves none', async (t) =
   t.is(rules.current, undefined);
 });
 
-test('what is of another type, or no message at all, is refused', async (t) => {
-  const { stream } = await setUp(t);
+test('what is of another type, or no message at all, is refused and counted as a failed load', async (t) => {
+  const { stream, metric } = await setUp(t);
   const { value = Buffer.alloc(0) } = limitResource('r', 'd', 1);
   stream.send('1', 'a', [{ type_url: 'type.googleapis.com/foo.Bar', value }]);
   t.regex((await stream.request(1)).errorDetail?.message ?? '', /got 'type\.googleapis\.com\/foo/);
   const { type_url = '' } = limitResource('r', 'd', 1);
   stream.send('2', 'b', [{ type_url, value: Buffer.from([0x0f]) }]);
   t.regex((await stream.request(2)).errorDetail?.message ?? '', /resource 1 .* cannot be read/);
+  t.is(metric('ratelimit.service.config_load_error'), 2);
 });
 
 test('two resources of one domain are refused, and accepted when domains are merged', async (t) => {

@@ -9,7 +9,11 @@ import { createHealth } from '../../worker/health.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { createRulesInForce, type RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
 import type { RulesSource } from '../../worker/rules-source/source.ts';
-import { createXdsSource, type XdsSourceOptions } from '../../worker/rules-source/xds-source.ts';
+import {
+  createXdsSource,
+  type XdsSourceDeps,
+  type XdsSourceOptions,
+} from '../../worker/rules-source/xds-source.ts';
 import { eventually } from './eventually.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
@@ -32,16 +36,12 @@ export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'server'>> & {
   readonly clock?: Clock;
 };
 
-/** Closed when the test is over. By default the waits are short. */
-export async function startXdsSource(
-  t: ExecutionContext,
+/** By default the waits are short. */
+export function createSourceUnderTest(
   { server, clock = systemClock, ...options }: XdsSourceRunOptions,
-): Promise<XdsSourceRun> {
-  const log = createRecordedLog();
-  const metrics = createRegistry({ runtimeNamesMax: 0, log });
-  const health = createHealth({ requireConfig: true });
-  const rules = createRulesInForce({ log, metrics, health, clock });
-  const source = createXdsSource({
+  deps: Pick<XdsSourceDeps, 'log' | 'metrics'>,
+): RulesSource {
+  return createXdsSource({
     options: {
       nodeId: 'default',
       nodeMetadata: '',
@@ -53,10 +53,22 @@ export async function startXdsSource(
     },
     discovery,
     protos,
-    metrics,
-    log,
     clock,
+    ...deps,
   });
+}
+
+/** Closed when the test is over. */
+export async function startXdsSource(
+  t: ExecutionContext,
+  options: XdsSourceRunOptions,
+): Promise<XdsSourceRun> {
+  const { clock = systemClock } = options;
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 0, log });
+  const health = createHealth({ requireConfig: true });
+  const rules = createRulesInForce({ log, metrics, health, clock });
+  const source = createSourceUnderTest(options, { log, metrics });
   t.teardown(() => source.close());
   await source.start((result) => rules.apply(result));
 
