@@ -1,7 +1,8 @@
 // Turns the registry's numbers into lines and hands them to a transport: what changed since the last
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
 // transports, the rhythm to flusher.ts.
-import type { MetricsRegistry, TimerListener } from './registry.ts';
+import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
+import type { MetricsRegistry } from './registry.ts';
 
 /** One line each, its newline included. `name` is clean and carries the tags. */
 export interface LineFormat {
@@ -86,7 +87,7 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
       if (!transport.ready) return;
       let room = maxTimerText;
       for (const { name, buffer } of observations) {
-        for (const [ms, count] of buffer.take()) {
+        for (const [ms, count] of buffer.entries()) {
           const line = format.timer(name, ms);
           const fitting = Math.min(count, Math.floor(room / line.length));
           dropped.add(count - fitting);
@@ -96,51 +97,10 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
             transport.send(line.repeat(Math.min(left, perChunk)));
           }
         }
-        dropped.add(buffer.takeDropped());
+        dropped.add(buffer.dropped);
+        buffer.clear();
       }
     },
     close: (graceMs) => transport.close(graceMs),
-  };
-}
-
-interface ObservationBuffer {
-  readonly observe: TimerListener;
-  /** Each value with how often it was observed since the last call. */
-  take(): Iterable<readonly [ms: number, count: number]>;
-  takeDropped(): number;
-}
-
-/** Distinct values that are kept beside the small whole ones. */
-const maxDistinct = 4096;
-const smallValues = 1024;
-
-/** Most observations are a few whole milliseconds: they are counted, not listed, so that a receiver
- * that is away costs no memory. */
-function createObservationBuffer(): ObservationBuffer {
-  const small = new Uint32Array(smallValues);
-  let others = new Map<number, number>();
-  let dropped = 0;
-  return {
-    observe(ms) {
-      const count = small[ms];
-      if (count !== undefined) small[ms] = count + 1;
-      else if (others.size < maxDistinct || others.has(ms)) {
-        others.set(ms, (others.get(ms) ?? 0) + 1);
-      } else dropped++;
-    },
-    *take() {
-      for (const [ms, count] of small.entries()) {
-        if (count > 0) yield [ms, count] as const;
-      }
-      small.fill(0);
-      const taken = others;
-      others = new Map();
-      yield* taken;
-    },
-    takeDropped() {
-      const count = dropped;
-      dropped = 0;
-      return count;
-    },
   };
 }

@@ -30,15 +30,19 @@ export function sanitizeMetricName(name: string): string {
     .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
 }
 
-/** `.__key=value` for each tag, sorted by key; tags with an empty part are left out
- * (reference-behaviour 6.4). */
-export function toTagSuffix(tags: Tags): string {
+/** The tags as every output has them: sorted by key, what ends a name or a tag written as `_`, and
+ * those with an empty part left out (reference-behaviour 6.4). */
+export function toTagEntries(tags: Tags): readonly (readonly [key: string, value: string])[] {
   return Object.entries(tags)
     .filter(([key, value]) => key !== '' && value !== '')
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(
-      ([key, value]) => `.__${cleanTag(key, /[:|\p{Cc}]/gu)}=${cleanTag(value, /[.:|\p{Cc}]/gu)}`,
-    )
+    .map(([key, value]) => [cleanTag(key, /[:|\p{Cc}]/gu), cleanTag(value, /[.:|\p{Cc}]/gu)]);
+}
+
+/** `.__key=value` for each tag. */
+export function toTagSuffix(tags: Tags): string {
+  return toTagEntries(tags)
+    .map(([key, value]) => `.__${key}=${value}`)
     .join('');
 }
 

@@ -4,6 +4,7 @@ import { map, text } from '../../shared/settings/kind.ts';
 import { readSetting } from '../../shared/settings/parse-settings.ts';
 import type { Environment, SettingNames } from '../../shared/settings/setting.ts';
 import { showGiven } from '../../shared/settings/shown-value.ts';
+import { compilePattern } from '../metrics/regular-expression.ts';
 
 export interface Mogrifier {
   readonly name: string;
@@ -94,18 +95,4 @@ function namesOf(name: string, what: 'PATTERN' | 'NAME' | 'TAGS'): SettingNames 
     `DOG_STATSD_MOGRIFIER_${rest}`,
     `DOG_STATSD_MOGRIFIERS_${rest}`,
   ];
-}
-
-/** Takes the two common forms that only RE2 has: named groups with a P and flags at the start. */
-function compilePattern(
-  source: string,
-):
-  | { readonly ok: true; readonly pattern: RegExp }
-  | { readonly ok: false; readonly reason: string } {
-  const [, flags = '', rest = source] = /^\(\?([ims]+)\)(.*)$/s.exec(source) ?? [];
-  try {
-    return { ok: true, pattern: new RegExp(rest.replaceAll('(?P<', '(?<'), flags) };
-  } catch (error) {
-    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
-  }
 }

@@ -1,0 +1,44 @@
+// How often a timer was observed with which value, in bounded memory. Most observations are a few
+// whole milliseconds: they are counted, not listed, so that nobody's absence costs memory.
+
+export interface ObservationBuffer {
+  observe(ms: number): void;
+  /** Each value with how often it was observed. */
+  entries(): Iterable<readonly [ms: number, count: number]>;
+  /** How many observations were left out, because of too many distinct values. */
+  readonly dropped: number;
+  clear(): void;
+}
+
+/** Distinct values that are kept beside the small whole ones. */
+const maxDistinct = 4096;
+const smallValues = 1024;
+
+export function createObservationBuffer(): ObservationBuffer {
+  const small = new Uint32Array(smallValues);
+  const others = new Map<number, number>();
+  let dropped = 0;
+  return {
+    observe(ms) {
+      const count = small[ms];
+      if (count !== undefined) small[ms] = count + 1;
+      else if (others.size < maxDistinct || others.has(ms)) {
+        others.set(ms, (others.get(ms) ?? 0) + 1);
+      } else dropped++;
+    },
+    *entries() {
+      for (const [ms, count] of small.entries()) {
+        if (count > 0) yield [ms, count] as const;
+      }
+      yield* others;
+    },
+    get dropped() {
+      return dropped;
+    },
+    clear() {
+      small.fill(0);
+      others.clear();
+      dropped = 0;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
+// (reference-behaviour 6.5).
+import { toDecimal } from './decimal.ts';
+import { type LineFormat, untaggedName } from './line-sink.ts';
+import { sanitizeMetricName, type Tags, toTagEntries } from './metric-name.ts';
+
+/** Gives metrics whose name matches another name, and tags. */
+export interface NameRewrite {
+  /** Matches anywhere in the name. */
+  readonly pattern: RegExp;
+  /** `$1` stands for a group, `$0` for the whole match. */
+  readonly metricName: string;
+  /** Values with `$1` as in `metricName`. */
+  readonly tags: Tags;
+}
+
+export interface TaggedFormatOptions {
+  /** The first that matches counts. */
+  readonly rewrites: readonly NameRewrite[];
+  /** Of every metric. */
+  readonly tags: Tags;
+}
+
+interface Label {
+  readonly name: string;
+  /** `|#` and the tags; '' without any. */
+  readonly tags: string;
+}
+
+/** How many names are remembered with what became of them, so that a flush matches no patterns. */
+const maxRemembered = 20_000;
+
+export function createTaggedFormat({ rewrites, tags }: TaggedFormatOptions): LineFormat {
+  const common = toTagEntries(tags).map(([key, value]) => `${key}:${value}`);
+  const commonTags = toTagText(common);
+  const remembered = new Map<string, Label>();
+
+  function toLabel(name: string): Label {
+    if (rewrites.length === 0) {
+      return { name, tags: name === untaggedName ? '' : commonTags };
+    }
+    let label = remembered.get(name);
+    if (label === undefined) {
+      if (remembered.size >= maxRemembered) remembered.clear();
+      label = rewrite(name, name === untaggedName ? [] : common, rewrites);
+      remembered.set(name, label);
+    }
+    return label;
+  }
+
+  const toLine = (name: string, value: string, type: string): string => {
+    const label = toLabel(name);
+    return `${label.name}:${value}|${type}${label.tags}\n`;
+  };
+  return {
+    counter: (name, delta) => toLine(name, toDecimal(delta), 'c'),
+    gauge: (name, value) => toLine(name, toDecimal(value), 'g'),
+    timer: (name, ms) => toLine(name, ms.toFixed(6), 'ms'),
+    flushed: () => '',
+  };
+}
+
+function rewrite(name: string, common: readonly string[], rewrites: readonly NameRewrite[]): Label {
+  for (const { pattern, metricName, tags } of rewrites) {
+    const match = pattern.exec(name);
+    if (match === null) continue;
+    const own = Object.entries(tags).map(
+      ([key, value]) => `${cleanTag(key)}:${cleanTag(fillGroups(value, match))}`,
+    );
+    return {
+      name: sanitizeMetricName(fillGroups(metricName, match)),
+      tags: toTagText([...common, ...own]),
+    };
+  }
+  return { name, tags: toTagText(common) };
+}
+
+function toTagText(tags: readonly string[]): string {
+  return tags.length === 0 ? '' : `|#${tags.join(',')}`;
+}
+
+/** A group that is not in the pattern stays text, one that took no part is empty. */
+function fillGroups(template: string, match: RegExpExecArray): string {
+  return template.replace(/\$(\d+)/g, (text, digits: string) =>
+    Number(digits) < match.length ? (match[Number(digits)] ?? '') : text,
+  );
+}
+
+/** A comma would begin another tag, and values come from requests. */
+function cleanTag(text: string): string {
+  return text.replace(/[,|\p{Cc}\u2028\u2029]/gu, '_');
+}
