@@ -177,5 +177,6 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
 
 function describeStatus({ code, details }: StatusObject): string {
   if (code === status.OK) return 'the server ended the stream';
-  return `${status[code]}: ${details}`;
+  // The library ends some texts with the heading of an empty note.
+  return `${status[code]}: ${details.replace(/\.? *Resolution note: *$/, '')}`;
 }

@@ -11,7 +11,7 @@ export interface AdsReport {
   connecting(): void;
   opened(): void;
   /** The connection is gone, or never came about. */
-  ended(wasOpen: boolean, reason: string, nextAttemptMs: number): void;
+  ended(end: AdsConnectionEnd): void;
   received(): void;
   acknowledged(): void;
   refused(): void;
@@ -22,6 +22,14 @@ export interface AdsReport {
   /** For the debug port; several lines. */
   describe(): string;
   close(): void;
+}
+
+export interface AdsConnectionEnd {
+  readonly wasOpen: boolean;
+  readonly reason: string;
+  readonly nextAttemptMs: number;
+  /** There are rules in force from before. */
+  readonly hasRules: boolean;
 }
 
 export interface AdsReportDeps {
@@ -54,6 +62,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
     write: (text) => log.error(text),
   });
   let link = 'not connected yet';
+  let lostAt: string | undefined;
   let accepted = 'none yet';
   let refusal = 'none';
   let keptNames: readonly string[] = [];
@@ -81,6 +90,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
     },
     opened() {
       isConnected.set(1);
+      lostAt = undefined;
       link = `connected since ${now()}`;
       const outage = trouble.recover();
       const text = `Connected to the management server ${url}`;
@@ -89,14 +99,16 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       // Later a server that has nothing new says nothing.
       if (isSilent) watchSilence();
     },
-    ended(wasOpen, reason, nextAttemptMs) {
+    ended({ wasOpen, reason, nextAttemptMs, hasRules }) {
       isConnected.set(0);
       cancelSilence();
       const why = toExcerpt(reason, 500);
-      link = `not connected since ${now()}: ${why}`;
+      lostAt ??= now();
+      link = `not connected since ${lostAt}, last attempt failed at ${now()}: ${why}`;
       const what = wasOpen ? 'Lost' : 'Could not reach';
-      const next = formatDuration(Math.round(nextAttemptMs));
-      trouble.failed(`${what} the management server ${url}: ${why}; next attempt in ${next}`);
+      const next = `next attempt in ${formatDuration(Math.round(nextAttemptMs))}`;
+      const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
+      trouble.failed(`${what} the management server ${url}: ${why}; ${next}, ${rules}`);
     },
     received() {
       responses.add(1);

@@ -71,6 +71,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   let connection: AdsConnection | undefined;
   let cancelWait = () => {};
   let nextAttemptMs = 0;
+  let hasRules = false;
   let closed = false;
 
   function give(event: AdsEvent): void {
@@ -120,7 +121,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       onEnd(reason) {
         connection = undefined;
         give({ kind: isOpen ? 'ended' : 'connect-failed' });
-        report.ended(isOpen, reason, nextAttemptMs);
+        report.ended({ wasOpen: isOpen, reason, nextAttemptMs, hasRules });
       },
     });
   }
@@ -139,6 +140,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     const taken = inForce.size - intake.kept.length;
     const { ruleSet, warnings, problems, kept } = intake;
     if (ruleSet !== undefined) {
+      hasRules = true;
       const part = problems.length === 0 ? '' : `${taken} of `;
       const origin = `${part}${total} ${total === 1 ? 'resource' : 'resources'} ${ofVersion}`;
       onLoad({ ok: true, ruleSet, warnings, origin });
