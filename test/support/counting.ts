@@ -13,6 +13,7 @@ export interface HitOptions {
   readonly limit?: number;
   readonly unit?: Unit;
   readonly windowSeconds?: number;
+  readonly descriptorIndex?: number;
 }
 
 export interface CountOutcome {
@@ -36,6 +37,7 @@ export function createHit(options: HitOptions): Hit {
     limit: options.limit ?? 100,
     windowSeconds: options.windowSeconds ?? 3600,
     unit: options.unit ?? 'hour',
+    descriptorIndex: options.descriptorIndex ?? 0,
     after: Number.NaN,
   };
 }

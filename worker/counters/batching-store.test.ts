@@ -68,7 +68,8 @@ function count(
 }
 
 function hit(key: string, hits = 1, limit = 10): Hit {
-  const fixed = { refund: false, windowSeconds: 60, unit: 'minute', after: Number.NaN } as const;
+  const fixed = { refund: false, windowSeconds: 60,
+    descriptorIndex: 0, unit: 'minute', after: Number.NaN } as const;
   return { ...fixed, key, hits, limit, exactHits: undefined };
 }
 

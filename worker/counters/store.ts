@@ -17,6 +17,8 @@ export interface Hit {
   /** The window's length in seconds; the counter's lifetime is this plus the store's jitter. */
   readonly windowSeconds: number;
   readonly unit: Unit;
+  /** The place of its descriptor in the request, for texts. */
+  readonly descriptorIndex: number;
   /** Set by the store before `settle(undefined)`: the counter after this hit, in its turn. */
   after: number;
 }

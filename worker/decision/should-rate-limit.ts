@@ -136,6 +136,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
           limit: match.limit.requestsPerUnit,
           windowSeconds: window.seconds,
           unit,
+          descriptorIndex: index,
           after: 0,
         };
     return { match, stats, hits, window, hit };

@@ -1,0 +1,168 @@
+// One connection to one memcached server, in the text protocol, from its opening to its end. It never
+// reconnects and never sends anything twice; memcached-lane.ts opens the next one.
+//
+// A client of our own, and thin: those on npm choose the server by rules of their own (the reference's
+// is CRC-32 modulo), lack `gets`, speak the binary protocol, or send commands again after a failure.
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type SecureContext } from 'node:tls';
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { HostPort } from '../../../shared/host-port.ts';
+import { createReplyReader } from './reply-reader.ts';
+
+/** The values of a `gets` by key, or the one line that is the answer, or the connection's end. */
+export type Answer = ReadonlyMap<string, string | undefined> | string | Error;
+
+export interface Connection {
+  /** Writes one command, its line end included. `onAnswer` is called once, never from inside. */
+  send(command: string, onAnswer: (answer: Answer) => void): void;
+  /** Ends it now, whatever is in flight. */
+  destroy(): void;
+}
+
+export interface ConnectionTls {
+  readonly context: SecureContext;
+  /** Whether a certificate for another host name will do. */
+  readonly skipHostnameVerification: boolean;
+}
+
+export interface ConnectionDeps {
+  readonly address: HostPort;
+  readonly tls: ConnectionTls | undefined;
+  /** For the opening, and for each answer; past it the connection is ended. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Called once for an open connection, before its unanswered commands are told. */
+  readonly onEnd: (reason: Error) => void;
+}
+
+const keepAliveMs = 10_000;
+
+/** Rejects with an Error whose message says what failed. */
+export function openConnection(deps: ConnectionDeps): Promise<Connection> {
+  const { address, tls, timeoutMs, clock } = deps;
+  return new Promise((resolve, reject) => {
+    const options = {
+      ...address,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: keepAliveMs,
+    };
+    const socket =
+      tls === undefined
+        ? connectTcp(options)
+        : connectTls({
+            ...options,
+            secureContext: tls.context,
+            ...(isIP(address.host) === 0 && { servername: address.host }),
+            ...(tls.skipHostnameVerification && { checkServerIdentity: () => undefined }),
+          });
+    const cancelTimeout = clock.after(timeoutMs, () => {
+      socket.destroy(new Error(`no answer to the attempt to connect in ${timeoutMs} ms`));
+    });
+    const fail = (error?: Error) => {
+      cancelTimeout();
+      socket.destroy();
+      reject(new Error(toConnectionText(error)));
+    };
+    const onClose = () => fail();
+    socket.once('error', fail);
+    socket.once('close', onClose);
+    socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
+      cancelTimeout();
+      socket.off('error', fail);
+      socket.off('close', onClose);
+      resolve(carry(socket, deps));
+    });
+  });
+}
+
+interface Sent {
+  readonly onAnswer: (answer: Answer) => void;
+  readonly sentMs: number;
+}
+
+function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Connection {
+  let unanswered: Sent[] = [];
+  /** Place of the first unanswered command, so that taking one does not move the others. */
+  let head = 0;
+  let values: Map<string, string | undefined> | undefined;
+  let outgoing = '';
+  let ended = false;
+  let cancelTimeout: (() => void) | undefined;
+  const reader = createReplyReader({
+    onLine: (line) => answer(line === 'END' ? (values ?? new Map()) : line),
+    onValue(key, text) {
+      values ??= new Map();
+      values.set(key, text);
+    },
+  });
+  socket.on('data', (chunk) => {
+    const problem = reader.feed(chunk);
+    if (problem !== undefined) end(new Error(`it sent ${problem}`));
+  });
+  socket.on('error', end);
+  socket.on('close', () => end(new Error('it closed the connection')));
+  return { send, destroy: () => end(new Error('closed')) };
+
+  function send(command: string, onAnswer: Sent['onAnswer']): void {
+    if (ended) {
+      setImmediate(() => onAnswer(new Error('the connection is closed')));
+      return;
+    }
+    unanswered.push({ onAnswer, sentMs: clock.monotonicMs() });
+    cancelTimeout ??= clock.after(timeoutMs, checkSilence);
+    // What is sent in one go travels in one piece.
+    if (outgoing === '') queueMicrotask(write);
+    outgoing += command;
+  }
+
+  function write(): void {
+    if (!ended) socket.write(outgoing);
+    outgoing = '';
+  }
+
+  function answer(given: Answer): void {
+    values = undefined;
+    const first = unanswered[head];
+    if (ended) return;
+    if (first === undefined) {
+      end(new Error(`it said "${String(given).slice(0, 80)}" without being asked`));
+      return;
+    }
+    head++;
+    if (head === unanswered.length) {
+      unanswered = [];
+      head = 0;
+    }
+    first.onAnswer(given);
+  }
+
+  function checkSilence(): void {
+    cancelTimeout = undefined;
+    const oldest = unanswered[head];
+    if (oldest === undefined) return;
+    const leftMs = oldest.sentMs + timeoutMs - clock.monotonicMs();
+    if (leftMs > 0) cancelTimeout = clock.after(leftMs, checkSilence);
+    else end(new Error(`no answer in ${timeoutMs} ms`));
+  }
+
+  function end(reason: Error): void {
+    if (ended) return;
+    ended = true;
+    cancelTimeout?.();
+    socket.destroy();
+    const lost = unanswered.slice(head);
+    unanswered = [];
+    onEnd(reason);
+    for (const { onAnswer } of lost) onAnswer(reason);
+  }
+}
+
+/** A host name with several addresses fails with one error that holds the others and says nothing. */
+function toConnectionText(error: Error | undefined): string {
+  if (error instanceof AggregateError && error.message === '') {
+    return error.errors.map(errorText).join(', ');
+  }
+  return error === undefined ? 'it closed the connection' : errorText(error);
+}

@@ -1,0 +1,37 @@
+// A counter's value as memcached has it, and what hits make of it; exact above 2^53.
+
+/** A bigint only above 2^53; undefined when there is no such counter. */
+export type CounterValue = number | bigint | undefined;
+
+/** Counters stay below this, as those of the other stores do. */
+const counterBound = 2n ** 63n;
+
+/** Undefined for what is no counter. A counter that was counted down ends in blanks. */
+export function parseCounterValue(text: string): CounterValue {
+  if (!/^\d{1,20} *$/.test(text)) return undefined;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : BigInt(text.trimEnd());
+}
+
+/** The counter after `hits` more; undefined when a counter cannot hold that. */
+export function addHits(value: CounterValue, hits: number | bigint): number | bigint | undefined {
+  const before = value ?? 0;
+  if (typeof before === 'number' && typeof hits === 'number') {
+    const sum = before + hits;
+    if (Number.isSafeInteger(sum)) return sum;
+  }
+  const sum = BigInt(before) + BigInt(hits);
+  return sum >= counterBound ? undefined : toExact(sum);
+}
+
+/** The counter after taking `hits` back: it stops at 0, and one that is missing stays missing. */
+export function takeBackHits(value: CounterValue, hits: number | bigint): CounterValue {
+  if (value === undefined) return undefined;
+  if (value <= hits) return 0;
+  if (typeof value === 'number' && typeof hits === 'number') return value - hits;
+  return toExact(BigInt(value) - BigInt(hits));
+}
+
+function toExact(value: bigint): number | bigint {
+  return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+}

@@ -1,0 +1,37 @@
+// Which counter keys memcached takes (specification, Memory-cache backend; decisions 24).
+import { AppError } from '../../../shared/errors.ts';
+import type { CountRequest } from '../store.ts';
+
+const maxKeyBytes = 250;
+
+/** The reason why the hits of this request cannot be counted here, if there is one: it names the
+ * first descriptor whose key is too long or could end a command. */
+export function findBadKey(request: CountRequest): AppError | undefined {
+  for (const { key, descriptorIndex } of request.hits) {
+    const wrong = findFault(key);
+    if (wrong !== undefined) {
+      return new AppError(
+        'bad_request',
+        `descriptors[${descriptorIndex}]: its counter key ${wrong}`,
+      );
+    }
+  }
+  return undefined;
+}
+
+function findFault(key: string): string | undefined {
+  // No character is more than 3 bytes to a unit of length.
+  if (key.length * 3 > maxKeyBytes) {
+    const bytes = Buffer.byteLength(key);
+    if (bytes > maxKeyBytes) {
+      return `has ${bytes} bytes; a memory cache takes at most ${maxKeyBytes}`;
+    }
+  }
+  for (let index = 0; index < key.length; index++) {
+    const code = key.charCodeAt(index);
+    if (code <= 0x20 || code === 0x7f) {
+      return 'has white space or a control character, which a memory cache does not take';
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,284 @@
+// A lane to memcached: one connection, opened when it is needed, over which the counters of its keys
+// are read and changed. A key always takes the same lane, and a server answers a connection in order,
+// so what a reading has not seen is exactly what is pending when it is answered.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { FailureLog } from '../failure-log.ts';
+import type { Answer, Connection } from './connection.ts';
+import { type CounterValue, parseCounterValue } from './counter-value.ts';
+import type { MemcachedMetrics } from './memcached-metrics.ts';
+import { type Change, createPendingChanges } from './pending-changes.ts';
+
+/** Keys in one command, so that lines stay of a length that proxies take too. */
+const maxKeysPerGet = 64;
+/** Changes on their way over one lane; what comes on top is not counted. */
+const maxPendingChanges = 65_536;
+/** After a failure nothing is sent for so long: decisions then need not wait for the next one. */
+const retryMs = 250;
+/** memcached takes lifetimes above 30 days for dates. */
+const maxRelativeSeconds = 2_592_000;
+
+export interface MemcachedLaneDeps {
+  /** Told `onEnd` for its connections. */
+  readonly open: (onEnd: (reason: Error) => void) => Promise<Connection>;
+  readonly clock: Clock;
+  readonly metrics: MemcachedMetrics;
+  /** A counter's lifetime is its window plus a random whole number of seconds below this. */
+  readonly jitterMaxSeconds: number;
+  /** There is no connection, or no longer: told once for each time. */
+  readonly onFailure: (reason: string) => void;
+  /** The server has answered. */
+  readonly onAnswer: () => void;
+  /** Told what the server answered that it should not. */
+  readonly refusals: FailureLog;
+  /** Nothing is pending any more. */
+  readonly onIdle: () => void;
+}
+
+/** Counters by key; those that there are not are left out. */
+export type Counters = ReadonlyMap<string, CounterValue>;
+
+export interface MemcachedLane {
+  /** Nothing is being read, nor pending. */
+  readonly isIdle: boolean;
+  /** Connects, unless it is or has just failed to; for seeing early whether that works. */
+  warm(): void;
+  /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
+  read(keys: readonly string[], done: (counters: Counters | undefined) => void): void;
+  /** To be asked when a reading is answered: the counter with all that is pending. */
+  project(key: string, value: CounterValue): CounterValue;
+  /** Adds to or takes from a counter in the background, from the next `flush` on. */
+  change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void;
+  flush(): void;
+  /** Ends the connection. Returns how many changes are lost with it. */
+  close(): number;
+}
+
+type Reading = (connection: Connection) => void;
+
+export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
+  const { clock, metrics, refusals } = deps;
+  const pending = createPendingChanges(maxPendingChanges);
+  let connection: Connection | undefined;
+  let connecting = false;
+  let closed = false;
+  let blockedUntilMs = Number.NEGATIVE_INFINITY;
+  let openReadings = 0;
+  /** Readings that wait for the connection, and what becomes of them without. */
+  let waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
+
+  return {
+    get isIdle() {
+      return isIdle();
+    },
+    warm: () => void connect(),
+    read,
+    project: pending.project,
+    change,
+    flush,
+    close,
+  };
+
+  /** False when it is too early for another attempt. */
+  function connect(): boolean {
+    if (connection !== undefined || connecting) return true;
+    if (closed || clock.monotonicMs() < blockedUntilMs) return false;
+    connecting = true;
+    deps.open(ended).then(opened, failedToOpen);
+    return true;
+  }
+
+  function opened(next: Connection): void {
+    connecting = false;
+    if (closed) {
+      next.destroy();
+      return;
+    }
+    connection = next;
+    const readings = waiting;
+    waiting = [];
+    for (const { start } of readings) start(next);
+    flush();
+  }
+
+  function failedToOpen(error: unknown): void {
+    connecting = false;
+    if (closed) return;
+    blockedUntilMs = clock.monotonicMs() + retryMs;
+    deps.onFailure(errorText(error));
+    const readings = waiting;
+    waiting = [];
+    for (const { fail } of readings) fail();
+    dropChanges();
+  }
+
+  function ended(reason: Error): void {
+    connection = undefined;
+    // An idle connection may come to its end without anybody being the worse for it.
+    if (!isIdle() && !closed) deps.onFailure(reason.message);
+  }
+
+  function isIdle(): boolean {
+    return openReadings === 0 && pending.size === 0;
+  }
+
+  function read(keys: readonly string[], done: (counters: Counters | undefined) => void): void {
+    openReadings++;
+    const finish = (counters: Counters | undefined) => {
+      openReadings--;
+      done(counters);
+      checkIdle();
+    };
+    const start = (over: Connection) => startReading(over, keys, finish);
+    if (connection !== undefined) start(connection);
+    else if (connect()) waiting.push({ start, fail: () => finish(undefined) });
+    else setImmediate(finish, undefined);
+  }
+
+  function startReading(
+    over: Connection,
+    keys: readonly string[],
+    finish: (counters: Counters | undefined) => void,
+  ): void {
+    const counters = new Map<string, CounterValue>();
+    let left = Math.ceil(keys.length / maxKeysPerGet);
+    let failed = false;
+    for (let at = 0; at < keys.length; at += maxKeysPerGet) {
+      over.send(`gets ${keys.slice(at, at + maxKeysPerGet).join(' ')}\r\n`, (answer) => {
+        if (!collect(answer, counters)) failed = true;
+        if (--left === 0) finish(failed ? undefined : counters);
+      });
+    }
+  }
+
+  function collect(answer: Answer, counters: Map<string, CounterValue>): boolean {
+    // The connection's end was told before.
+    if (answer instanceof Error) return false;
+    deps.onAnswer();
+    if (typeof answer === 'string') {
+      refusals.failed(`counters cannot be read: it said "${shorten(answer)}"`);
+      return false;
+    }
+    for (const [key, text] of answer) {
+      const value = text === undefined ? undefined : parseCounterValue(text);
+      if (value === undefined) refusals.failed(`the value of "${key}" is not a counter`);
+      counters.set(key, value ?? 0);
+    }
+    return true;
+  }
+
+  function change(
+    kind: Change['kind'],
+    key: string,
+    amount: number | bigint,
+    windowSeconds: number,
+  ): void {
+    if (pending.push(kind, key, amount, windowSeconds)) return;
+    if (kind === 'add') metrics.incrementError.add(1);
+    refusals.failed(`hits are not counted: ${maxPendingChanges} changes are on their way already`);
+  }
+
+  function flush(): void {
+    if (pending.size === 0) return;
+    if (connection !== undefined) {
+      for (const change of pending.takeWritable()) write(change, connection);
+    } else if (!connect()) {
+      dropChanges();
+    }
+  }
+
+  function dropChanges(): void {
+    for (const { kind } of pending.dropUnwritten()) {
+      if (kind === 'add') metrics.incrementError.add(1);
+    }
+    checkIdle();
+  }
+
+  function write(change: Change, over: Connection): void {
+    change.isWritten = true;
+    if (change.kind === 'add') increment(change, over, 'first');
+    else decrement(change, over);
+  }
+
+  function increment(change: Change, over: Connection, turn: 'first' | 'after adding'): void {
+    over.send(`incr ${change.key} ${change.amount}\r\n`, (answer) => {
+      if (isNumber(answer)) {
+        metrics.incrementSuccess.add(1);
+        finish(change);
+      } else if (answer === 'NOT_FOUND' && turn === 'first') {
+        metrics.incrementMiss.add(1);
+        add(change, over);
+      } else {
+        (answer === 'NOT_FOUND' ? metrics.incrementMiss : metrics.incrementError).add(1);
+        fail(change, answer);
+      }
+    });
+  }
+
+  function add(change: Change, over: Connection): void {
+    const { key, amount } = change;
+    const value = String(amount);
+    over.send(`add ${key} 0 ${drawExpiry(change)} ${value.length}\r\n${value}\r\n`, (answer) => {
+      if (answer === 'STORED') {
+        metrics.addSuccess.add(1);
+        finish(change);
+      } else if (answer === 'NOT_STORED') {
+        metrics.addNotStored.add(1);
+        increment(change, over, 'after adding');
+      } else {
+        metrics.addError.add(1);
+        fail(change, answer);
+      }
+    });
+  }
+
+  function decrement(change: Change, over: Connection): void {
+    over.send(`decr ${change.key} ${change.amount}\r\n`, (answer) => {
+      if (isNumber(answer) || answer === 'NOT_FOUND') finish(change);
+      else fail(change, answer);
+    });
+  }
+
+  function drawExpiry({ windowSeconds }: Change): number {
+    const lifetime = windowSeconds + Math.floor(Math.random() * deps.jitterMaxSeconds);
+    if (lifetime <= maxRelativeSeconds) return lifetime;
+    return Math.floor(clock.wallMs() / 1000) + lifetime;
+  }
+
+  function fail(change: Change, answer: Answer): void {
+    // The connection's end was told before.
+    if (typeof answer === 'string') {
+      refusals.failed(`hits on "${change.key}" are not counted: it said "${shorten(answer)}"`);
+    }
+    finish(change);
+  }
+
+  function finish(change: Change): void {
+    pending.finish(change);
+    flush();
+    checkIdle();
+  }
+
+  function checkIdle(): void {
+    if (isIdle()) deps.onIdle();
+  }
+
+  function close(): number {
+    closed = true;
+    const lost = pending.size;
+    connection?.destroy();
+    const readings = waiting;
+    waiting = [];
+    for (const { fail } of readings) fail();
+    pending.dropUnwritten();
+    return lost;
+  }
+}
+
+function isNumber(answer: Answer): boolean {
+  return typeof answer === 'string' && /^\d+ *$/.test(answer);
+}
+
+function shorten(text: string): string {
+  return text.slice(0, 120);
+}

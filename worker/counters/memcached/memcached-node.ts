@@ -1,0 +1,122 @@
+// One memcached server: its lanes, and what is said when it fails and when it is back.
+import type { Clock } from '../../../shared/clock.ts';
+import type { HostPort } from '../../../shared/host-port.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createFailureLog } from '../failure-log.ts';
+import { type ConnectionTls, openConnection } from './connection.ts';
+import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
+import type { MemcachedMetrics } from './memcached-metrics.ts';
+
+/** Bound of connecting and of each answer, as in the reference (reference-behaviour 2.8). */
+const timeoutMs = 500;
+/** A failure that lasts is said again this often. */
+const failureIntervalMs = 10_000;
+
+export interface MemcachedNodeDeps {
+  readonly address: HostPort;
+  /** Asked for each connection. */
+  readonly tls: () => ConnectionTls | undefined;
+  readonly jitterMaxSeconds: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: MemcachedMetrics;
+  readonly onIdle: () => void;
+}
+
+export interface MemcachedNode {
+  /** `host:port`. */
+  readonly name: string;
+  readonly isIdle: boolean;
+  /** Why it does not answer, if so. */
+  readonly failure: string | undefined;
+  /** The lane of this place; made when it is first asked for. */
+  lane(index: number): MemcachedLane;
+  /** Closes as soon as nothing is being read nor pending. */
+  retire(): void;
+  /** Closes now. Returns how many changes of counters are lost. */
+  close(): number;
+}
+
+export function showNode({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
+  const { address, clock, log } = deps;
+  const name = showNode(address);
+  const lanes = new Map<number, MemcachedLane>();
+  let failure: string | undefined;
+  let isRetired = false;
+  const outages = createFailureLog({
+    clock,
+    intervalMs: failureIntervalMs,
+    write: (text) =>
+      log.error(`memory cache ${name}: ${text}; its counters count as 0 until it answers`),
+  });
+  const refusals = createFailureLog({
+    clock,
+    intervalMs: failureIntervalMs,
+    write: (text) => log.error(`memory cache ${name}: ${text}`),
+  });
+  const node: MemcachedNode = {
+    name,
+    get isIdle() {
+      return isIdle();
+    },
+    get failure() {
+      return failure;
+    },
+    lane(index) {
+      const lane = lanes.get(index) ?? createLane();
+      lanes.set(index, lane);
+      return lane;
+    },
+    retire() {
+      isRetired = true;
+      if (isIdle()) close();
+    },
+    close,
+  };
+  return node;
+
+  function createLane(): MemcachedLane {
+    return createMemcachedLane({
+      open: (onEnd) => openConnection({ address, tls: deps.tls(), timeoutMs, clock, onEnd }),
+      clock,
+      metrics: deps.metrics,
+      jitterMaxSeconds: deps.jitterMaxSeconds,
+      onFailure(reason) {
+        failure = reason;
+        outages.failed(reason);
+      },
+      onAnswer,
+      refusals,
+      onIdle() {
+        if (isRetired && isIdle()) close();
+        deps.onIdle();
+      },
+    });
+  }
+
+  function onAnswer(): void {
+    if (failure === undefined) return;
+    failure = undefined;
+    const outage = outages.recover();
+    if (outage === undefined) return;
+    const { seconds, failures } = outage;
+    log.warning(
+      `memory cache ${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`,
+    );
+  }
+
+  function isIdle(): boolean {
+    for (const lane of lanes.values()) if (!lane.isIdle) return false;
+    return true;
+  }
+
+  function close(): number {
+    let lost = 0;
+    for (const lane of lanes.values()) lost += lane.close();
+    return lost;
+  }
+}

@@ -1,0 +1,249 @@
+// The nodes that counters are spread over: a list that is given, or an SRV record that is looked up
+// again and again; and the TLS files that all of them share.
+import { createSecureContext } from 'node:tls';
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { HostPort } from '../../../shared/host-port.ts';
+import type { Log } from '../../../shared/log.ts';
+import {
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  type TlsWatch,
+  watchTlsFiles,
+  withTrustedAuthorities,
+} from '../../../shared/tls.ts';
+import { createFailureLog } from '../failure-log.ts';
+import type { ConnectionTls } from './connection.ts';
+import type { MemcachedLane } from './memcached-lane.ts';
+import type { MemcachedMetrics } from './memcached-metrics.ts';
+import { createMemcachedNode, type MemcachedNode, showNode } from './memcached-node.ts';
+import { chooseNode } from './node-choice.ts';
+import { type ResolveSrv, resolveNodes } from './srv-record.ts';
+
+/** Where the nodes are: exactly as many workers as there are must be told the same. */
+export type NodeSource =
+  | { readonly kind: 'list'; readonly addresses: readonly HostPort[] }
+  | {
+      readonly kind: 'srv';
+      /** `_service._proto.name`. */
+      readonly name: string;
+      /** How long after a look-up the next one begins; 0: never. */
+      readonly refreshMs: number;
+      /** The name of the setting that the record comes from, for texts. */
+      readonly setting: string;
+    };
+
+export interface NodeTls {
+  readonly files: TlsFiles;
+  readonly skipHostnameVerification: boolean;
+}
+
+export interface MemcachedNodesOptions {
+  readonly source: NodeSource;
+  /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; below 1 it is 2 (reference-behaviour 2.8). */
+  readonly maxIdleConnections: number;
+  readonly tls: NodeTls | undefined;
+  readonly jitterMaxSeconds: number;
+}
+
+export interface MemcachedNodesDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: MemcachedMetrics;
+  readonly resolveSrv: ResolveSrv;
+  /** Nothing is being read nor pending on some node. */
+  readonly onIdle: () => void;
+}
+
+export interface MemcachedNodes {
+  /** Knows the nodes when it resolves. Rejects with `cannot_start` when a file or record is no good,
+   * and when `signal` aborts. */
+  start(signal: AbortSignal): Promise<void>;
+  /** The lane of a counter; undefined when there is no node. */
+  laneOf(key: string): MemcachedLane | undefined;
+  readonly isIdle: boolean;
+  /** For the debug page. */
+  describe(): string;
+  /** Returns how many changes of counters are lost. Idempotent. */
+  close(): number;
+}
+
+const tlsIntervalMs = 30_000;
+const defaultConnections = 2;
+const refreshFailureIntervalMs = 30_000;
+
+export function createMemcachedNodes(
+  options: MemcachedNodesOptions,
+  deps: MemcachedNodesDeps,
+): MemcachedNodes {
+  const { source, tls } = options;
+  const { clock, log, metrics } = deps;
+  const connectionCount =
+    options.maxIdleConnections < 1 ? defaultConnections : options.maxIdleConnections;
+  let nodes: readonly MemcachedNode[] = [];
+  /** No longer in the list, with something still under way. */
+  const retired = new Set<MemcachedNode>();
+  let connectionTls: ConnectionTls | undefined;
+  let tlsWatch: TlsWatch | undefined;
+  let cancelRefresh: (() => void) | undefined;
+  let isClosed = false;
+  const refreshFailures = createFailureLog({
+    clock,
+    intervalMs: refreshFailureIntervalMs,
+    write: (text) => log.warning(text),
+  });
+  return {
+    start,
+    laneOf,
+    get isIdle() {
+      return [...nodes, ...retired].every((node) => node.isIdle);
+    },
+    describe,
+    close,
+  };
+
+  async function start(signal: AbortSignal): Promise<void> {
+    if (tls !== undefined) await startTls(tls);
+    if (source.kind === 'list') {
+      setNodes(source.addresses);
+    } else {
+      setNodes(await lookUpFirst(source.name, source.setting, signal));
+      scheduleRefresh();
+    }
+    signal.throwIfAborted();
+    // So that a node that cannot be reached is told before a decision needs it.
+    for (const node of nodes) node.lane(0).warm();
+  }
+
+  async function startTls({ files, skipHostnameVerification }: NodeTls): Promise<void> {
+    const reading = await readTlsFiles(files);
+    if (!reading.ok) throw new AppError('cannot_start', `memory cache: ${reading.problem}`);
+    const use = ({ ca, cert, key }: TlsMaterial) => {
+      const context = createSecureContext({ ca: withTrustedAuthorities(ca), cert, key });
+      connectionTls = { context, skipHostnameVerification };
+    };
+    use(reading.material);
+    tlsWatch = watchTlsFiles({
+      files,
+      material: reading.material,
+      clock,
+      intervalMs: tlsIntervalMs,
+      onChange: use,
+      onProblem: (problem) =>
+        log.error(`memory cache: ${problem}; what was read before stays in use`),
+    });
+  }
+
+  async function lookUpFirst(
+    name: string,
+    setting: string,
+    signal: AbortSignal,
+  ): Promise<HostPort[]> {
+    const aborted = Promise.withResolvers<never>();
+    const onAbort = () => aborted.reject(new AppError('cannot_start', 'stopped at the start'));
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const found = resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
+      throw new AppError(
+        'cannot_start',
+        `${setting}="${name}": the nodes cannot be looked up (${errorText(error)}); name an SRV record that exists, or list the nodes in MEMSTORE_HOST_PORT`,
+      );
+    });
+    try {
+      return await Promise.race([found, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  function scheduleRefresh(): void {
+    if (source.kind !== 'srv' || source.refreshMs <= 0 || isClosed) return;
+    const { name } = source;
+    cancelRefresh = clock.after(source.refreshMs, () => {
+      void resolveNodes(name, deps.resolveSrv)
+        .then(refreshed, (error: unknown) => {
+          refreshFailures.failed(
+            `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); the known ones stay in use`,
+          );
+        })
+        .then(scheduleRefresh);
+    });
+  }
+
+  function refreshed(addresses: readonly HostPort[]): void {
+    if (isClosed) return;
+    if (refreshFailures.recover() !== undefined) {
+      log.warning(`memory cache: the nodes can be looked up again`);
+    }
+    const before = listNames(nodes);
+    setNodes(addresses);
+    const after = listNames(nodes);
+    if (before !== after) log.warning(`memory cache: the nodes are now ${after}, were ${before}`);
+  }
+
+  function setNodes(addresses: readonly HostPort[]): void {
+    const known = new Map(nodes.map((node) => [node.name, node]));
+    const next = addresses.map((address) => {
+      const name = showNode(address);
+      const node = known.get(name) ?? createNode(address);
+      known.set(name, node);
+      return node;
+    });
+    const gone = nodes.filter((node) => !next.includes(node));
+    nodes = next;
+    for (const node of gone) {
+      retired.add(node);
+      node.retire();
+    }
+    forgetRetired();
+  }
+
+  function createNode(address: HostPort): MemcachedNode {
+    return createMemcachedNode({
+      address,
+      tls: () => connectionTls,
+      jitterMaxSeconds: options.jitterMaxSeconds,
+      clock,
+      log,
+      metrics,
+      onIdle() {
+        forgetRetired();
+        deps.onIdle();
+      },
+    });
+  }
+
+  function forgetRetired(): void {
+    for (const node of retired) if (node.isIdle) retired.delete(node);
+  }
+
+  function laneOf(key: string): MemcachedLane | undefined {
+    if (nodes.length === 0) return undefined;
+    const { node, connection } = chooseNode(key, nodes.length, connectionCount);
+    return nodes[node]?.lane(connection);
+  }
+
+  function describe(): string {
+    if (nodes.length === 0) return 'no memory cache is known, so that nothing is counted';
+    const states = nodes.map(({ name, failure }) =>
+      failure === undefined ? name : `${name} (${failure})`,
+    );
+    return `memory cache ${states.join(', ')}`;
+  }
+
+  function close(): number {
+    isClosed = true;
+    cancelRefresh?.();
+    tlsWatch?.close();
+    let lost = 0;
+    for (const node of [...nodes, ...retired]) lost += node.close();
+    nodes = [];
+    retired.clear();
+    return lost;
+  }
+}
+
+function listNames(nodes: readonly MemcachedNode[]): string {
+  return nodes.map(({ name }) => name).join(', ');
+}

@@ -1,0 +1,118 @@
+// The changes of counters that are on their way to a server: in order for each key, one key's changes
+// one at a time, and joined where that makes no difference. How they are written is left to the lane.
+import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
+
+export interface Change {
+  readonly kind: 'add' | 'refund';
+  readonly key: string;
+  readonly windowSeconds: number;
+  /** A bigint only above 2^53. */
+  amount: number | bigint;
+  /** Its first command was sent, so that nothing may join it any more. */
+  isWritten: boolean;
+}
+
+export interface PendingChanges {
+  /** Including those that are written and not answered. */
+  readonly size: number;
+  /** False when there is no room; the change is then forgotten. */
+  push(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): boolean;
+  /** What may be written now, in order. The caller marks each as written, and finishes it. */
+  takeWritable(): Change[];
+  /** Its outcome is known: the next one of its key may be written. */
+  finish(change: Change): void;
+  /** What the counter will be when it is `value` now and everything pending has been done. */
+  project(key: string, value: CounterValue): CounterValue;
+  /** Forgets what is not written and returns it. */
+  dropUnwritten(): Change[];
+}
+
+/** As in the batches of the other stores: sums of up to so many hits, and below 2^53. */
+const maxJoinedHits = 2 ** 31;
+const sumBound = 2 ** 53;
+
+export function createPendingChanges(maxChanges: number): PendingChanges {
+  const byKey = new Map<string, Change[]>();
+  let writable: Change[] = [];
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    push,
+    takeWritable,
+    finish,
+    project,
+    dropUnwritten,
+  };
+
+  function push(
+    kind: Change['kind'],
+    key: string,
+    amount: number | bigint,
+    windowSeconds: number,
+  ): boolean {
+    const changes = byKey.get(key);
+    const last = changes?.at(-1);
+    if (last !== undefined && kind === 'add' && join(last, amount)) return true;
+    if (size >= maxChanges) return false;
+    const change: Change = { kind, key, windowSeconds, amount, isWritten: false };
+    size++;
+    if (changes === undefined) {
+      byKey.set(key, [change]);
+      writable.push(change);
+    } else {
+      changes.push(change);
+    }
+    return true;
+  }
+
+  function join(last: Change, amount: number | bigint): boolean {
+    if (last.kind !== 'add' || last.isWritten) return false;
+    if (typeof amount === 'bigint' || typeof last.amount === 'bigint') return false;
+    if (amount > maxJoinedHits || last.amount + amount >= sumBound) return false;
+    last.amount += amount;
+    return true;
+  }
+
+  function takeWritable(): Change[] {
+    const taken = writable;
+    writable = [];
+    return taken;
+  }
+
+  function finish(change: Change): void {
+    const changes = byKey.get(change.key);
+    if (changes?.[0] !== change) return;
+    changes.shift();
+    size--;
+    const [next] = changes;
+    if (next === undefined) byKey.delete(change.key);
+    else writable.push(next);
+  }
+
+  function project(key: string, value: CounterValue): CounterValue {
+    let projected = value;
+    for (const { kind, amount } of byKey.get(key) ?? []) {
+      // What does not fit leaves the counter as it is.
+      projected =
+        kind === 'add'
+          ? (addHits(projected, amount) ?? projected)
+          : takeBackHits(projected, amount);
+    }
+    return projected;
+  }
+
+  function dropUnwritten(): Change[] {
+    const dropped: Change[] = [];
+    for (const [key, changes] of byKey) {
+      const kept = changes.filter((change) => change.isWritten);
+      dropped.push(...changes.filter((change) => !change.isWritten));
+      if (kept.length === 0) byKey.delete(key);
+      else byKey.set(key, kept);
+    }
+    size -= dropped.length;
+    writable = [];
+    return dropped;
+  }
+}
