@@ -1,0 +1,113 @@
+import test from 'ava';
+import { createDefaultMapping } from './default-mapping.ts';
+import { createMetricMapper, type MappingRule } from './metric-mapping.ts';
+
+const base = createDefaultMapping(false);
+const root = 'ratelimit.service.rate_limit';
+
+function show(map: ReturnType<typeof createMetricMapper>, name: string, kind = 'counter') {
+  const mapped = map(name, kind as 'counter');
+  if (mapped === undefined) return undefined;
+  return `${mapped.name}{${mapped.labels.map(([key, value]) => `${key}=${value}`).join(',')}}`;
+}
+
+function rule(match: string | RegExp, more: Partial<MappingRule>): MappingRule {
+  const [first] = base.rules;
+  if (first === undefined) throw new Error('there are default rules');
+  const parsed = typeof match === 'string' ? match.split('.') : match;
+  return { ...first, labels: [], ...more, match: parsed };
+}
+
+function mapperOf(rules: readonly MappingRule[], mostSpecificGlob = false) {
+  return createMetricMapper({ ...base, rules, mostSpecificGlob });
+}
+
+test('statistics of rules have their domain and first two keys as labels', (t) => {
+  const map = createMetricMapper(base);
+  for (const stat of ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode']) {
+    const name = `ratelimit_service_rate_limit_${stat}`;
+    t.is(show(map, `${root}.d.k_v.${stat}`), `${name}{domain=d,key1=k_v}`);
+    t.is(show(map, `${root}.d.a.b.${stat}`), `${name}{domain=d,key1=a,key2=b}`);
+    t.is(show(map, `${root}.d.a.b.c.e.${stat}`), `${name}{domain=d,key1=a,key2=b}`);
+  }
+});
+
+test('what has no rule by default is not mapped', (t) => {
+  const map = createMetricMapper(base);
+  for (const name of [
+    `${root}.d.domain_not_found`,
+    `${root}.d.k.over_limit_with_local_cache`,
+    `${root}.d.a.b.over_limit_with_local_cache`,
+    `${root}.d.a.b.c.total_negative_hits`,
+    'ratelimit.service.global_shadow_mode',
+    'ratelimit.redis_pool.cx_total',
+  ]) {
+    t.is(show(map, name), undefined, name);
+  }
+});
+
+test('calls, errors and loads have names and labels of their own', (t) => {
+  const map = createMetricMapper(base);
+  t.is(
+    show(map, 'ratelimit.service.call.should_rate_limit.redis_error'),
+    'ratelimit_service_should_rate_limit_error{err_type=redis_error}',
+  );
+  t.is(
+    show(map, 'ratelimit_server.Check.total_requests'),
+    'ratelimit_service_total_requests{grpc_method=Check}',
+  );
+  t.is(
+    show(map, 'ratelimit_server.Check.response_time', 'observer'),
+    'ratelimit_service_response_time_seconds{grpc_method=Check}',
+  );
+  t.is(show(map, 'ratelimit.service.config_load_error'), 'ratelimit_service_config_load_error{}');
+  t.is(show(map, 'ratelimit.service.config_load_error', 'gauge'), undefined, 'counters only');
+});
+
+test('globs come before patterns, and the first of each counts', (t) => {
+  const map = mapperOf([
+    rule(/^a\./, { name: 'pattern_1' }),
+    rule(/b$/, { name: 'pattern_2' }),
+    rule('a.*', { name: 'glob_1' }),
+    rule('a.b', { name: 'glob_2' }),
+  ]);
+  t.is(show(map, 'a.b'), 'glob_1{}');
+  t.is(show(map, 'a.b.b'), 'pattern_1{}');
+  t.is(show(map, 'c.c.b'), 'pattern_2{}');
+  t.is(show(map, 'c.c.c'), undefined);
+});
+
+test('without an order the most specific glob counts', (t) => {
+  const rules = [
+    rule('*.b.*', { name: 'middle' }),
+    rule('a.*.*', { name: 'first' }),
+    rule('a.*.c', { name: 'first_and_last' }),
+  ];
+  t.is(show(mapperOf(rules, true), 'a.b.c'), 'first_and_last{}');
+  t.is(show(mapperOf(rules, true), 'x.b.c'), 'middle{}');
+  t.is(show(mapperOf(rules, false), 'a.b.c'), 'middle{}');
+});
+
+test('a rule for another kind of metric is passed over', (t) => {
+  const map = mapperOf([
+    rule('a.*', { name: 'g', metricKind: 'gauge' }),
+    rule(/a/, { name: 'o', metricKind: 'observer' }),
+    rule(/a/, { name: 'any' }),
+  ]);
+  t.is(show(map, 'a.b', 'gauge'), 'g{}');
+  t.is(show(map, 'a.b', 'observer'), 'o{}');
+  t.is(show(map, 'a.b', 'counter'), 'any{}');
+});
+
+const braced = (group: string) => `$\{${group}}`;
+
+test('captures stand in names and labels; what is not there is empty', (t) => {
+  const labels = [['l', `$2-${braced('1')}-$3-$x`]] as const;
+  const glob = mapperOf([rule('a.*.*', { name: `n_${braced('1')}_$2`, labels })]);
+  t.is(show(glob, 'a.b.c'), 'n_b_c{l=c-b--}');
+  const named = [['l', `$1-${braced('2')}_x-$name-$9-$$1`]] as const;
+  const pattern = mapperOf([
+    rule(/^a\.(?<name>[^.]*)(\.b)?/, { name: `n_${braced('name')}`, labels: named }),
+  ]);
+  t.is(show(pattern, 'a.q'), 'n_q{l=q-_x-q--$1}');
+});
