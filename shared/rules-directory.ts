@@ -6,6 +6,7 @@ import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from './errors.ts';
 import type { Problem } from './rules/problem.ts';
+import { createSourceText } from './rules/source-text.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
 export interface RulesFile {
@@ -212,11 +213,24 @@ async function readText(path: string, maxBytes: number): Promise<string | Proble
   } catch (error) {
     return problemOf('error', path, unreadable(error));
   }
+  return decodeRulesText(path, bytes);
+}
+
+/** The text of a file's bytes, or what is wrong with them. */
+export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8');
+    return notUtf8(path, bytes);
   }
+}
+
+/** At the first place that cannot be decoded. */
+function notUtf8(path: string, bytes: Buffer): Problem {
+  const text = bytes.toString();
+  const position = createSourceText(text).position(text.indexOf('\ufffd'));
+  const problem = problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8');
+  return { ...problem, ...position };
 }
 
 export function problemOf(
@@ -269,7 +283,8 @@ const reasons: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
 };
 
-function unreadable(error: unknown): string {
+/** Why a file cannot be read, in words. */
+export function unreadable(error: unknown): string {
   const code = codeOf(error);
   return `cannot be read: ${reasons[code] ?? errorText(error)} (${code})`;
 }

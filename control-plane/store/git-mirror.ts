@@ -17,9 +17,9 @@ export interface GitMirror {
   tip(signal?: AbortSignal): Promise<string | undefined>;
   /** Fetches everything into a new copy that takes the place of this one. */
   renew(signal: AbortSignal): Promise<string>;
-  /** Pushes a commit in place of `parent`; false when the remote has something else by now. Rejects
-   * with an AppError: `bad_request` when it is no branch, else `store`. */
-  push(commit: string, parent: string, signal: AbortSignal): Promise<boolean>;
+  /** Pushes a commit, if the remote is still at `parent`. Rejects with an AppError: `bad_request` when
+   * it is no branch, else `store`, and then it may have arrived all the same. */
+  push(commit: string, parent: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface GitMirrorDeps {
@@ -139,19 +139,13 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
       }
       const lease = `--force-with-lease=${ref}:${parent}`;
       const refspec = `${commit}:${ref}`;
-      try {
-        await git.run(['push', '--porcelain', '--no-verify', lease, '--', address.url, refspec], {
-          timeoutMs,
-          signal,
-          isRemote: true,
-        });
-      } catch (error) {
-        if (error instanceof GitError && isLost(error.output ?? '')) return false;
-        throw error;
-      }
+      await git.run(['push', '--porcelain', '--no-verify', lease, '--', address.url, refspec], {
+        timeoutMs,
+        signal,
+        isRemote: true,
+      });
       const args = ['update-ref', tipRef, commit];
       await git.run(args, { timeoutMs: localTimeoutMs, signal });
-      return true;
     },
   };
 }
@@ -159,11 +153,6 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
 /** True when git itself said what is wrong, and was not merely too slow. */
 function isAnswer(error: unknown): boolean {
   return error instanceof GitError && error.output !== undefined;
-}
-
-/** Somebody else has pushed: found by git here, or by the remote a moment later. */
-function isLost(output: string): boolean {
-  return /\[rejected\]|\[remote rejected\].*(?:lock|incorrect old value|fetch first)/.test(output);
 }
 
 async function isThere(folder: string): Promise<boolean> {

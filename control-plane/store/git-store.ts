@@ -153,15 +153,18 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     return { ok: true, revision: tell(await readAt(commit, signal)) };
   }
 
-  /** A push whose answer got lost may have arrived: the remote is asked. */
+  /** False when others have pushed first. Git and servers have many words for that, and an answer may
+   * get lost on its way: after a failure the remote is asked what it has. */
   async function pushSurely(commit: string, parent: string, signal: AbortSignal): Promise<boolean> {
     try {
-      return await mirror.push(commit, parent, signal);
+      await mirror.push(commit, parent, signal);
+      return true;
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
       const tip = await mirror.fetch(signal).catch(() => undefined);
       if (tip === commit) return true;
-      if (tip !== undefined || error.output !== undefined) throw error;
+      if (tip !== undefined && tip !== parent) return false;
+      if (tip === parent || error.output !== undefined) throw error;
       throw new AppError('store', `${error.message}; whether the change arrived is not known`);
     }
   }

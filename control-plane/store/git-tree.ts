@@ -1,7 +1,7 @@
 // Reads a commit's configuration files out of a bare repository, without a work tree.
 import { AppError } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { type Bounds, problemOf } from '../../shared/rules-directory.ts';
+import { type Bounds, decodeRulesText, problemOf } from '../../shared/rules-directory.ts';
 import { type Git, GitError } from './git-command.ts';
 import {
   byPath,
@@ -129,7 +129,7 @@ async function listBlobs(
   ] as const;
   for (const [count, most, what] of excess) {
     if (count <= most) continue;
-    const hint = 'keep nothing but rules files in this folder';
+    const hint = 'keep nothing but rules files in this directory';
     problems.push(problemOf('error', '.', `more than ${most} ${what}; nothing is read`, hint));
     blobs.length = 0;
   }
@@ -188,12 +188,9 @@ async function readBlobs(
       throw new GitError(`the object ${id} of ${path} is missing`, `missing ${id}`);
     }
     at = begin + sizeBytes + 1;
-    try {
-      const bytes = output.subarray(begin, begin + sizeBytes);
-      files.push({ path, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) });
-    } catch {
-      problems.push(problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8'));
-    }
+    const text = decodeRulesText(path, output.subarray(begin, begin + sizeBytes));
+    if (typeof text === 'string') files.push({ path, text });
+    else problems.push(text);
   }
   return files;
 }

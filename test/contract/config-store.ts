@@ -1,0 +1,359 @@
+// What every configuration store must do, as one suite: each implementation runs it from its own test
+// file. What only one of them can show is tested beside it.
+import type { ExecutionContext, TestFn } from 'ava';
+import type { Revision } from '../../control-plane/store/revision.ts';
+import type { ConfigStore, WriteOptions } from '../../control-plane/store/store.ts';
+import type { AppError } from '../../shared/errors.ts';
+import { formatProblem, formatProblems } from '../../shared/rules/problem-text.ts';
+import type { Bounds } from '../../shared/rules-directory.ts';
+import { eventually } from '../support/eventually.ts';
+import type { RecordedLog } from '../support/recorded-log.ts';
+
+/** A place that holds configuration, and the ways in which others change it. */
+export interface Place {
+  /** Another store on this place, as another control plane has it, with a state of its own unless
+   * `state` names one. Closed after the test. */
+  open(options?: { readonly bounds?: Bounds; readonly state?: string }): OpenedStore;
+  /** What others do: texts by path, undefined deletes. */
+  put(files: Readonly<Record<string, string | Buffer | undefined>>): Promise<void>;
+  hide(): void;
+  show(): void;
+}
+
+export interface OpenedStore {
+  readonly store: ConfigStore;
+  readonly log: RecordedLog;
+}
+
+export interface ConfigStoreSuite {
+  /** Starts the titles. */
+  readonly name: string;
+  /** An empty place. */
+  prepare(t: ExecutionContext): Promise<Place>;
+}
+
+const ann = { name: 'Ann', email: 'ann@example.test' };
+const unconditional: WriteOptions = { expectedRevision: undefined, author: ann, message: 'change' };
+
+const pathsOf = (revision: Revision) => revision.files.map(({ path }) => path);
+const textsOf = (revision: Revision | undefined) =>
+  Object.fromEntries(revision?.files.map(({ path, text }) => [path, text]) ?? []);
+
+export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
+  const check = (title: string, run: (t: ExecutionContext, place: Place) => Promise<void>) =>
+    test(`${suite.name}: ${title}`, async (t) => {
+      await run(t, await suite.prepare(t));
+    });
+
+  check('a revision has the files, by path, of all folders', async (t, place) => {
+    await place.put({ 'b.yaml': 'b', 'a/z.yml': 'z', 'a.yaml': 'ä\n', 'a/b/c.yaml': '' });
+    const revision = await place.open().store.read();
+    t.deepEqual(pathsOf(revision), ['a.yaml', 'a/b/c.yaml', 'a/z.yml', 'b.yaml']);
+    t.deepEqual(textsOf(revision)['a.yaml'], 'ä\n');
+    t.deepEqual(revision.problems, []);
+    t.regex(revision.id, /^[0-9a-f]{40}$/);
+    t.true(Math.abs(revision.atMs - Date.now()) < 120_000);
+  });
+
+  check('two stores on one place agree on the revision', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const [one, other] = [place.open(), place.open()];
+    t.is((await one.store.read()).id, (await other.store.read()).id);
+  });
+
+  check('hidden files are passed over, other files get a warning', async (t, place) => {
+    await place.put({ '.ci/x.yaml': 'x', '.y.yaml': 'y', 'a.yaml': 'a', 'docs/README.md': '#' });
+    const revision = await place.open().store.read();
+    t.deepEqual(pathsOf(revision), ['a.yaml']);
+    t.is(
+      formatProblems(revision.problems),
+      `docs/README.md: warning: only files named *.yaml and *.yml are read; it is ignored
+    hint: rename it if it holds rules, else move it elsewhere`,
+    );
+  });
+
+  check('what is not text, or too large, is an error of the revision', async (t, place) => {
+    await place.put({
+      'a.yaml': Buffer.from('a: b\nc: \xff', 'latin1'),
+      'b.yaml': 'b'.repeat(101),
+    });
+    const bounds = { fileBytes: 100, totalBytes: 1000, files: 10, entries: 100, depth: 5 };
+    const revision = await place.open({ bounds }).store.read();
+    t.deepEqual(pathsOf(revision), []);
+    t.deepEqual(revision.problems.map((problem) => formatProblem(problem).split('\n')[0]).sort(), [
+      'a.yaml:2:4: error: the file is not UTF-8 text',
+      'b.yaml: error: 101 bytes, more than the 100 that a file may have',
+    ]);
+  });
+
+  check('too many files are not read at all', async (t, place) => {
+    await place.put({ 'a.yaml': 'a', 'b.yaml': 'b', 'c.yaml': 'c' });
+    const bounds = { fileBytes: 100, totalBytes: 1000, files: 2, entries: 100, depth: 5 };
+    const revision = await place.open({ bounds }).store.read();
+    t.deepEqual(pathsOf(revision), []);
+    t.is(
+      formatProblems(revision.problems),
+      `.: error: more than 2 files; nothing is read
+    hint: keep nothing but rules files in this directory`,
+    );
+  });
+
+  check('a watcher gets the newest revision, then each that differs', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const seen: Revision[] = [];
+    const stop = store.watch((revision) => seen.push(revision));
+    await eventually('the first revision', () => seen.length === 1);
+    await place.put({ 'a.yaml': '2' });
+    await eventually('the second revision', () => seen.length === 2);
+    await store.trigger();
+    await store.read();
+    t.deepEqual(
+      seen.map((revision) => textsOf(revision)['a.yaml']),
+      ['1', '2'],
+    );
+    stop();
+    stop();
+    await place.put({ 'a.yaml': '3' });
+    await store.trigger();
+    t.is(seen.length, 2);
+  });
+
+  check('a watcher that comes later gets the newest revision too', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const { id } = await store.read();
+    const seen: string[] = [];
+    store.watch((revision) => seen.push(revision.id));
+    await eventually('the revision', () => seen.length > 0);
+    t.deepEqual(seen, [id]);
+  });
+
+  check('a trigger tells watchers before it resolves', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const seen: unknown[] = [];
+    store.watch((revision) => seen.push(textsOf(revision)['a.yaml']));
+    await store.trigger();
+    await place.put({ 'a.yaml': '2' });
+    await store.trigger();
+    t.is(seen.at(-1), '2');
+  });
+
+  check('a write puts and deletes, and everybody sees it', async (t, place) => {
+    await place.put({ 'a.yaml': 'a', 'b.yaml': 'b' });
+    const [one, other] = [place.open(), place.open()];
+    const before = await one.store.read();
+    const result = await one.store.write(
+      { put: [{ path: 'new/c.yaml', text: 'c' }], delete: ['a.yaml'] },
+      { expectedRevision: before.id, author: ann, message: 'c instead of a\n\nSince so.' },
+    );
+    t.true(result.ok);
+    if (!result.ok) return;
+    t.deepEqual(textsOf(result.revision), { 'b.yaml': 'b', 'new/c.yaml': 'c' });
+    t.not(result.revision.id, before.id);
+    const seen = await other.store.read();
+    t.is(seen.id, result.revision.id);
+    t.deepEqual(textsOf(seen), { 'b.yaml': 'b', 'new/c.yaml': 'c' });
+    const [newest, earlier] = await one.store.history(10);
+    t.is(newest?.id, result.revision.id);
+    t.is(newest?.author, 'Ann <ann@example.test>');
+    t.is(newest?.message, 'c instead of a\n\nSince so.');
+    t.is(earlier?.id, before.id);
+    t.deepEqual(await one.store.history(1), [newest]);
+  });
+
+  check('watchers are told of a write of their own store', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const { store } = place.open();
+    const seen: string[] = [];
+    store.watch((revision) => seen.push(revision.id));
+    await store.trigger();
+    const result = await store.write(
+      { put: [{ path: 'a.yaml', text: 'b' }], delete: [] },
+      unconditional,
+    );
+    t.is(seen.at(-1), result.ok ? result.revision.id : '');
+  });
+
+  check('a write that expects what others have changed writes nothing', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const { store } = place.open();
+    const before = await store.read();
+    await place.put({ 'b.yaml': 'b' });
+    const options = { ...unconditional, expectedRevision: before.id };
+    const result = await store.write({ put: [{ path: 'c.yaml', text: 'c' }], delete: [] }, options);
+    t.like(result, { ok: false, reason: 'changed_since' });
+    const now = await store.read();
+    t.deepEqual(pathsOf(now), ['a.yaml', 'b.yaml']);
+    t.is(!result.ok && result.reason === 'changed_since' ? result.current.id : '', now.id);
+  });
+
+  check('of two writes that expect the same revision one succeeds', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const stores = [place.open().store, place.open().store];
+    const options = { ...unconditional, expectedRevision: (await stores[0]?.read())?.id };
+    const results = await Promise.all(
+      stores.map((store, index) =>
+        store.write({ put: [{ path: `w${index}.yaml`, text: 'w' }], delete: [] }, options),
+      ),
+    );
+    t.deepEqual(results.map(({ ok }) => ok).sort(), [false, true]);
+    t.is(pathsOf((await stores[0]?.read()) as Revision).length, 2);
+  });
+
+  check('writes without expectation all arrive, whoever is first', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const stores = [place.open().store, place.open().store];
+    const results = await Promise.all(
+      stores.map((store, index) =>
+        store.write({ put: [{ path: `w${index}.yaml`, text: 'w' }], delete: [] }, unconditional),
+      ),
+    );
+    t.deepEqual(
+      results.map(({ ok }) => ok),
+      [true, true],
+    );
+    t.deepEqual(pathsOf((await stores[1]?.read()) as Revision), ['a.yaml', 'w0.yaml', 'w1.yaml']);
+  });
+
+  check('a write that changes nothing makes no revision', async (t, place) => {
+    await place.put({ 'a.yaml': 'a' });
+    const { store } = place.open();
+    const { id } = await store.read();
+    const result = await store.write(
+      { put: [{ path: 'a.yaml', text: 'a' }], delete: [] },
+      unconditional,
+    );
+    t.is(result.ok ? result.revision.id : '', id);
+    t.is((await store.read()).id, id);
+  });
+
+  check(
+    'a change that cannot be made is refused as a whole, with every reason',
+    async (t, place) => {
+      await place.put({ 'a.yaml': 'a' });
+      const { store } = place.open();
+      const text = 'x';
+      const bad = [
+        '../x.yaml',
+        '/x.yaml',
+        '.git/x.yaml',
+        'a//b.yaml',
+        'x.txt',
+        'x\n.yaml',
+        'a.yaml/b.yaml',
+      ];
+      const put = [...bad, 'good.yaml', 'good.yaml'].map((path) => ({ path, text }));
+      const result = await store.write({ put, delete: ['missing.yaml'] }, unconditional);
+      t.deepEqual(
+        !result.ok && result.reason === 'refused'
+          ? result.problems.map(({ file, message }) => `${file}: ${message}`)
+          : [],
+        [
+          'good.yaml: the path occurs twice in one change',
+          'missing.yaml: there is no such file to delete',
+          "../x.yaml: no part of a path may begin with '.'",
+          '/x.yaml: the path has an empty part, or begins with /',
+          ".git/x.yaml: no part of a path may begin with '.'",
+          'a//b.yaml: the path has an empty part, or begins with /',
+          'x.txt: only files named *.yaml and *.yml are configuration',
+          'x\n.yaml: the path has a backslash or a character that cannot be seen',
+          "a.yaml/b.yaml: 'a.yaml' is a file, so nothing can be in it",
+        ],
+      );
+      t.deepEqual(pathsOf(await store.read()), ['a.yaml']);
+    },
+  );
+
+  check('an earlier revision can be read, and written again', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const first = await store.read();
+    await place.put({ 'a.yaml': '2', 'b.yaml': '2' });
+    const second = await store.read();
+    t.deepEqual(textsOf(await store.readRevision(first.id)), { 'a.yaml': '1' });
+    t.deepEqual(textsOf(await store.readRevision(second.id)), { 'a.yaml': '2', 'b.yaml': '2' });
+    const back = await store.write(
+      { put: first.files, delete: ['b.yaml'] },
+      { expectedRevision: second.id, author: ann, message: 'back' },
+    );
+    t.deepEqual(back.ok ? textsOf(back.revision) : {}, { 'a.yaml': '1' });
+    for (const id of ['', 'HEAD', '--help', '../x', 'f'.repeat(40)]) {
+      t.is(await store.readRevision(id), undefined, id);
+    }
+  });
+
+  check('the history outlives the process', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const first = place.open({ state: 'kept' });
+    const one = await first.store.read();
+    await place.put({ 'a.yaml': '2' });
+    const two = await first.store.read();
+    await first.store.close();
+    const { store } = place.open({ state: 'kept' });
+    t.deepEqual(
+      (await store.history(2)).map(({ id }) => id),
+      [two.id, one.id],
+    );
+    t.deepEqual(textsOf(await store.readRevision(one.id)), { 'a.yaml': '1' });
+  });
+
+  check(
+    'a place that cannot be reached keeps the last revision and says so once',
+    async (t, place) => {
+      await place.put({ 'a.yaml': '1' });
+      const { store, log } = place.open();
+      const seen: string[] = [];
+      store.watch((revision) => seen.push(revision.id));
+      const { id } = await store.read();
+      t.like(store.status(), { reachable: true, failingSinceMs: undefined, lastError: undefined });
+      place.hide();
+      await store.trigger();
+      await store.trigger();
+      t.is((await store.read()).id, id);
+      const status = store.status();
+      t.is(status.reachable, false);
+      t.is(status.revision?.id, id);
+      t.true((status.failingSinceMs ?? 0) >= (status.lastSuccessMs ?? 0));
+      t.truthy(status.lastError);
+      place.show();
+      await store.trigger();
+      t.is(store.status().reachable, true);
+      await place.put({ 'a.yaml': '2' });
+      await store.trigger();
+      t.is(seen.length, 2);
+      const lines = log.lines.filter((line) => line.includes('The store'));
+      t.is(lines.length, 2);
+      t.regex(
+        lines[0] ?? '',
+        new RegExp(`cannot be read: .*; revision ${id} is kept \\(it is .* old\\)`),
+      );
+      t.regex(lines[1] ?? '', /can be read again, after .* and \d+ attempts/);
+    },
+  );
+
+  check('a place that was never reached is an error that names it', async (t, place) => {
+    place.hide();
+    const { store } = place.open();
+    const error = await t.throwsAsync<AppError>(store.read());
+    t.like(error, { code: 'store' });
+    t.is(store.status().revision, undefined);
+    place.show();
+    await place.put({ 'a.yaml': '1' });
+    t.deepEqual(textsOf(await store.read()), { 'a.yaml': '1' });
+  });
+
+  check('after it is closed nothing is read, and closing again is fine', async (t, place) => {
+    await place.put({ 'a.yaml': '1' });
+    const { store } = place.open();
+    const seen: string[] = [];
+    store.watch((revision) => seen.push(revision.id));
+    await store.close();
+    await store.close();
+    await t.throwsAsync(store.read(), { message: /was closed/ });
+    await place.put({ 'a.yaml': '2' });
+    await store.trigger();
+    t.true(seen.length <= 1);
+  });
+}
