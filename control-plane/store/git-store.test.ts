@@ -1,0 +1,353 @@
+// What only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the
+// store contract.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import type { AppError } from '../../shared/errors.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import {
+  createGitRepository,
+  type GitRepository,
+  gitEnvironment,
+  serveOverHttp,
+} from '../../test/support/git-repository.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createCredentialReader } from './git-credentials.ts';
+import { createGitStore, type GitStoreDeps, type GitStoreOptions } from './git-store.ts';
+import type { Revision } from './revision.ts';
+
+function openStore(
+  t: ExecutionContext,
+  repository: GitRepository,
+  options: Partial<GitStoreOptions> = {},
+  deps: Partial<GitStoreDeps> = {},
+) {
+  const log = createRecordedLog();
+  const store = createGitStore({
+    options: {
+      url: repository.url,
+      ref: undefined,
+      folder: '',
+      pollMs: 60_000,
+      timeoutMs: 20_000,
+      stateDirectory: join(repository.folder, 'state'),
+      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+      ...options,
+    },
+    log,
+    clock: systemClock,
+    environment: gitEnvironment,
+    ...deps,
+  });
+  t.teardown(() => store.close());
+  return { store, log };
+}
+
+const textsOf = ({ files }: Revision) => files.map(({ path, text }) => `${path}=${text}`).join(' ');
+const unconditional = {
+  expectedRevision: undefined,
+  author: { name: 'Ann', email: '' },
+  message: 'change',
+};
+const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
+
+test('a branch whose history was rewritten is taken as it is now', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const old = repository.push({ 'a.yaml': '2', 'b.yaml': '2' });
+  const { store } = openStore(t, repository);
+  await store.read();
+  const rewritten = repository.rewrite({ 'a.yaml': '3' });
+  const revision = await store.read();
+  t.is(revision.id, rewritten);
+  t.is(textsOf(revision), 'a.yaml=3');
+  t.is((await store.history(10)).length, 1);
+  // What is not in the history any more can still be gone back to.
+  const before = await store.readRevision(old);
+  t.is(before && textsOf(before), 'a.yaml=2 b.yaml=2');
+  const back = await store.write(put('a.yaml', '2'), {
+    ...unconditional,
+    expectedRevision: rewritten,
+  });
+  t.true(back.ok);
+});
+
+test('a branch that is set back to an earlier commit is followed, and a write does not undo it', async (t) => {
+  const repository = createGitRepository(t);
+  const first = repository.push({ 'a.yaml': '1' });
+  repository.push({ 'a.yaml': '2' });
+  const { store } = openStore(t, repository);
+  const { id } = await store.read();
+  repository.gitAtRemote('update-ref', 'refs/heads/main', first);
+  const result = await store.write(put('b.yaml', 'b'), { ...unconditional, expectedRevision: id });
+  t.like(result, { ok: false, reason: 'changed_since' });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+});
+
+test('a branch that is deleted keeps its last revision, and is found again', async (t) => {
+  const repository = createGitRepository(t);
+  const id = repository.push({ 'a.yaml': '1' });
+  const { store } = openStore(t, repository, { ref: 'main' });
+  await store.read();
+  repository.gitAtRemote('update-ref', '-d', 'refs/heads/main');
+  t.is((await store.read()).id, id);
+  t.is(store.status().lastError, "the repository has no branch or tag 'main'");
+  repository.gitAtRemote('update-ref', 'refs/heads/main', id);
+  await store.trigger();
+  t.true(store.status().reachable);
+});
+
+test('after a restart without the remote the last revision of the mirror is given', async (t) => {
+  const repository = createGitRepository(t);
+  const id = repository.push({ 'a.yaml': '1' });
+  const first = openStore(t, repository);
+  await first.store.read();
+  await first.store.close();
+  repository.hide();
+  const { store } = openStore(t, repository);
+  const revision = await store.read();
+  t.is(revision.id, id);
+  t.is(textsOf(revision), 'a.yaml=1');
+  t.like(store.status(), { reachable: false, lastSuccessMs: undefined });
+});
+
+test('a tag is followed when it is moved, and not written to', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  repository.git('tag', '--annotate', '--message=one', 'live');
+  repository.git('push', '--quiet', 'origin', 'live');
+  const { store } = openStore(t, repository, { ref: 'live' });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  const second = repository.push({ 'a.yaml': '2' });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  repository.git('tag', '--force', '--annotate', '--message=two', 'live');
+  repository.git('push', '--quiet', '--force', 'origin', 'live');
+  const moved = await store.read();
+  t.is(moved.id, second);
+  const error = await t.throwsAsync<AppError>(store.write(put('a.yaml', '3'), unconditional));
+  t.is(error?.code, 'bad_request');
+  t.is(error?.message, 'refs/tags/live is not a branch, so nothing is written to it');
+});
+
+test('a branch takes precedence over a tag of its name', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': 'tagged' });
+  repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/main');
+  repository.push({ 'a.yaml': 'branch' });
+  const { store } = openStore(t, repository, { ref: 'main' });
+  t.is(textsOf(await store.read()), 'a.yaml=branch');
+});
+
+test('commits beside the folder are revisions of the same content', async (t) => {
+  const repository = createGitRepository(t);
+  const first = repository.push({ 'limits/a.yaml': '1', 'b.yaml': 'not ours' });
+  const { store } = openStore(t, repository, { folder: 'limits' });
+  await store.read();
+  const beside = repository.push({ 'b.yaml': 'still not ours' });
+  const revision = await store.read();
+  t.is(revision.id, beside);
+  t.is(textsOf(revision), 'a.yaml=1');
+  t.deepEqual(
+    (await store.history(5)).map(({ id }) => id),
+    [beside, first],
+  );
+  // The author of a change need not care about what happened elsewhere.
+  const result = await store.write(put('a.yaml', '2'), {
+    ...unconditional,
+    expectedRevision: first,
+  });
+  t.is(result.ok ? textsOf(result.revision) : '', 'a.yaml=2');
+  t.is(repository.gitAtRemote('show', 'main:b.yaml'), 'still not ours');
+});
+
+test('a folder that is not there is an error, and keeps the last revision', async (t) => {
+  const repository = createGitRepository(t);
+  const { store } = openStore(t, repository, { folder: 'limits' });
+  const error = await t.throwsAsync(store.read());
+  t.regex(error?.message ?? '', /^revision [0-9a-f]{40} has no folder 'limits'$/);
+  repository.push({ 'limits/a.yaml': '1' });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  repository.push({ 'limits/a.yaml': undefined });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  t.false(store.status().reachable);
+});
+
+test('links and submodules are told, not followed', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': 'a' });
+  const id = repository.git('rev-parse', 'HEAD');
+  repository.git('update-index', '--add', '--cacheinfo', `160000,${id},module`);
+  const target = repository.git('rev-parse', 'HEAD:a.yaml');
+  repository.git('update-index', '--add', '--cacheinfo', `120000,${target},link.yaml`);
+  repository.git('commit', '--quiet', '--message=links');
+  repository.git('push', '--quiet', 'origin', 'main');
+  const { store } = openStore(t, repository);
+  const revision = await store.read();
+  t.is(textsOf(revision), 'a.yaml=a');
+  t.is(
+    formatProblems(revision.problems),
+    `link.yaml: error: a symbolic link is not followed in a Git repository
+    hint: put the file itself in its place
+module: warning: a submodule is not read; it is ignored
+    hint: rules in it would not be read: put them into this repository`,
+  );
+});
+
+test('a damaged mirror is made anew', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const { store, log } = openStore(t, repository);
+  await store.read();
+  const state = join(repository.folder, 'state');
+  const mirror = join(state, readdirSync(state)[0] ?? '');
+  rmSync(join(mirror, 'objects'), { recursive: true });
+  repository.push({ 'a.yaml': '2' });
+  t.is(textsOf(await store.read()), 'a.yaml=2');
+  rmSync(join(mirror, 'refs'), { recursive: true });
+  repository.push({ 'a.yaml': '3' });
+  t.is(textsOf(await store.read()), 'a.yaml=3');
+  writeFileSync(join(mirror, 'refs/ratelane/tip.lock'), '');
+  repository.push({ 'a.yaml': '4' });
+  t.is(textsOf(await store.read()), 'a.yaml=4');
+  t.deepEqual(readdirSync(state).length, 1);
+  t.deepEqual(
+    log.lines.filter((line) => line.includes('cannot be read')),
+    [],
+  );
+});
+
+test('a commit has its author, and the control plane as committer', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const { store } = openStore(t, repository);
+  await store.write(put('a.yaml', '2'), {
+    expectedRevision: undefined,
+    author: { name: 'Bo <bo>\n', email: 'bo@example.test>' },
+    message: '  two\n\nlines\0 ',
+  });
+  t.is(
+    repository.gitAtRemote('log', '-1', '--format=%an|%ae|%cn|%ce|%B', 'main'),
+    'Bo bo|bo@example.test|Ratelane|ratelane@example.test|two\n\nlines',
+  );
+  await store.write(put('a.yaml', '3'), {
+    expectedRevision: undefined,
+    author: { name: '', email: '' },
+    message: '',
+  });
+  t.is(
+    repository.gitAtRemote('log', '-1', '--format=%an|%B', 'main'),
+    'Ratelane|Change the configuration',
+  );
+});
+
+test('a push that the remote forbids is an error with its words', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  writeFileSync(
+    join(repository.path, 'hooks/pre-receive'),
+    '#!/bin/sh\necho main is protected >&2\nexit 1\n',
+    { mode: 0o755 },
+  );
+  const { store } = openStore(t, repository);
+  const error = await t.throwsAsync<AppError>(store.write(put('a.yaml', '2'), unconditional));
+  t.is(error?.code, 'store');
+  t.regex(error?.message ?? '', /main is protected/);
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+});
+
+test('a password reaches the remote, and no log, error, argument or file', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const access = { username: 'ann', password: 'correct horse' };
+  const url = await serveOverHttp(t, repository, access);
+  const passwordFile = join(repository.folder, 'password');
+  writeFileSync(passwordFile, 'wrong pony\n');
+  // A git that keeps its arguments, in front of the real one.
+  const bin = join(repository.folder, 'bin');
+  mkdirSync(bin);
+  const args = join(bin, 'arguments');
+  const script = `#!/bin/sh\necho "$@" >> ${args}\nPATH="\${PATH#*:}" exec git "$@"\n`;
+  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
+  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const readCredentials = createCredentialReader({ username: 'ann', password: '', passwordFile });
+  const { store, log } = openStore(t, repository, { url }, { readCredentials, environment });
+  store.watch(() => {});
+  const refused = await t.throwsAsync(store.read());
+  t.regex(refused?.message ?? '', /Authentication failed/);
+  // A new password is found without a restart.
+  writeFileSync(passwordFile, 'correct horse\n');
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  const written = await store.write(put('a.yaml', '2'), unconditional);
+  t.true(written.ok);
+  access.password = 'changed by others';
+  await store.trigger();
+  const texts = [refused?.message, refused?.stack, store.description, store.status().lastError];
+  const state = join(repository.folder, 'state');
+  const config = readFileSync(join(state, readdirSync(state)[0] ?? '', 'config'), 'utf8');
+  const usedArguments = readFileSync(args, 'utf8');
+  t.regex(usedArguments, /^push .*http/m);
+  for (const text of [...texts, ...log.lines, config, usedArguments]) {
+    t.notRegex(text ?? '', /pony|horse/);
+  }
+});
+
+test('a password in the URL is used, and shown nowhere', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const access = { username: 'git', password: 'to%ken/@1' };
+  const url = await serveOverHttp(t, repository, access);
+  const withToken = url.replace('//', `//${encodeURIComponent(access.password)}@`);
+  const { store } = openStore(t, repository, { url: withToken });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  t.is(store.description, `${url} (its default branch)`);
+});
+
+test('without a password nobody is asked for one', async (t) => {
+  const repository = createGitRepository(t);
+  const url = await serveOverHttp(t, repository, { username: 'ann', password: 'x' });
+  const { store } = openStore(t, repository, { url });
+  const error = await t.throwsAsync(store.read());
+  t.regex(error?.message ?? '', /could not read Username .* terminal prompts disabled/);
+});
+
+test('a remote that does not answer is given up in time', async (t) => {
+  const repository = createGitRepository(t);
+  const url = await serveOverHttp(t, repository, 'slow');
+  const { store } = openStore(t, repository, { url, timeoutMs: 300 });
+  const error = await t.throwsAsync(store.read());
+  t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
+});
+
+test('closing ends what is under way', async (t) => {
+  const repository = createGitRepository(t);
+  const url = await serveOverHttp(t, repository, 'slow');
+  const { store } = openStore(t, repository, { url });
+  const read = t.throwsAsync(store.read());
+  await new Promise((resolve) => setImmediate(resolve));
+  const beganMs = performance.now();
+  await store.close();
+  await read;
+  t.true(performance.now() - beganMs < 10_000);
+});
+
+test('options that cannot be meant stop the start', (t) => {
+  const repository = createGitRepository(t);
+  const refusals: [Partial<GitStoreOptions>, string][] = [
+    [
+      { url: 'ext::sh -c id' },
+      "The Git repository's URL cannot be used: it has a space or a character that cannot be seen",
+    ],
+    [
+      { ref: '--upload-pack=x' },
+      "'--upload-pack=x' cannot be a Git branch or tag: a name cannot begin with '-'",
+    ],
+    [
+      { folder: '../x' },
+      "'../x' cannot be a folder of a Git repository: no part of it can be empty, '.' or '..'",
+    ],
+  ];
+  for (const [options, message] of refusals) {
+    t.throws(() => openStore(t, repository, options), { message, code: 'cannot_start' });
+  }
+});
