@@ -84,7 +84,7 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
   function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
     if (!side.startsWith(gitPrefix)) return readPathInput([side]);
     const revision = side.slice(gitPrefix.length);
-    const source = { url: options.git ?? '', revision, path: options.gitPath ?? '' };
+    const source = { url: options.git ?? '', revision, folder: options.gitPath ?? '' };
     return readGitInput(source, io.environment);
   }
 };

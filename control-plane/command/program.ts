@@ -6,9 +6,10 @@ import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
 import { addDiff } from './diff.ts';
 import { addExplain } from './explain.ts';
+import { addServe } from './serve.ts';
 
 /** In the order of the help. */
-const commands: readonly AddCommand[] = [addCheck, addExplain, addDiff, addCompletion];
+const commands: readonly AddCommand[] = [addServe, addCheck, addExplain, addDiff, addCompletion];
 
 /** Throws CommanderError where the help was asked for, or the command line is wrong. */
 export function createProgram(frame: CommandFrame): Command {

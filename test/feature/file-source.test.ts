@@ -238,7 +238,7 @@ test('a file that is not UTF-8 is an error', async (t) => {
   writeFileSync(join(folder.path, 'config/a.yaml'), Buffer.from([0x64, 0xff, 0xfe, 0x00]));
   const { loads } = await startFileSource(t, folder.path);
   t.false(loads[0]?.ok);
-  t.regex(problemTexts(loads[0], folder.path), /a\.yaml: error: the file is not UTF-8 text\n/);
+  t.regex(problemTexts(loads[0], folder.path), /a\.yaml:1:2: error: the file is not UTF-8 text\n/);
 });
 
 test('an empty folder is a good load without rules, and says so', async (t) => {

@@ -1,28 +1,30 @@
 // Rules from one revision of a Git repository, fetched into a temporary bare one: nothing is checked
-// out, so no hook or filter of the repository runs. How git is run is left to the store.
+// out, so no hook or filter of the repository runs. Running git and reading a commit is left to the
+// store.
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Problem } from '../../../shared/rules/problem.ts';
-import { defaultBounds, problemOf, type RulesFile } from '../../../shared/rules-directory.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { stopSignals } from '../../../shared/lifecycle.ts';
+import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, type Git, GitError } from '../../store/git-command.ts';
+import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';
 import type { RuleInput, RuleInputResult } from './rule-input.ts';
 
 export interface GitSource {
   /** A URL, or the path of a local repository. */
   readonly url: string;
+  /** Whatever git takes for a commit. */
   readonly revision: string;
-  /** Only what lies below is read; '' is everything. */
-  readonly path: string;
+  /** The folder to read; '' is everything. */
+  readonly folder: string;
 }
 
 /** Fetching a large repository over a slow line takes minutes. */
 const fetchTimeoutMs = 300_000;
-const readTimeoutMs = 60_000;
-/** All content that may be read, with room for its headings. */
-const maxBytes = 2 * defaultBounds.totalBytes;
+const localTimeoutMs = 30_000;
 
 /** `path` of each file is its path in the repository. */
 export async function readGitInput(
@@ -32,7 +34,7 @@ export async function readGitInput(
   // The fetch runs in another repository, for which `.` would be itself.
   const url = existsSync(source.url) ? resolve(source.url) : source.url;
   const parsed = parseGitAddress(url);
-  if (!parsed.ok) return { ok: false, message: `--git ${source.url}: ${parsed.reason}` };
+  if (!parsed.ok) return { ok: false, message: `--git: ${parsed.reason}` };
   const { address } = parsed;
   const repository = await mkdtemp(join(tmpdir(), 'ratelane-git-'));
   const git = createGit({
@@ -41,138 +43,80 @@ export async function readGitInput(
     environment,
     readCredentials: async () => address.credentials,
   });
+  // Git is in a process group of its own, so what interrupts this process does not reach it.
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort(new AppError('store', 'interrupted'));
+  for (const signal of stopSignals) process.once(signal, interrupt);
+  const fetch = async (...refs: string[]) => {
+    const args = ['fetch', '--quiet', '--no-tags', '--', address.url, ...refs];
+    const { signal } = interrupted;
+    await git.run(args, { timeoutMs: fetchTimeoutMs, isRemote: true, signal });
+  };
   try {
-    return await readRevision(git, address.url, source);
+    await git.run(['init', '--quiet', '--bare', '--template='], { timeoutMs: localTimeoutMs });
+    const names = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
+    await fetch(`+HEAD:${headRef}`, ...names);
+    return { ok: true, input: await readInput(git, source, fetch) };
   } catch (error) {
-    if (!(error instanceof GitError)) throw error;
+    if (!(error instanceof AppError)) throw error;
     return { ok: false, message: `${address.shown}: ${error.message}` };
   } finally {
+    for (const signal of stopSignals) process.off(signal, interrupt);
     await rm(repository, { recursive: true, force: true });
   }
 }
 
-async function readRevision(git: Git, url: string, source: GitSource): Promise<RuleInputResult> {
-  const { revision } = source;
-  const run = (...args: string[]) => git.run(args, { timeoutMs: readTimeoutMs, maxBytes });
-  const fetch = (...refs: string[]) =>
-    git.run(['fetch', '--quiet', '--no-tags', '--', url, ...refs], {
-      timeoutMs: fetchTimeoutMs,
-      isRemote: true,
-    });
+const headRef = 'refs/ratelane/head';
 
-  await run('init', '--quiet', '--bare');
-  await fetch('+HEAD:refs/ratelane/head', '+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*');
-  await run('update-ref', '--no-deref', 'HEAD', 'refs/ratelane/head');
-  const commit = await findCommit(revision, run, fetch);
-  if (commit === undefined) {
-    return { ok: false, message: `revision '${revision}' is not in ${source.url}` };
-  }
-  const below = source.path.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
-  const within = below === '' || below === '.' ? [] : ['--', below];
-  const listing = await run('ls-tree', '-r', '-z', '-l', '--full-tree', commit, ...within);
-  if (within.length > 0 && listing.length === 0) {
-    return { ok: false, message: `'${source.path}' is not in revision '${revision}'` };
-  }
-  const { blobs, problems } = selectBlobs(listing.toString());
-  const contents = await git.run(['cat-file', '--batch'], {
-    timeoutMs: readTimeoutMs,
-    maxBytes,
-    input: blobs.map(({ id }) => `${id}\n`).join(''),
+/** Rejects with an AppError when the revision or the folder is not there. */
+async function readInput(
+  git: Git,
+  { revision, folder }: GitSource,
+  fetch: (ref: string) => Promise<void>,
+): Promise<RuleInput> {
+  const args = ['update-ref', '--no-deref', 'HEAD', headRef];
+  await git.run(args, { timeoutMs: localTimeoutMs });
+  const commit = (await findCommit(git, revision)) ?? (await fetchCommit(git, revision, fetch));
+  if (commit === undefined) throw new AppError('store', `there is no revision '${revision}'`);
+  const below = folder.replace(/^(?:\.?\/)+|^\.$/, '').replace(/\/+$/, '');
+  const read = await readRevisionOf(git, commit, {
+    folder: below,
+    bounds: defaultBounds,
+    signal: undefined,
   });
-  const input: RuleInput = { files: decodeBlobs(blobs, contents, problems), problems, commit };
-  return { ok: true, input };
+  const toPath = (path: string) => (below === '' ? path : `${below}/${path}`);
+  const files = read.files.map(({ path, text }) => ({ path: toPath(path), text }));
+  const problems = read.problems.map((problem) => ({ ...problem, file: toPath(problem.file) }));
+  if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
+    problems.push(problemOf('warning', toPath('.'), 'no file named *.yaml or *.yml'));
+  }
+  return { files, problems, commit };
 }
 
-/** The commit's full name; undefined when neither a branch, a tag nor the remote itself knows it. */
-async function findCommit(
+/** Undefined when no branch or tag leads to it. */
+async function findCommit(git: Git, revision: string): Promise<string | undefined> {
+  try {
+    return await resolveObject(git, `${revision}^{commit}`);
+  } catch (error) {
+    // Git has words of its own for some expressions that lead nowhere.
+    if (error instanceof GitError) return undefined;
+    throw error;
+  }
+}
+
+/** For a commit that no branch leads to, or a name such as that of a pull request. */
+async function fetchCommit(
+  git: Git,
   revision: string,
-  run: (...args: string[]) => Promise<Buffer>,
-  fetch: (...refs: string[]) => Promise<Buffer>,
+  fetch: (ref: string) => Promise<void>,
 ): Promise<string | undefined> {
-  const parse = async (name: string) =>
-    (await run('rev-parse', '--verify', '--end-of-options', `${name}^{commit}`)).toString().trim();
+  if (!/^[\w./-]+$/.test(revision) || revision.startsWith('-')) return undefined;
   try {
-    return await parse(revision);
-  } catch (error) {
-    if (!(error instanceof GitError)) throw error;
-  }
-  try {
-    // A commit that no branch leads to, or a name such as that of a pull request.
     await fetch(revision);
-    return await parse('FETCH_HEAD');
   } catch (error) {
-    if (!(error instanceof GitError)) throw error;
-    return undefined;
+    // It has answered before, so what it lacks is the revision.
+    if (error instanceof GitError) return undefined;
+    throw error;
   }
-}
-
-interface Blob {
-  readonly id: string;
-  readonly path: string;
-}
-
-/** The selection of decisions 9, within the bounds that hold for directories. */
-function selectBlobs(listing: string): { blobs: readonly Blob[]; problems: Problem[] } {
-  const blobs: Blob[] = [];
-  const problems: Problem[] = [];
-  let totalBytes = 0;
-  for (const line of listing.split('\0')) {
-    const [, mode, type, id, size, path] =
-      /^(\d+) (\w+) ([0-9a-f]+) +(\d+|-)\t(.+)$/s.exec(line) ?? [];
-    if (type !== 'blob' || id === undefined || path === undefined) continue;
-    if (path.split('/').some((part) => part.startsWith('..'))) continue;
-    if (mode === '120000') {
-      problems.push(problemOf('warning', path, 'a symbolic link is not followed; it is ignored'));
-    } else if (!/\.ya?ml$/.test(path)) {
-      problems.push(
-        problemOf(
-          'warning',
-          path,
-          'only files named *.yaml and *.yml are read; it is ignored',
-          'rename it if it holds rules; --git-path names the part of a repository to read',
-        ),
-      );
-    } else if (Number(size) > defaultBounds.fileBytes) {
-      const most = defaultBounds.fileBytes;
-      const message = `${size} bytes, more than the ${most} that a file may have`;
-      problems.push(problemOf('error', path, message));
-    } else {
-      blobs.push({ id, path });
-      totalBytes += Number(size);
-    }
-  }
-  const excess = [
-    [blobs.length, defaultBounds.files, 'files'],
-    [totalBytes, defaultBounds.totalBytes, 'bytes in all'],
-  ] as const;
-  for (const [count, most, what] of excess) {
-    if (count <= most) continue;
-    const hint = '--git-path names the part of a repository to read';
-    problems.push(problemOf('error', '.', `more than ${most} ${what}; nothing is read`, hint));
-    blobs.length = 0;
-  }
-  if (blobs.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
-    problems.push(problemOf('warning', '.', 'no file named *.yaml or *.yml'));
-  }
-  return { blobs, problems };
-}
-
-/** `output`: for each blob `<id> blob <size>`, a line end, the content, a line end. */
-function decodeBlobs(blobs: readonly Blob[], output: Buffer, problems: Problem[]): RulesFile[] {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  const files: RulesFile[] = [];
-  let at = 0;
-  for (const { path } of blobs) {
-    const headEnd = output.indexOf('\n', at);
-    const size = Number(output.toString('latin1', at, headEnd).split(' ')[2]);
-    const content = output.subarray(headEnd + 1, headEnd + 1 + size);
-    at = headEnd + size + 2;
-    try {
-      files.push({ path, text: decoder.decode(content) });
-    } catch {
-      const hint = 'save it as UTF-8';
-      problems.push(problemOf('error', path, 'the file is not UTF-8 text', hint));
-    }
-  }
-  return files;
+  return findCommit(git, 'FETCH_HEAD');
 }

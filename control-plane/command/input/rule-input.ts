@@ -42,7 +42,7 @@ export function addRuleInputOptions(command: Command): Command {
 export function addGitOptions(command: Command): Command {
   return command
     .option('--git <url>', 'read from this Git repository; a path of a local one is fine')
-    .option('--git-path <path>', 'with --git: only files below this path');
+    .option('--git-path <folder>', 'with --git: only files below this folder');
 }
 
 /** What is wrong with the way in which rules are named; undefined when nothing is. */
@@ -69,7 +69,7 @@ export function readRuleInput(
   const { git, rev = 'HEAD', gitPath = '' } = options;
   return git === undefined
     ? readPathInput(paths)
-    : readGitInput({ url: git, revision: rev, path: gitPath }, io.environment);
+    : readGitInput({ url: git, revision: rev, folder: gitPath }, io.environment);
 }
 
 export interface LoadedRules {
