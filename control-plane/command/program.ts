@@ -25,7 +25,7 @@ export function createProgram(frame: CommandFrame): Command {
     .addHelpText(
       'after',
       `
-Every command takes --json. Exit codes: 0 is good, 1 is a finding, 2 is wrong usage or an input
+Every command but serve takes --json. Exit codes: 0 is good, 1 is a finding, 2 is wrong usage or an input
 that cannot be read; the help of each command has the details.
 
 Examples:

@@ -15,7 +15,7 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
     },
   });
   try {
-    await program.parseAsync(rewriteSingleDash(args), { from: 'user' });
+    await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });
     return exitCode;
   } catch (error) {
     // Told by commander already; a help that was asked for has the code 0.

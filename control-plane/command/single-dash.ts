@@ -1,20 +1,25 @@
-// Flags that the reference's check command takes with one dash or two, in the form that commander
-// takes (reference-behaviour 10.2).
+// Flags with one dash, as the reference takes them (reference-behaviour 10.2), in the form that
+// commander takes: `-config_dir x` and `-config_dir=x` get their second dash.
+import type { Command } from 'commander';
+import { nearestWord } from '../../shared/rules/nearest-word.ts';
 
-const names = new Set(['config_dir', 'merge_domain_configs']);
-const switches = new Set(['merge_domain_configs']);
-
-/** `-config_dir x` and `-config_dir=x` get their second dash; a switch loses `=true`, and with
- * `=false` it is left out. What follows `--` stays as it is. */
-export function rewriteSingleDash(args: readonly string[]): string[] {
+/**
+ * Also rewrites what is nearly a flag of `program`'s commands, so that the parser tells which one is
+ * meant. A switch loses `=true`, and is left out with `=false`. What follows `--` stays as it is.
+ */
+export function rewriteSingleDash(args: readonly string[], program: Command): string[] {
+  const options = program.commands.flatMap((command) => command.options);
+  const names = ['help', ...new Set(options.map((option) => option.long?.slice(2) ?? ''))];
+  const switches = new Set(options.filter((each) => each.isBoolean()).map((each) => each.long));
   const end = args.indexOf('--');
   return args.flatMap((arg, index) => {
-    const [, name = '', value] = /^--?([a-z_]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    if (!names.has(name) || (end !== -1 && index > end)) return [arg];
-    if (value === undefined) return [`--${name}`];
-    if (!switches.has(name)) return [`--${name}=${value}`];
-    if (value === 'false') return [];
-    // Any other value is refused by the parser, which names it.
-    return value === 'true' ? [`--${name}`] : [`--${name}=${value}`];
+    const [, dashes, name = '', value] = /^(--?)([a-z][a-z_-]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    const isFlag = dashes !== undefined && (end === -1 || index < end);
+    if (!isFlag || nearestWord(name, names) === undefined) return [arg];
+    const flag = `--${name}`;
+    if (switches.has(flag) && value === 'false') return [];
+    return [
+      value === undefined || (switches.has(flag) && value === 'true') ? flag : `${flag}=${value}`,
+    ];
   });
 }

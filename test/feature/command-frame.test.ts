@@ -21,16 +21,30 @@ const program = createProgram({
   finish() {},
 });
 
-for (const command of program.commands) {
+// `serve` gives no answer but a log, whose form is a setting.
+for (const command of program.commands.filter((each) => each.name() !== 'serve')) {
   test(`${command.name()} takes --json, and its help tells its exit codes`, async (t) => {
     const { code, out, err } = await runInProcess([command.name(), '--help']);
     t.is(code, 0);
     t.is(err, '');
-    t.regex(out, /^ {2}--json /m);
+    t.regex(out, /^ {2}--json +\S/m);
     t.regex(out, /^Exit codes:\n {2}0 .+\n {2}1 .+\n {2}2 .+$/m);
     t.not(command.summary(), '');
   });
 }
+
+test('flags may have one dash, values may begin with one, and -- ends the flags', async (t) => {
+  t.is((await runInProcess(['check', '-help'])).code, 0);
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', ruleText('a', 1));
+  t.is((await runInProcess(['check', '-json', `${folder.path}/a.yaml`])).out[0], '{');
+  const args = ['explain', folder.path, '-domain=a', '-descriptor', '-kk=v', '-json=false'];
+  const { code, out } = await runInProcess(args);
+  t.is(code, 0);
+  t.true(out.startsWith('descriptor of domain a: -kk=v\n'));
+  const named = await runInProcess(['check', '--', '-json']);
+  t.regex(named.err, /^error: '-json' cannot be read/);
+});
 
 test('the help lists the commands', async (t) => {
   const { code, out } = await runInProcess(['--help']);
@@ -42,6 +56,11 @@ const misuses: readonly [what: string, args: readonly string[], said: RegExp][] 
   ['no command', [], /^Usage: npm run -s control-plane --/],
   ['an unknown command', ['chekc'], /^error: unknown command 'chekc'\n\(Did you mean check\?\)/],
   ['an unknown flag', ['check', '.', '--formta', 'json'], /unknown option '--formta'\n.*--format/],
+  [
+    'a misspelled flag with one dash',
+    ['check', '-config_dri', '.'],
+    /\(Did you mean --config_dir\?\)/,
+  ],
   [
     'a flag value that is not allowed',
     ['check', '.', '--format', 'xml'],
