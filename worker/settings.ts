@@ -160,14 +160,22 @@ function toTarget(store: Values['store']): StoreTarget | undefined {
 }
 
 function listTlsFiles(reading: WorkerReading): TlsFile[] {
-  const { grpc, config, xds } = reading.values;
+  const { grpc, config, xds, counting, memcached } = reading.values;
   const ofGrpc = workerTable.grpc.settings.tls;
   const ofXds = workerTable.xds.settings.tls;
+  const ofMemcached = workerTable.memcached.settings.tls;
   const hasPair = xds.tls.certFile !== '' && xds.tls.keyFile !== '';
+  const hasMemcachedPair = memcached.tls.certFile !== '' && memcached.tls.keyFile !== '';
   const rows = [
     ...(grpc.tls.enabled ? [ofGrpc.certFile, ofGrpc.keyFile, ofGrpc.clientCaFile] : []),
     ...(config.source === 'xds' && xds.tls.enabled
       ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]
+      : []),
+    ...(counting.backend === 'memcached' && memcached.tls.enabled
+      ? [
+          ofMemcached.caFile,
+          ...(hasMemcachedPair ? [ofMemcached.certFile, ofMemcached.keyFile] : []),
+        ]
       : []),
   ];
   return rows

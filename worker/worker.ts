@@ -1,5 +1,6 @@
 // The worker put together from its parts, read from top to bottom: what it consists of, in which
 // order it starts and how it ends. What each part does is in the folder named for it.
+import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
 import { AppError } from '../shared/errors.ts';
@@ -9,6 +10,9 @@ import type { Log } from '../shared/log.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadProtos, type Protos } from '../shared/wire/protos.ts';
+import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
+import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
+import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
 import { createFileCredentials } from './counters/redis/credentials.ts';
@@ -62,6 +66,9 @@ export interface WorkerAddresses {
 /** How long decisions in flight may take after the signal to stop. */
 export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
+/** Bounds of a look-up of memory-cache nodes. */
+const dnsTimeoutMs = 2_000;
+const dnsTries = 2;
 
 export function createWorker(deps: WorkerDeps): Worker {
   const { settings, log, clock } = deps;
@@ -87,7 +94,9 @@ export function createWorker(deps: WorkerDeps): Worker {
       nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
-      stopIncrementWhenOver: settings.limits.stopIncrementWhenOverLimit,
+      // A memory cache cannot do it (decisions 16), which is told at the start.
+      stopIncrementWhenOver:
+        settings.limits.stopIncrementWhenOverLimit && settings.counting.backend !== 'memcached',
       sanitizeMetricDots: settings.stats.sanitizeDots,
       dynamicMetadata: settings.limits.responseDynamicMetadata,
       headers: toHeaderOptions(settings.headers),
@@ -207,6 +216,15 @@ function createStore(
   health: Health,
 ): CounterStore {
   if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
+  if (settings.counting.backend === 'memcached') {
+    const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
+    return createMemcachedStore(toMemcachedOptions(settings), {
+      clock,
+      log,
+      metrics: createMemcachedMetrics(metrics),
+      resolveSrv: (name) => resolver.resolveSrv(name),
+    });
+  }
   const createOne = (store: StoreSettings, addressSetting: string, pool: string): CounterStore => {
     if (!store.target) throw new AppError('internal', `${pool} has no address`);
     return createRedisStore(

@@ -21,10 +21,6 @@ const refused: [Environment, string[]][] = [
       'BACKEND_TYPE="Redis": unknown value, did you mean redis?; write one of kvstore, redis, memstore, memcache, memory',
     ],
   ],
-  ...['memcache', 'memstore'].map((word): [Environment, string[]] => [
-    { BACKEND_TYPE: word },
-    [`BACKEND_TYPE="${word}": a memory cache is not supported yet; write kvstore, redis or memory`],
-  ]),
   [{ REDIS_URL: 'localhost' }, [`REDIS_URL="localhost": the port is missing; ${storeForms}`]],
   [
     { REDIS_URL: 'rediss://me:open@h:1' },
@@ -225,6 +221,12 @@ const refused: [Environment, string[]][] = [
     ['MEMCACHE_HOST_PORT and MEMSTORE_SRV are both given; remove one of them'],
   ],
   [
+    { MEMCACHE_SRV: 'cache.example.com' },
+    [
+      'MEMCACHE_SRV="cache.example.com": not the name of an SRV record; write such as _memcache._tcp.cache.example.com',
+    ],
+  ],
+  [
     { MEMCACHE_HOST_PORT: 'a:1,b,:3' },
     [
       'MEMCACHE_HOST_PORT="a:1,b,:3": address 2: the port is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
@@ -263,6 +265,8 @@ for (const [environment, problems] of refused) {
 
 const fine: Environment[] = [
   { BACKEND_TYPE: 'memory', REDIS_URL: '', REDIS_TLS: 'true', REDIS_TYPE: 'cluster' },
+  { BACKEND_TYPE: 'memcache', REDIS_URL: '', REDIS_TLS: 'true' },
+  { BACKEND_TYPE: 'memstore', MEMSTORE_SRV: '_memcache._tcp.cache.example.com', REDIS_URL: '' },
   { REDIS_PERSECOND_TLS: 'true', REDIS_PERSECOND_TYPE: 'cluster' },
   { GRPC_UDS: '/run/grpc.sock', GRPC_PORT: '8080' },
   { HOST: '127.0.0.1', DEBUG_HOST: '127.0.0.2', PORT: '6070' },
@@ -310,6 +314,24 @@ const warned: [Environment, string[]][] = [
     { USE_PULLMETRICS: 'true' },
     [
       'USE_PULLMETRICS="true" is accepted but not in effect yet: the pull endpoint is not supported',
+    ],
+  ],
+  [
+    { BACKEND_TYPE: 'memcache', STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' },
+    [
+      'MEMSTORE_HOST_PORT/MEMCACHE_HOST_PORT and MEMSTORE_SRV/MEMCACHE_SRV are not set: BACKEND_TYPE="memcache" counts nothing without a node, so that nothing is limited',
+      'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT="true" has no effect with BACKEND_TYPE="memcache"',
+    ],
+  ],
+  [
+    {
+      BACKEND_TYPE: 'memstore',
+      MEMSTORE_HOST_PORT: 'localhost:11211',
+      MEMSTORE_TLS: 'true',
+      MEMSTORE_TLS_CLIENT_KEY: '/tls/key.pem',
+    },
+    [
+      'MEMSTORE_TLS_CLIENT_KEY="/tls/key.pem" has no effect without MEMSTORE_TLS_CLIENT_CERT/MEMCACHE_TLS_CLIENT_CERT',
     ],
   ],
   [

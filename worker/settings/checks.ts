@@ -5,6 +5,7 @@ import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { showGiven } from '../../shared/settings/shown-value.ts';
+import { isSrvName } from '../counters/memcached/srv-record.ts';
 import { parseStoreTarget } from '../counters/redis/address.ts';
 import { workerTable } from './table.ts';
 
@@ -52,7 +53,7 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
   }
-  return [...warnings, ...warnCredentials(reading), ...warnXds(reading)];
+  return [...warnings, ...warnCredentials(reading), ...warnXds(reading), ...warnMemcached(reading)];
 }
 
 function warnCredentials(reading: WorkerReading): string[] {
@@ -111,6 +112,30 @@ function warnXds(reading: WorkerReading): string[] {
     ...withoutEffect(certFile, `without ${joinNames(keyFile)}`),
     ...withoutEffect(keyFile, `without ${joinNames(certFile)}`),
   ];
+}
+
+/** Settings that a memory cache lacks, or that stay without effect with it. */
+function warnMemcached(reading: WorkerReading): string[] {
+  const { counting, limits, memcached } = reading.values;
+  if (counting.backend !== 'memcached') return [];
+  const backend = showSetting(reading, workerTable.counting.settings.backend);
+  const { addresses, srv, tls } = workerTable.memcached.settings;
+  const warnings: string[] = [];
+  if (memcached.addresses.length === 0 && memcached.srv === '') {
+    warnings.push(
+      `${joinNames(addresses)} and ${joinNames(srv)} are not set: ${backend} counts nothing without a node, so that nothing is limited`,
+    );
+  }
+  if (limits.stopIncrementWhenOverLimit) {
+    const row = workerTable.limits.settings.stopIncrementWhenOverLimit;
+    warnings.push(`${showSetting(reading, row)} has no effect with ${backend}`);
+  }
+  if ((memcached.tls.certFile === '') !== (memcached.tls.keyFile === '')) {
+    const isCert = memcached.tls.certFile !== '';
+    const [given, missing] = isCert ? [tls.certFile, tls.keyFile] : [tls.keyFile, tls.certFile];
+    warnings.push(`${showSetting(reading, given)} has no effect without ${joinNames(missing)}`);
+  }
+  return warnings;
 }
 
 function checkGrpcTls(reading: WorkerReading): string[] {
@@ -184,11 +209,7 @@ function checkHeaders(reading: WorkerReading): string[] {
 function checkBackend(reading: WorkerReading): string[] {
   const { counting, perSecondStore } = reading.values;
   const { backend } = workerTable.counting.settings;
-  if (counting.backend === 'memcached') {
-    const shown = showSetting(reading, backend);
-    return [`${shown}: a memory cache is not supported yet; write kvstore, redis or memory`];
-  }
-  if (counting.backend === 'memory' || reading.of(backend).problems.length > 0) return [];
+  if (counting.backend !== 'redis' || reading.of(backend).problems.length > 0) return [];
   const main = checkStore(
     reading,
     'store',
@@ -261,6 +282,12 @@ function checkMemcached(reading: WorkerReading): string[] {
   if (addresses.length > 0 && srv !== '') {
     const names = `${nameOf(reading, rows.addresses)} and ${nameOf(reading, rows.srv)}`;
     problems.push(`${names} are both given; remove one of them`);
+  }
+  if (srv !== '' && !isSrvName(srv)) {
+    const shown = showSetting(reading, rows.srv);
+    problems.push(
+      `${shown}: not the name of an SRV record; write such as _memcache._tcp.cache.example.com`,
+    );
   }
   for (const [index, address] of addresses.entries()) {
     const result = parseHostPort(address, 1);

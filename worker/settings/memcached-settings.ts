@@ -2,21 +2,17 @@
 import { bool, duration, int, list, text } from '../../shared/settings/kind.ts';
 import { bothNames } from './names.ts';
 
-const notYet = 'the memory-cache backend is not supported';
-
 export function memcachedSettings() {
   return {
     addresses: list({
       names: bothNames('MEMSTORE_HOST_PORT'),
       example: 'cache-1:11211,cache-2:11211',
       doc: 'Comma-separated host:port of all nodes, the same for every worker; not together with MEMSTORE_SRV',
-      notYet,
     }),
     srv: text({
       names: bothNames('MEMSTORE_SRV'),
       default: '',
-      doc: 'SRV record that lists the nodes; not together with MEMSTORE_HOST_PORT',
-      notYet,
+      doc: 'SRV record that lists the nodes, such as _memcache._tcp.cache.example.com; not together with MEMSTORE_HOST_PORT',
     }),
     srvRefreshMs: duration({
       names: bothNames('MEMSTORE_SRV_REFRESH'),
@@ -24,45 +20,38 @@ export function memcachedSettings() {
       bareUnit: 's',
       example: 30_000,
       doc: 'How often the record is looked up again, a number without a unit being seconds; 0 is never',
-      notYet,
     }),
     maxIdleConnections: int({
       names: bothNames('MEMSTORE_MAX_IDLE_CONNS'),
       default: 2,
       min: 0,
-      doc: 'Idle connections kept for each node',
-      notYet,
+      doc: 'Connections kept to each node, opened when they are needed; 0 is 2',
     }),
     tls: {
       enabled: bool({
         names: bothNames('MEMSTORE_TLS'),
         default: false,
         doc: 'Speak TLS with the nodes',
-        notYet,
       }),
       certFile: text({
         names: bothNames('MEMSTORE_TLS_CLIENT_CERT'),
         default: '',
         doc: 'File of the client certificate chain',
-        notYet,
       }),
       keyFile: text({
         names: bothNames('MEMSTORE_TLS_CLIENT_KEY'),
         default: '',
         doc: 'File of the private key',
-        notYet,
       }),
       caFile: text({
         names: bothNames('MEMSTORE_TLS_CACERT'),
         default: '',
         doc: "File of the authority that the nodes' certificates come from",
-        notYet,
       }),
       skipHostnameVerification: bool({
         names: bothNames('MEMSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),
         default: false,
         doc: "Accept a node's certificate for another host name",
-        notYet,
       }),
     },
   };

@@ -30,8 +30,6 @@ export type NodeSource =
       readonly name: string;
       /** How long after a look-up the next one begins; 0: never. */
       readonly refreshMs: number;
-      /** The name of the setting that the record comes from, for texts. */
-      readonly setting: string;
     };
 
 export interface NodeTls {
@@ -108,7 +106,7 @@ export function createMemcachedNodes(
     if (source.kind === 'list') {
       setNodes(source.addresses);
     } else {
-      setNodes(await lookUpFirst(source.name, source.setting, signal));
+      setNodes(await lookUpFirst(source.name, signal));
       scheduleRefresh();
     }
     signal.throwIfAborted();
@@ -135,11 +133,7 @@ export function createMemcachedNodes(
     });
   }
 
-  async function lookUpFirst(
-    name: string,
-    setting: string,
-    signal: AbortSignal,
-  ): Promise<HostPort[]> {
+  async function lookUpFirst(name: string, signal: AbortSignal): Promise<HostPort[]> {
     const aborted = Promise.withResolvers<never>();
     const onAbort = () => aborted.reject(new AppError('cannot_start', 'stopped at the start'));
     signal.addEventListener('abort', onAbort, { once: true });
@@ -147,7 +141,7 @@ export function createMemcachedNodes(
     const found = resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
       throw new AppError(
         'cannot_start',
-        `${setting}="${name}": the nodes cannot be looked up (${errorText(error)}); name an SRV record that exists, or list the nodes in MEMSTORE_HOST_PORT`,
+        `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); name an SRV record that exists in MEMSTORE_SRV, or list the nodes in MEMSTORE_HOST_PORT`,
       );
     });
     try {

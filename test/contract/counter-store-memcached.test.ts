@@ -1,0 +1,40 @@
+// The counter store contract for memcached, on one node and on several. Hits are added in the
+// background, so counters are looked at when nothing is under way any more; what one worker answers
+// is exact all the same.
+import test from 'ava';
+import { chooseNode } from '../../worker/counters/memcached/node-choice.ts';
+import { startMemcachedServer } from '../support/memcached-server.ts';
+import { openMemcachedStore } from '../support/memcached-store.ts';
+import { testCounterStore } from './counter-store.ts';
+
+const stopSetting =
+  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is ignored with a memory cache (decisions 16)';
+
+for (const count of [1, 3]) {
+  const starting = Promise.all(Array.from({ length: count }, () => startMemcachedServer()));
+  test.after.always(async () => {
+    for (const server of await starting) await server.stop();
+  });
+
+  testCounterStore(test, {
+    name: `memcached on ${count === 1 ? 'one node' : `${count} nodes`}`,
+    isComposite: false,
+    skip: {
+      'with a limit passed, only the hits that pass it count': stopSetting,
+      'a refund is made although another limit is passed': stopSetting,
+      'the same with limits that stop the others': stopSetting,
+    },
+    async open() {
+      const servers = await starting;
+      const store = await openMemcachedStore({ urls: servers.map(({ url }) => url) });
+      return {
+        store,
+        async readCounter(key) {
+          await store.settled();
+          return servers[chooseNode(key, servers.length, 1).node]?.get(key);
+        },
+        close: () => store.close(0),
+      };
+    },
+  });
+}

@@ -1,0 +1,157 @@
+// A real memcached for a test: on a free loopback port, with TLS if wanted, killed, stopped, continued
+// and restarted at will, and talked to without the client under test.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import { freePort } from './free-port.ts';
+
+export interface MemcachedServer {
+  readonly port: number;
+  /** `host:port`. */
+  readonly url: string;
+  /** Sends text over a connection of its own; resolves with what comes up to one of the `lastLines`. */
+  exchange(text: string, lastLines: readonly string[]): Promise<string>;
+  /** The value without trailing blanks, or undefined when there is none. */
+  get(key: string): Promise<string | undefined>;
+  set(key: string, value: string): Promise<void>;
+  /** Until the item goes away; -1 for never, undefined when there is none. */
+  secondsToLive(key: string): Promise<number | undefined>;
+  /** The server's own numbers. */
+  stats(): Promise<ReadonlyMap<string, number>>;
+  flush(): Promise<void>;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** SIGSTOP: keeps its connections and says nothing. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
+  /** Starts it again at the same address, empty, after `kill`. */
+  restart(): Promise<void>;
+  /** Idempotent. */
+  stop(): Promise<void>;
+}
+
+export interface MemcachedServerOptions {
+  /** Paths; with an authority, clients need a certificate of it. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
+}
+
+const host = '127.0.0.1';
+const startDeadlineMs = 10_000;
+const commandDeadlineMs = 10_000;
+
+export async function startMemcachedServer(
+  options: MemcachedServerOptions = {},
+): Promise<MemcachedServer> {
+  const port = await freePort();
+  let child = await start();
+
+  async function start(): Promise<ChildProcess> {
+    const { tls } = options;
+    const started = spawn(
+      'memcached',
+      [
+        ...['-l', host, '-p', String(port), '-U', '0', '-t', '2', '-m', '16'],
+        ...(process.getuid?.() === 0 ? ['-u', 'root'] : []),
+        ...(tls === undefined ? [] : toTlsArguments(tls)),
+      ],
+      { stdio: 'ignore' },
+    );
+    await once(started, 'spawn');
+    // A test process that ends early must not leave it behind.
+    const endWithUs = () => started.kill('SIGKILL');
+    process.once('exit', endWithUs);
+    started.once('exit', () => process.removeListener('exit', endWithUs));
+    const giveUpAt = Date.now() + startDeadlineMs;
+    for (;;) {
+      try {
+        await openSocket(port).then((socket) => socket.destroy());
+        return started;
+      } catch (error) {
+        if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
+        await sleep(10);
+      }
+    }
+  }
+
+  async function end(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  async function exchange(text: string, lastLines: readonly string[]): Promise<string> {
+    const socket = options.tls === undefined ? await openSocket(port) : await openTlsSocket(port);
+    socket.setTimeout(commandDeadlineMs, () => socket.destroy(new Error('memcached is silent')));
+    try {
+      socket.write(text);
+      let answer = '';
+      for await (const chunk of socket) {
+        answer += (chunk as Buffer).toString();
+        if (lastLines.some((line) => `\r\n${answer}`.endsWith(`\r\n${line}\r\n`))) return answer;
+      }
+      throw new Error(`memcached closed the connection after ${JSON.stringify(answer)}`);
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  return {
+    port,
+    url: `${host}:${port}`,
+    exchange,
+    async get(key) {
+      const [first, value] = (await exchange(`get ${key}\r\n`, ['END'])).split('\r\n');
+      return first?.startsWith('VALUE') ? value?.trimEnd() : undefined;
+    },
+    async set(key, value) {
+      await exchange(`set ${key} 0 0 ${Buffer.byteLength(value)}\r\n${value}\r\n`, ['STORED']);
+    },
+    async secondsToLive(key) {
+      const [answer = ''] = (await exchange(`mg ${key} t\r\nmn\r\n`, ['MN'])).split('\r\n');
+      const seconds = /^HD t(-?\d+)$/.exec(answer)?.[1];
+      return seconds === undefined ? undefined : Number(seconds);
+    },
+    async stats() {
+      const rows = (await exchange('stats\r\n', ['END'])).matchAll(/^STAT (\S+) (\d+)\r$/gm);
+      return new Map([...rows].map(([, name = '', value]) => [name, Number(value)]));
+    },
+    async flush() {
+      await exchange('flush_all\r\n', ['OK']);
+    },
+    kill: end,
+    pause: () => {
+      child.kill('SIGSTOP');
+    },
+    resume: () => {
+      child.kill('SIGCONT');
+    },
+    async restart() {
+      await end();
+      child = await start();
+    },
+    stop: end,
+  };
+}
+
+function toTlsArguments(tls: NonNullable<MemcachedServerOptions['tls']>): string[] {
+  const verify =
+    tls.clientCa === undefined ? [] : [`ssl_ca_cert=${tls.clientCa}`, 'ssl_verify_mode=2'];
+  const extended = [`ssl_chain_cert=${tls.cert}`, `ssl_key=${tls.key}`, ...verify];
+  return ['-Z', ...extended.flatMap((option) => ['-o', option])];
+}
+
+async function openSocket(port: number): Promise<Socket> {
+  const socket = connectTcp({ port, host });
+  await once(socket, 'connect');
+  return socket;
+}
+
+async function openTlsSocket(port: number): Promise<Socket> {
+  const socket = connectTls({ port, host, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  return socket;
+}

@@ -1,0 +1,57 @@
+// A counter store over real memcacheds, with what it reports kept for the test to look at.
+import { systemClock } from '../../shared/clock.ts';
+import { parseHostPort } from '../../shared/host-port.ts';
+import { createMemcachedMetrics } from '../../worker/counters/memcached/memcached-metrics.ts';
+import type { MemcachedNodesOptions } from '../../worker/counters/memcached/memcached-nodes.ts';
+import {
+  createMemcachedStore,
+  type MemcachedStore,
+} from '../../worker/counters/memcached/memcached-store.ts';
+import type { ResolveSrv } from '../../worker/counters/memcached/srv-record.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
+
+export interface RecordedMemcachedStore extends MemcachedStore {
+  readonly log: RecordedLog;
+  readonly metrics: StubMetrics;
+}
+
+export interface RecordedMemcachedStoreOptions extends Partial<MemcachedNodesOptions> {
+  /** `host:port` of each node. */
+  readonly urls?: readonly string[];
+  readonly resolveSrv?: ResolveSrv;
+}
+
+export function createRecordedMemcachedStore({
+  urls = [],
+  resolveSrv = () => Promise.reject(new Error('this test has no DNS')),
+  ...options
+}: RecordedMemcachedStoreOptions): RecordedMemcachedStore {
+  const log = createRecordedLog();
+  const metrics = createStubMetrics();
+  const addresses = urls.map((url) => {
+    const parsed = parseHostPort(url, 1);
+    if (!parsed.ok) throw new Error(parsed.reason);
+    return parsed.value;
+  });
+  const store = createMemcachedStore(
+    {
+      source: { kind: 'list', addresses },
+      maxIdleConnections: 2,
+      tls: undefined,
+      jitterMaxSeconds: 300,
+      ...options,
+    },
+    { clock: systemClock, log, metrics: createMemcachedMetrics(metrics), resolveSrv },
+  );
+  return { ...store, log, metrics };
+}
+
+/** Started; gives up after 10 s. */
+export async function openMemcachedStore(
+  options: RecordedMemcachedStoreOptions,
+): Promise<RecordedMemcachedStore> {
+  const store = createRecordedMemcachedStore(options);
+  await store.connect(AbortSignal.timeout(10_000));
+  return store;
+}

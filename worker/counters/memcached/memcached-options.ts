@@ -1,0 +1,35 @@
+// The settings of a memory cache as its store takes them.
+import { parseHostPort } from '../../../shared/host-port.ts';
+import type { WorkerSettings } from '../../settings.ts';
+import type { MemcachedNodesOptions } from './memcached-nodes.ts';
+
+export function toMemcachedOptions({
+  memcached,
+  counting,
+}: Pick<WorkerSettings, 'memcached' | 'counting'>): MemcachedNodesOptions {
+  const { addresses, srv, srvRefreshMs, maxIdleConnections, tls } = memcached;
+  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
+  return {
+    source:
+      srv === ''
+        ? {
+            kind: 'list',
+            addresses: addresses
+              .map((address) => parseHostPort(address, 1))
+              .flatMap((parsed) => (parsed.ok ? [parsed.value] : [])),
+          }
+        : { kind: 'srv', name: srv, refreshMs: srvRefreshMs },
+    maxIdleConnections,
+    tls: tls.enabled
+      ? {
+          files: {
+            ca: tls.caFile === '' ? undefined : tls.caFile,
+            cert: hasPair ? tls.certFile : undefined,
+            key: hasPair ? tls.keyFile : undefined,
+          },
+          skipHostnameVerification: tls.skipHostnameVerification,
+        }
+      : undefined,
+    jitterMaxSeconds: counting.expirationJitterSeconds,
+  };
+}
