@@ -67,19 +67,29 @@ export function parseNodeGroups(text: string | undefined, domains: readonly stri
 
 type Keys = Readonly<Record<string, (value: TreeNode, path: string) => void>>;
 
-/** Calls for each key of a mapping what reads its value; reports keys that nothing reads. */
-function readKeys(map: TreeMap, path: string, keys: Keys, reporter: DocumentReporter): void {
+/** Calls for each key of a mapping what reads its value; reports keys that nothing reads. Gives those
+ * that are there, or were surely meant. */
+function readKeys(
+  map: TreeMap,
+  path: string,
+  keys: Keys,
+  reporter: DocumentReporter,
+): ReadonlySet<string> {
   const known = Object.keys(keys);
+  const meant = new Set<string>();
   for (const [name, { key, value }] of map.entries) {
     const keyPath = path === '' ? toExcerpt(name) : `${path}.${toExcerpt(name)}`;
     if (Object.hasOwn(keys, name)) {
+      meant.add(name);
       keys[name]?.(value, keyPath);
       continue;
     }
     const guess = nearestWord(name, known);
+    if (guess !== undefined) meant.add(guess);
     const hint = guess ? `did you mean '${guess}'?` : `keys here: ${known.join(', ')}`;
     reporter.error(key.offset, keyPath, `unknown key '${toExcerpt(name)}'`, hint);
   }
+  return meant;
 }
 
 function readRoot(root: TreeNode, reporter: DocumentReporter): NodeGroup[] {
@@ -100,8 +110,8 @@ function readRoot(root: TreeNode, reporter: DocumentReporter): NodeGroup[] {
       if (group !== undefined) groups.push(group);
     });
   };
-  readKeys(asMap, '', { groups: readGroups }, reporter);
-  if (!asMap.entries.has('groups') && !reporter.hasErrors) {
+  const meant = readKeys(asMap, '', { groups: readGroups }, reporter);
+  if (!meant.has('groups')) {
     reporter.error(asMap.offset, '', 'there are no groups', "begin the document with 'groups:'");
   }
   return groups;
@@ -128,9 +138,9 @@ function readGroup(
       domains = readPatterns(value, at, 'domains', reporter);
     },
   };
-  readKeys(map, path, keys, reporter);
+  const meant = readKeys(map, path, keys, reporter);
   for (const key of ['name', 'domains']) {
-    if (map.entries.has(key)) continue;
+    if (meant.has(key)) continue;
     const hint =
       key === 'name' ? 'give each group a name' : "write 'domains: []' for a group without any";
     reporter.error(map.offset, path, `the group has no ${key}`, hint);

@@ -1,0 +1,31 @@
+// Versions that follow from content.
+import test from 'ava';
+import { createResource, createSnapshot } from './snapshot.ts';
+
+test('equal content has an equal version, whatever the order of making', (t) => {
+  const a = createResource('a', Buffer.from('1'));
+  const b = createResource('b', Buffer.from('2'));
+  const one = createSnapshot([a, b]);
+  const other = createSnapshot([createResource('b', Buffer.from('2')), a]);
+  t.is(one.version, other.version);
+  t.deepEqual([...one.resources.keys()], ['a', 'b']);
+  t.deepEqual([...other.resources.keys()], ['a', 'b']);
+});
+
+test('other content, another name or a missing resource is another version', (t) => {
+  const config = Buffer.from('1');
+  const versions = [
+    createSnapshot([]),
+    createSnapshot([createResource('a', config)]),
+    createSnapshot([createResource('b', config)]),
+    createSnapshot([createResource('a', Buffer.from('2'))]),
+    createSnapshot([createResource('a', config), createResource('b', config)]),
+  ].map(({ version }) => version);
+  t.is(new Set(versions).size, versions.length);
+  for (const version of versions) t.regex(version, /^[0-9a-f]{32}$/);
+});
+
+test('one name twice is a defect', (t) => {
+  const twice = [createResource('a', Buffer.from('1')), createResource('a', Buffer.from('2'))];
+  t.throws(() => createSnapshot(twice), { message: 'two resources of a snapshot have one name' });
+});

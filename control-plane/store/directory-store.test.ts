@@ -1,0 +1,230 @@
+// What only a directory can show: links that are swapped, locks, and its own history. The rest is in
+// the store contract.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRulesFolder, type RulesFolder } from '../../test/support/rules-folder.ts';
+import { createDirectoryStore, type DirectoryStoreDeps } from './directory-store.ts';
+
+function openStore(
+  t: ExecutionContext,
+  folder: RulesFolder,
+  directory = 'rules',
+  deps: Partial<DirectoryStoreDeps> = {},
+) {
+  const log = createRecordedLog();
+  const store = createDirectoryStore({
+    options: {
+      directory: join(folder.path, directory),
+      stateDirectory: join(folder.path, 'state'),
+    },
+    log,
+    clock: systemClock,
+    // Whatever is noticed is noticed by an event, not by a look from time to time.
+    timing: { quiet: 10, patience: 50, poll: 3_600_000 },
+    ...deps,
+  });
+  t.teardown(() => store.close());
+  const seen: string[] = [];
+  return {
+    store,
+    log,
+    async follow(): Promise<void> {
+      store.watch(({ files }) => seen.push(files.map((file) => file.text).join(' ')));
+      await store.trigger();
+    },
+    becomes: (wanted: string) =>
+      eventually(`'${wanted}' in ${JSON.stringify(seen)}`, () => seen.at(-1) === wanted),
+  };
+}
+
+const unconditional = {
+  expectedRevision: undefined,
+  author: { name: 'Ann', email: '' },
+  message: 'change',
+};
+const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
+
+test('files that are written, replaced, added and removed are noticed', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const { follow, becomes } = openStore(t, folder);
+  await follow();
+  await becomes('1');
+  folder.write('rules/a.yaml', '2');
+  await becomes('2');
+  folder.replace('rules/a.yaml', '3');
+  await becomes('3');
+  folder.write('rules/new/deep/b.yaml', 'b');
+  await becomes('3 b');
+  folder.write('rules/new/deep/b.yaml', 'c');
+  await becomes('3 c');
+  rmSync(join(folder.path, 'rules/new'), { recursive: true });
+  await becomes('3');
+  t.pass();
+});
+
+test('a link on the way to the directory that is swapped is noticed', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('v1/limits/a.yaml', '1');
+  folder.write('v2/limits/a.yaml', '2');
+  folder.relink('current', 'v1');
+  folder.relink('alias', 'current');
+  const { follow, becomes } = openStore(t, folder, 'alias/limits');
+  await follow();
+  await becomes('1');
+  folder.relink('current', 'v2');
+  await becomes('2');
+  folder.write('v2/limits/a.yaml', '3');
+  await becomes('3');
+  folder.relink('alias', 'v1');
+  await becomes('1');
+  t.pass();
+});
+
+test('a mounted volume whose content is swapped as a whole is noticed', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/..1/a.yaml', '1');
+  folder.relink('rules/..data', '..1');
+  folder.relink('rules/a.yaml', '..data/a.yaml');
+  const { store, follow, becomes } = openStore(t, folder);
+  await follow();
+  await becomes('1');
+  folder.write('rules/..2/a.yaml', '2');
+  folder.relink('rules/..data', '..2');
+  await becomes('2');
+  const result = await store.write(put('a.yaml', '3'), unconditional);
+  t.is(
+    !result.ok && result.reason === 'refused' ? result.problems[0]?.message : '',
+    "'a.yaml' is a symbolic link, which is not written through",
+  );
+});
+
+test('a directory that is missing at first is noticed when it comes', async (t) => {
+  const folder = createRulesFolder(t);
+  const { store, log, follow, becomes } = openStore(t, folder, 'not/yet');
+  await follow();
+  t.regex(
+    log.lines[0] ?? '',
+    /^warning The store .*\/not\/yet cannot be read: the directory does not exist; no revision of it is known; next attempt in 1h0?m?0?s?/,
+  );
+  t.is(store.status().lastError, 'the directory does not exist');
+  folder.write('not/yet/a.yaml', '1');
+  await becomes('1');
+});
+
+test('nothing is written through a link to a folder elsewhere', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  mkdirSync(join(folder.path, 'elsewhere'));
+  symlinkSync('../elsewhere', join(folder.path, 'rules/link'));
+  const { store } = openStore(t, folder);
+  const result = await store.write(put('link/b.yaml', 'b'), unconditional);
+  t.like(result, { ok: false, reason: 'refused' });
+  t.deepEqual(readdirSync(join(folder.path, 'elsewhere')), []);
+});
+
+test('a write keeps the mode of a file and leaves nothing behind', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  chmodSync(join(folder.path, 'rules/a.yaml'), 0o640);
+  const { store } = openStore(t, folder);
+  const change = {
+    put: ['a.yaml', 'b.yaml'].map((path) => ({ path, text: '2' })),
+    delete: [],
+  };
+  t.true((await store.write(change, unconditional)).ok);
+  t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o640);
+  t.is(statSync(join(folder.path, 'rules/b.yaml')).mode & 0o777, 0o644);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
+});
+
+test('a write waits for the lock of another, and takes over one that was left behind', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const lock = join(folder.path, 'rules/.ratelane.lock');
+  writeFileSync(lock, '');
+  const { store } = openStore(t, folder);
+  const write = store.write(put('a.yaml', '2'), unconditional);
+  const early = await Promise.race([write, new Promise((resolve) => setTimeout(resolve, 100))]);
+  t.is(early, undefined);
+  t.is(readFileSync(join(folder.path, 'rules/a.yaml'), 'utf8'), '1');
+  utimesSync(lock, 1, 1);
+  t.true((await write).ok);
+  t.false(existsSync(lock));
+});
+
+test('a write that fails says what was written', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  // A folder in the place of a file: nobody may write there, root included.
+  mkdirSync(join(folder.path, 'rules/z.yaml'));
+  const { store } = openStore(t, folder);
+  const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
+  const error = await t.throwsAsync(store.write(change, unconditional));
+  t.regex(error?.message ?? '', /\/rules cannot be written to: EISDIR.*; written so far: a\.yaml$/);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'z.yaml']);
+});
+
+test('equal content is the same revision, wherever it lies and whatever lies beside it', async (t) => {
+  const [one, other] = [createRulesFolder(t), createRulesFolder(t)];
+  one.write('rules/a.yaml', '1');
+  other.write('rules/a.yaml', '1');
+  other.write('rules/README', 'read me');
+  const ids = [one, other].map(async (folder) => (await openStore(t, folder).store.read()).id);
+  const [a, b] = await Promise.all(ids);
+  t.is(a, b);
+});
+
+test('of the history the last fifty revisions are kept', async (t) => {
+  const folder = createRulesFolder(t);
+  const { store } = openStore(t, folder);
+  const ids: string[] = [];
+  for (let number = 0; number < 53; number++) {
+    folder.write('rules/a.yaml', String(number));
+    ids.push((await store.read()).id);
+  }
+  const history = await store.history(100);
+  t.deepEqual(
+    history.map(({ id }) => id),
+    ids.slice(3).reverse(),
+  );
+  t.is(await store.readRevision(ids[0] ?? ''), undefined);
+  t.is((await store.readRevision(ids[3] ?? ''))?.files[0]?.text, '3');
+  t.is(readdirSync(join(folder.path, 'state/directory-history')).length, 51);
+});
+
+test('a damaged history is said, and does not stop the store', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const first = openStore(t, folder);
+  const { id } = await first.store.read();
+  const history = join(folder.path, 'state/directory-history');
+  const file = join(history, `${id}.revision.json`);
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"text":"1"', '"text":"2"'));
+  folder.write('rules/a.yaml', '3');
+  await first.store.read();
+  await t.throwsAsync(first.store.readRevision(id), { message: /is not a stored revision, or it/ });
+  writeFileSync(join(history, 'history.json'), '[{"id":"../../x","atMs":1},');
+  t.deepEqual(await first.store.history(5), []);
+  folder.write('rules/a.yaml', '4');
+  const newest = await first.store.read();
+  t.deepEqual(
+    (await first.store.history(5)).map((info) => info.id),
+    [newest.id],
+  );
+});
