@@ -5,8 +5,8 @@ import { toPlaceText } from '../../shared/rules/placed-rule.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
-import { count } from './check/summary.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { toCountText } from './count-text.ts';
 import { readGitInput } from './input/git-input.ts';
 import { readPathInput } from './input/path-input.ts';
 import {
@@ -110,7 +110,7 @@ function formatText(changes: readonly RuleChange[]): string {
     requests = shown;
     lines.push(`    ${words(change)}: ${change.text}`);
   }
-  lines.push('', count(changes.length, 'change'));
+  lines.push('', toCountText(changes.length, 'change'));
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }
 

@@ -1,9 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
+import fc from 'fast-check';
 import { parseRuleDocument } from './document.ts';
 import { toProblemRule } from './problem-rule.ts';
 import { formatProblem } from './problem-text.ts';
 import { adviseOnRules } from './rule-advice.ts';
+import { buildRuleSet } from './rule-set.ts';
 
 const fixtures = new URL('../../test/fixtures/check/', import.meta.url);
 const files = readdirSync(fixtures).filter((name) => name.endsWith('.yaml'));
@@ -48,4 +50,44 @@ test('a level with very many wildcards is looked at in bounded time', (t) => {
   const start = performance.now();
   t.notThrows(() => advise(['domain: d', 'descriptors:', ...rules].join('\n')));
   t.true(performance.now() - start < 30_000);
+});
+
+test('a wildcard is unreachable exactly when no request finds it', (t) => {
+  const pattern = fc
+    .array(fc.constantFrom('a', 'b', '*'), { minLength: 1, maxLength: 4 })
+    .map((parts) => parts.join(''))
+    .filter((text) => text.includes('*'));
+  const value = fc
+    .array(fc.constantFrom('a', 'b', 'x'), { maxLength: 6 })
+    .map((all) => all.join(''));
+  let unreachable = 0;
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(pattern, { minLength: 2, maxLength: 5 }),
+      fc.array(value, { minLength: 10, maxLength: 10 }),
+      (patterns, values) => {
+        const rules = patterns.map(
+          (text, index) =>
+            `  - {key: k, value: "${text}", rate_limit: {unit: day, requests_per_unit: ${index + 1}}}`,
+        );
+        const text = ['domain: d', 'descriptors:', ...rules].join('\n');
+        const { document } = parseRuleDocument(text, 'r.yaml');
+        if (document === undefined) throw new Error('refused');
+        const warned = new Set(adviseOnRules([document]).map(({ line }) => (line ?? 0) - 2));
+        const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
+        const find = (each: string) =>
+          built.ok
+            ? built.ruleSet.domain('d')?.match([{ key: 'k', value: each }])?.limit.requestsPerUnit
+            : undefined;
+        unreachable += warned.size;
+        const neverFound = values.every((each) => !warned.has(find(each) ?? 0));
+        const elseFound = patterns.every((each, index) =>
+          warned.has(index + 1) ? true : find(each.replaceAll('*', 'y')) === index + 1,
+        );
+        return neverFound && elseFound;
+      },
+    ),
+    { numRuns: 300 },
+  );
+  t.true(unreachable > 30, `${unreachable} rules`);
 });

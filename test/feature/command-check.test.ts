@@ -72,6 +72,14 @@ test('below a directory the files of the worker are read, and each other one is 
   });
 });
 
+test('directories that overlap are read once', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('deep/a.yaml', ruleText('a', 1));
+  folder.write('deep/notes.txt', '');
+  const run = await runInProcess(['check', folder.path, `${folder.path}/deep/`, '--json']);
+  t.like(JSON.parse(run.out), { files: 1, errors: 0, warnings: 1 });
+});
+
 test('a directory without rules is a warning', async (t) => {
   const folder = createRulesFolder(t);
   const run = await runInProcess(['check', folder.path, '--json']);

@@ -1,4 +1,5 @@
 // What was looked at, and what was found, in one line.
+import { toCountText } from '../count-text.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function summarize(rules: LoadedRules): string {
@@ -6,16 +7,14 @@ export function summarize(rules: LoadedRules): string {
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   const warnings = problems.length - errors;
   const seen = [
-    count(fileCount, 'file'),
-    ...(ruleSet ? [count(ruleSet.domainCount, 'domain'), count(ruleSet.limitCount, 'limit')] : []),
+    toCountText(fileCount, 'file'),
+    ...(ruleSet
+      ? [toCountText(ruleSet.domainCount, 'domain'), toCountText(ruleSet.limitCount, 'limit')]
+      : []),
   ];
   const found = [
-    ...(errors > 0 ? [count(errors, 'error')] : []),
-    ...(warnings > 0 ? [count(warnings, 'warning')] : []),
+    ...(errors > 0 ? [toCountText(errors, 'error')] : []),
+    ...(warnings > 0 ? [toCountText(warnings, 'warning')] : []),
   ];
   return `${seen.join(', ')}: ${found.length > 0 ? found.join(', ') : 'no problems'}`;
-}
-
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -3,7 +3,7 @@ import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
-import { count } from '../check/summary.ts';
+import { toCountText } from '../count-text.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 
 /** Lines with their ends. */
@@ -36,7 +36,7 @@ function formatLevel(level: ExplainedLevel, index: number): string[] {
     const hint = nearestKey === undefined ? '' : `; did you mean '${nearestKey}'?`;
     lines.push(`      no rule here has the key '${entry.key}'${hint}`);
   } else if (othersCount > 0) {
-    lines.push(`      and ${count(othersCount, 'rule')} for other keys and values`);
+    lines.push(`      and ${toCountText(othersCount, 'rule')} for other keys and values`);
   }
   return lines;
 }

@@ -16,14 +16,17 @@ import type { RuleInputResult } from './rule-input.ts';
 /** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
   const listed = new Map<string, ListedFile>();
-  const problems: Problem[] = [];
+  /** By file and message: a directory may be named twice, or with one that it lies in. */
+  const noticed = new Map<string, Problem>();
   for (const given of paths) {
     const path = given === '' ? given : normalize(given);
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string') return { ok: false, message: `'${given}' ${found}` };
     if (found.isDirectory()) {
       const listing = await listDirectory(path);
-      problems.push(...listing.problems);
+      for (const problem of listing.problems) {
+        noticed.set(`${resolve(problem.file)}\0${problem.message}`, problem);
+      }
       for (const file of listing.files) addOnce(file);
     } else if (found.isFile()) {
       addOnce({ path, sizeBytes: found.size });
@@ -40,7 +43,11 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
   const read = await readRulesFiles([...listed.values()], defaultBounds);
   return {
     ok: true,
-    input: { files: read.files, problems: [...problems, ...read.problems], commit: undefined },
+    input: {
+      files: read.files,
+      problems: [...noticed.values(), ...read.problems],
+      commit: undefined,
+    },
   };
 }
 
