@@ -130,3 +130,26 @@ QfI/fJObNDqWBfRVdZzj8O+6I7PK0wRdSUwcMpKMy2LHK240RAeQatXz
 -----END PRIVATE KEY-----
 `,
 };
+
+/** Signed by itself, so that it is an authority and can be shown as a client's certificate too. */
+export const secondAuthority: TestCertificate = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBrTCCAVKgAwIBAgIUTlECis2p66H3jdbbKg77LnFn/3MwCgYIKoZIzj0EAwIw
+GzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTAgFw0yNjExMjEwNDExMjlaGA8y
+MTI2MTAyODA0MTEyOVowGzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTBZMBMG
+ByqGSM49AgEGCCqGSM49AwEHA0IABIIomblvcObwSEoOzYNxJodRR3yRRwYq1/c8
+Q1D9kFBzDLXBYYE0VGSieOWZ1nC/C/7A/+wpsKa5Mcs97gxJX/WjcjBwMB0GA1Ud
+DgQWBBT9gLt8m83BTlAzBybrjtQcqZubZzAfBgNVHSMEGDAWgBT9gLt8m83BTlAz
+BybrjtQcqZubZzAPBgNVHRMBAf8EBTADAQH/MB0GA1UdJQQWMBQGCCsGAQUFBwMC
+BggrBgEFBQcDATAKBggqhkjOPQQDAgNJADBGAiEAnM+toht6cw39sSpDmlgo8f+W
+xkZXYzhYY9I//xNiwm8CIQDHGNEvRdhdJ/3CMa/0GvzcSbevpLo72+oe2l/NBzvw
+8w==
+-----END CERTIFICATE-----
+`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgO0ktiNiIqJNBNZ+6
+CYNenKiEtU6r8Bg3Beni5sJJgTOhRANCAASCKJm5b3Dm8EhKDs2DcSaHUUd8kUcG
+Ktf3PENQ/ZBQcwy1wWGBNFRkonjlmdZwvwv+wP/sKbCmuTHLPe4MSV/1
+-----END PRIVATE KEY-----
+`,
+};

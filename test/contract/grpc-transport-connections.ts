@@ -19,6 +19,7 @@ import {
   clientCertificate,
   misnamedCertificate,
   renewedCertificate,
+  secondAuthority,
   serverCertificate,
   strangerCertificate,
 } from './grpc-transport-certificates.ts';
@@ -231,11 +232,22 @@ export function testGrpcConnections(test: TestFn, suite: TransportSuite): void {
     const before = await connect({ ca: authority });
     t.is(peerName(before), 'server');
     t.throws(() =>
-      transport.replaceCertificate({ cert: renewedCertificate.cert, key: serverCertificate.key }),
+      transport.replaceCertificates({ cert: renewedCertificate.cert, key: serverCertificate.key }),
     );
     t.is(peerName(await connect({ ca: authority })), 'server');
-    transport.replaceCertificate(renewedCertificate);
+    transport.replaceCertificates(renewedCertificate);
     t.is(peerName(await connect({ ca: authority })), 'renewed');
+    t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+  });
+
+  check('the authority of clients can be replaced while connections stay', async (t) => {
+    const { address, connect, transport } = await start(t, undefined, {
+      tls: { ...serverCertificate, clientCa: authority },
+    });
+    const before = await connect({ ca: authority, ...clientCertificate });
+    transport.replaceCertificates({ ...serverCertificate, clientCa: secondAuthority.cert });
+    t.false(await isServed(address, { ca: authority, ...clientCertificate }));
+    t.true(await isServed(address, { ca: authority, ...secondAuthority }));
     t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
 }

@@ -9,7 +9,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
 import { createRepeatedLog } from '../repeated-log.ts';
-import type { GrpcTls, ServerCertificate } from './transport.ts';
+import type { GrpcTls, ServerCertificates } from './transport.ts';
 
 /** For the TLS handshake, and for the first byte after it. */
 const silenceLimitMs = 10_000;
@@ -18,7 +18,7 @@ const keepAliveMs = 15_000;
 
 export interface Acceptor {
   start(): Promise<ListenAddress>;
-  replaceCertificate(certificate: ServerCertificate): void;
+  replaceCertificates(certificates: ServerCertificates): void;
   /** Accepts no more. What is connected stays. */
   stopAccepting(): void;
   /** Cuts every connection. */
@@ -52,8 +52,8 @@ export function createAcceptor({ target, tls, log, clock, onConnection }: Accept
   function createTls({ cert, key, clientCa, clientSan }: GrpcTls) {
     const secure = createTlsServer(
       {
-        ...toContextOptions({ cert, key }),
-        ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true }),
+        ...toContextOptions({ cert, key, clientCa }),
+        requestCert: clientCa !== undefined,
         ALPNProtocols: ['h2'],
         handshakeTimeout: silenceLimitMs,
       },
@@ -96,12 +96,9 @@ export function createAcceptor({ target, tls, log, clock, onConnection }: Accept
       isListening = true;
       return address;
     },
-    replaceCertificate(certificate) {
-      if (tls === undefined) throw new Error('the listener has no certificate to replace');
-      tlsServer?.setSecureContext({
-        ...toContextOptions(certificate),
-        ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa }),
-      });
+    replaceCertificates(certificates) {
+      if (tlsServer === undefined) throw new Error('the listener has no certificates to replace');
+      tlsServer.setSecureContext(toContextOptions(certificates));
     },
     stopAccepting() {
       if (isListening) server.close();
@@ -114,8 +111,8 @@ export function createAcceptor({ target, tls, log, clock, onConnection }: Accept
 }
 
 /** Throws when certificate and key do not fit together, before anything uses them. */
-function toContextOptions({ cert, key }: ServerCertificate) {
-  const options = { cert, key };
+function toContextOptions({ cert, key, clientCa }: ServerCertificates) {
+  const options = { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
   createSecureContext(options);
   return options;
 }

@@ -141,7 +141,7 @@ export function createGrpcJsTransport(
 
   return {
     start: () => acceptor.start(),
-    replaceCertificate: (certificate) => acceptor.replaceCertificate(certificate),
+    replaceCertificates: (certificates) => acceptor.replaceCertificates(certificates),
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);
       return stopping;

@@ -5,15 +5,15 @@ import type { ListenAddress, ListenTarget } from '../address.ts';
 import type { GrpcMethods } from './method.ts';
 
 /** Contents, not paths: PEM texts. */
-export interface ServerCertificate {
+export interface ServerCertificates {
   /** The chain, the server's own first. */
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
-}
-
-export interface GrpcTls extends ServerCertificate {
   /** Set: clients must show a certificate of this authority. */
   readonly clientCa?: string | Buffer | undefined;
+}
+
+export interface GrpcTls extends ServerCertificates {
   /** A DNS name that the client's certificate must be valid for; needs `clientCa`. */
   readonly clientSan?: string | undefined;
 }
@@ -36,8 +36,9 @@ export interface GrpcTransportDeps {
 export interface GrpcTransport {
   /** Rejects with AppError `cannot_start`. */
   start(): Promise<ListenAddress>;
-  /** For handshakes from now on. Throws on a pair that does not fit, and keeps the old one. */
-  replaceCertificate(certificate: ServerCertificate): void;
+  /** For handshakes from now on; connections stay. Throws on a pair that does not fit, and keeps the
+   * old one. Whether clients need a certificate cannot change. */
+  replaceCertificates(certificates: ServerCertificates): void;
   /** Accepts no more, ends streams, lets calls in flight finish, and cuts what is left after
    * `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
