@@ -15,7 +15,7 @@ import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
 import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
-import { createFileCredentials } from './counters/redis/credentials.ts';
+import { toRedisStoreOptions } from './counters/redis/redis-options.ts';
 import { createRedisStore } from './counters/redis/redis-store.ts';
 import type { CounterStore } from './counters/store.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
@@ -36,7 +36,7 @@ import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { RulesSource } from './rules-source/source.ts';
 import { createXdsSource } from './rules-source/xds-source.ts';
 import { toXdsSourceOptions } from './rules-source/xds-source-options.ts';
-import type { StoreSettings, WorkerSettings } from './settings.ts';
+import type { WorkerSettings } from './settings.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
@@ -225,39 +225,22 @@ function createStore(
       resolveSrv: (name) => resolver.resolveSrv(name),
     });
   }
-  const createOne = (store: StoreSettings, addressSetting: string, pool: string): CounterStore => {
-    if (!store.target) throw new AppError('internal', `${pool} has no address`);
-    return createRedisStore(
-      {
-        target: store.target,
-        addressSetting,
-        readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
-        timeoutMs: store.timeoutMs,
-        pipelineWindowMs: store.pipelineWindowMs,
-        jitterMaxSeconds: settings.counting.expirationJitterSeconds,
-        startup: settings.bothStores.startup,
+  const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore =>
+    createRedisStore(toRedisStoreOptions(settings, which), {
+      clock,
+      log,
+      connections: {
+        active: metrics.gauge(`ratelimit.${pool}.cx_active`),
+        total: metrics.counter(`ratelimit.${pool}.cx_total`),
+        localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
       },
-      {
-        clock,
-        log,
-        connections: {
-          active: metrics.gauge(`ratelimit.${pool}.cx_active`),
-          total: metrics.counter(`ratelimit.${pool}.cx_total`),
-          localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
-        },
-        onHealthChange: (isConnected) => {
-          if (settings.health.needsStoreConnection) health.set('store', isConnected);
-        },
+      onHealthChange: (isConnected) => {
+        if (settings.health.needsStoreConnection) health.set('store', isConnected);
       },
-    );
-  };
-  const main = createOne(settings.store, 'KVSTORE_URL', 'redis_pool');
+    });
+  const main = createOne('store', 'redis_pool');
   if (!settings.perSecondStore.enabled) return main;
-  const perSecond = createOne(
-    settings.perSecondStore,
-    'KVSTORE_PERSECOND_URL',
-    'redis_per_second_pool',
-  );
+  const perSecond = createOne('perSecondStore', 'redis_per_second_pool');
   return createPerSecondStore({ main, perSecond });
 }
 

@@ -2,6 +2,7 @@
 import { systemClock } from '../../shared/clock.ts';
 import { parseStoreTarget } from '../../worker/counters/redis/address.ts';
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
+import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
 import {
   createRedisStore,
   type RedisStoreOptions,
@@ -16,7 +17,9 @@ export interface RecordedRedisStore extends CounterStore {
   readonly connections: { active: number; total: number; localClose: number };
 }
 
-export interface RecordedRedisStoreOptions extends Partial<Omit<RedisStoreOptions, 'target'>> {
+export interface RecordedRedisStoreOptions
+  extends Partial<Omit<RedisStoreOptions, 'target' | 'pool'>>,
+    Partial<PoolOptions> {
   readonly socketType?: 'tcp' | 'unix';
   /** As KVSTORE_AUTH. */
   readonly auth?: string;
@@ -24,8 +27,9 @@ export interface RecordedRedisStoreOptions extends Partial<Omit<RedisStoreOption
 
 export function createRecordedRedisStore(
   url: string,
-  { socketType = 'tcp', auth = '', ...options }: RecordedRedisStoreOptions = {},
+  options: RecordedRedisStoreOptions = {},
 ): RecordedRedisStore {
+  const { socketType = 'tcp', auth = '', startup, readCredentials, ...pool } = options;
   const parsed = parseStoreTarget(url, socketType);
   if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
@@ -54,11 +58,17 @@ export function createRecordedRedisStore(
         credentials: parsed.value.credentials ?? parseCredentials(auth),
       },
       addressSetting: 'KVSTORE_URL',
-      timeoutMs: 10_000,
-      pipelineWindowMs: 0,
-      jitterMaxSeconds: 300,
-      startup: { initialIntervalMs: 50, maxIntervalMs: 200, maxElapsedMs: 0 },
-      ...options,
+      readCredentials,
+      pool: {
+        size: 2,
+        onEmpty: { behavior: 'wait', waitMs: 0 },
+        closeOnReadonlyError: false,
+        timeoutMs: 10_000,
+        pipelineWindowMs: 0,
+        jitterMaxSeconds: 300,
+        ...pool,
+      },
+      startup: startup ?? { initialIntervalMs: 50, maxIntervalMs: 200, maxElapsedMs: 0 },
     },
     {
       clock: systemClock,

@@ -4,7 +4,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { type BatchingStore, createBatchingStore } from './batching-store.ts';
-import type { Lane, Operation, Reply } from './lane.ts';
+import type { EmptyPoolRule, Lane, Operation, Reply } from './lane.ts';
 import type { CountMode, CountRequest, Hit } from './store.ts';
 
 interface FakeLane extends Lane {
@@ -25,18 +25,36 @@ function createFakeLane(): FakeLane {
   };
 }
 
-function setUp(options: { lanes?: number; pipelineWindowMs?: number } = {}) {
+interface SetUpOptions {
+  readonly lanes?: number;
+  readonly pipelineWindowMs?: number;
+  readonly onEmptyPool?: EmptyPoolRule;
+}
+
+function setUp(options: SetUpOptions = {}) {
   const lanes = Array.from({ length: options.lanes ?? 1 }, createFakeLane);
   const clock = createManualClock();
   const failures: string[] = [];
   const log = createRecordedLog();
-  const laneSet = { name: 'store', lanes, unavailable: undefined as AppError | undefined };
+  const laneSet = {
+    name: 'store',
+    lanes,
+    overflow: undefined as FakeLane | undefined,
+    openOverflow: () => {
+      laneSet.overflow ??= createFakeLane();
+    },
+    closeOverflow: () => {
+      laneSet.overflow = undefined;
+    },
+    unavailable: undefined as AppError | undefined,
+  };
   const store = createBatchingStore({
     laneSet,
     clock,
     log,
     requestFailures: { failed: (text) => failures.push(text), recover: () => undefined },
     timeoutMs: 1_000,
+    onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   });
   const [lane] = lanes as [FakeLane, ...FakeLane[]];
@@ -68,8 +86,13 @@ function count(
 }
 
 function hit(key: string, hits = 1, limit = 10): Hit {
-  const fixed = { refund: false, windowSeconds: 60,
-    descriptorIndex: 0, unit: 'minute', after: Number.NaN } as const;
+  const fixed = {
+    refund: false,
+    windowSeconds: 60,
+    descriptorIndex: 0,
+    unit: 'minute',
+    after: Number.NaN,
+  } as const;
   return { ...fixed, key, hits, limit, exactHits: undefined };
 }
 
@@ -358,4 +381,80 @@ test('an increment that does not fit as a sum is made again hit by hit', async (
   answer(t, lane, ({ amount }) => (amount === 3 ? failure : 9));
   t.deepEqual([...first.outcomes, ...second.outcomes], ['would overflow', 'ok']);
   t.is(second.request.hits[0]?.after, 9);
+});
+
+test('beyond two batches in flight, one more is sent each 5 ms', async (t) => {
+  const { store, lanes, clock } = setUp({ lanes: 4 });
+  const sent = () => lanes.map((lane) => lane.sent.length);
+  for (let i = 0; i < 4; i++) {
+    count(store, [hit('a')]);
+    await tick();
+  }
+  t.deepEqual(sent(), [1, 1, 0, 0]);
+  clock.advance(5);
+  count(store, [hit('a')]);
+  await tick();
+  count(store, [hit('a')]);
+  await tick();
+  t.deepEqual(sent(), [1, 1, 1, 0]);
+  // Without a further request it is noticed when deadlines are looked at.
+  clock.advance(25);
+  t.deepEqual(sent(), [1, 1, 1, 1]);
+});
+
+test('an empty pool with ERROR fails those that waited long enough, and no other', async (t) => {
+  const { store, lane, clock } = setUp({ onEmptyPool: { behavior: 'error', waitMs: 100 } });
+  count(store, [hit('busy')]);
+  await tick();
+  const early = count(store, [hit('a')]);
+  clock.advance(75);
+  const late = count(store, [hit('a')]);
+  clock.advance(50);
+  t.deepEqual(early.outcomes, ['store: no connection was free for 100 ms']);
+  t.deepEqual(late.outcomes, []);
+  answer(t, lane, () => 1);
+  await tick();
+  answer(t, lane, () => 2);
+  t.deepEqual(late.outcomes, ['ok']);
+});
+
+test('an empty pool with CREATE gets one lane more, which is given up when it is not needed', async (t) => {
+  const { store, lane, laneSet, clock } = setUp({
+    onEmptyPool: { behavior: 'create', waitMs: 100 },
+  });
+  count(store, [hit('busy')]);
+  await tick();
+  const waited = count(store, [hit('a')]);
+  clock.advance(75);
+  t.is(laneSet.overflow, undefined);
+  clock.advance(50);
+  const overflow = laneSet.overflow as FakeLane | undefined;
+  t.truthy(overflow);
+  store.lanesChanged();
+  await tick();
+  t.is(overflow?.sent.length, 1);
+  const next = count(store, [hit('b')]);
+  if (overflow) answer(t, overflow, () => 1);
+  await tick();
+  t.deepEqual(waited.outcomes, ['ok']);
+  // The pool is still empty and somebody waits.
+  t.is(laneSet.overflow, overflow);
+  t.is(overflow?.sent.length, 1);
+  answer(t, lane, () => 1);
+  if (overflow) answer(t, overflow, () => 1);
+  await tick();
+  t.deepEqual(next.outcomes, ['ok']);
+  t.is(laneSet.overflow, undefined);
+});
+
+test('an empty pool with WAIT lets requests wait to their deadline', async (t) => {
+  const { store, clock, laneSet } = setUp({ onEmptyPool: { behavior: 'wait', waitMs: 0 } });
+  count(store, [hit('busy')]);
+  await tick();
+  const waited = count(store, [hit('a')], 900);
+  clock.advance(850);
+  t.deepEqual(waited.outcomes, []);
+  clock.advance(75);
+  t.deepEqual(waited.outcomes, ['store: the deadline passed before the hits were sent']);
+  t.is(laneSet.overflow, undefined);
 });

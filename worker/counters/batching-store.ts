@@ -5,14 +5,21 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
 import type { FailureLog } from './failure-log.ts';
-import type { Lane, LaneSet, Operation, Reply } from './lane.ts';
+import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
 import type { CountRequest } from './store.ts';
+import { createWaitingLine } from './waiting-line.ts';
 
 /** A batch takes no further request at this many operations: it must not grow without bound, and
  * the next one can already gather and go over another lane. */
 const maxOperations = 512;
 /** Requests that wait to be sent; beyond it they fail at once, which is kinder than a late answer. */
 const maxWaiting = 65_536;
+/** Batches in flight at once without further thought: two, so that one slow reply does not hold up
+ * everything; more only make batches smaller. */
+const hotLanes = 2;
+/** Beyond those, one more batch is sent when this long has passed since the last one: then the store
+ * is far away, or a connection is stuck. */
+const furtherLaneMs = 5;
 /** How late a deadline may be noticed. One timer for all requests, there only while some are open. */
 const sweepMs = 25;
 /** What an answer may take beyond the timeout before its connection is given up. */
@@ -26,6 +33,7 @@ export interface BatchingStoreDeps {
   readonly requestFailures: FailureLog;
   /** How long a lane may take to answer a batch before it is reset. */
   readonly timeoutMs: number;
+  readonly onEmptyPool: EmptyPoolRule;
   /** 0: a batch is what arrives in one tick. Above: waits up to this for more; below 1 ms the tick
    * is what a timer could do at best. */
   readonly pipelineWindowMs: number;
@@ -48,14 +56,12 @@ interface InFlight {
 }
 
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
-  const { laneSet, clock, log, timeoutMs } = deps;
+  const { laneSet, clock, log, timeoutMs, onEmptyPool } = deps;
   const { name, lanes } = laneSet;
   const windowMs = Math.floor(deps.pipelineWindowMs);
-  let waiting: CountRequest[] = [];
-  /** Place of the first waiting request, so that taking one does not move the others. */
-  let head = 0;
+  const waiting = createWaitingLine();
   const inFlight = new Map<Lane, InFlight>();
-  let nextLane = 0;
+  let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
   let cancelSweep: (() => void) | undefined;
   let draining: Promise<void> | undefined;
@@ -70,7 +76,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       setImmediate(() => settle(request, refusal));
       return;
     }
-    waiting.push(request);
+    waiting.push(request, clock.monotonicMs());
     startSweeping();
     if (flushScheduled) return;
     if (windowMs === 0) {
@@ -83,14 +89,15 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function findRefusal(request: CountRequest): AppError | undefined {
     if (draining !== undefined) return new AppError('store', `${name}: the worker is stopping`);
-    if (waiting.length - head >= maxWaiting) {
+    if (waiting.size >= maxWaiting) {
       return new AppError('overloaded', `${name}: ${maxWaiting} requests are waiting already`);
     }
     return findUncountable(request);
   }
 
   function lanesChanged(): void {
-    if (!flushScheduled && waiting.length > head) scheduleFlush();
+    if (waiting.size === 0) closeIdleOverflow();
+    else if (!flushScheduled) scheduleFlush();
   }
 
   function scheduleFlush(): void {
@@ -101,36 +108,45 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function flush(): void {
     flushScheduled = false;
     if (laneSet.unavailable !== undefined) {
-      failWaiting(laneSet.unavailable);
+      for (const request of waiting.takeAll()) fail(request, laneSet.unavailable);
+      finishDraining();
       return;
     }
-    for (let tried = 0; tried < lanes.length && waiting.length > head; tried++) {
-      const lane = lanes[nextLane];
-      nextLane = (nextLane + 1) % lanes.length;
-      if (lane?.ready && !inFlight.has(lane)) sendNextBatch(lane);
+    sendWaiting();
+    closeIdleOverflow();
+  }
+
+  function sendWaiting(): void {
+    while (waiting.size > 0) {
+      const now = clock.monotonicMs();
+      if (inFlight.size >= hotLanes && now - lastSentMs < furtherLaneMs) return;
+      const lane = findFreeLane() ?? findFreeOverflow();
+      if (lane === undefined) return;
+      sendNextBatch(lane, now);
     }
   }
 
-  function failWaiting(error: AppError): void {
-    for (const request of takeAllWaiting()) fail(request, error);
-    finishDraining();
+  /** The first one, so that it is the same few connections that are busy. */
+  function findFreeLane(): Lane | undefined {
+    return lanes.find((lane) => lane.ready && !inFlight.has(lane));
   }
 
-  function takeAllWaiting(): CountRequest[] {
-    const all = head === 0 ? waiting : waiting.slice(head);
-    waiting = [];
-    head = 0;
-    return all;
+  function findFreeOverflow(): Lane | undefined {
+    const { overflow } = laneSet;
+    return overflow?.ready && !inFlight.has(overflow) ? overflow : undefined;
   }
 
-  function sendNextBatch(lane: Lane): void {
-    const now = clock.monotonicMs();
+  function closeIdleOverflow(): void {
+    if (findFreeOverflow() === undefined) return;
+    if (waiting.size === 0 || findFreeLane() !== undefined) laneSet.closeOverflow();
+  }
+
+  function sendNextBatch(lane: Lane, now: number): void {
     const batch = new Batch(undefined);
     const reads = new Map<string, Operation>();
     while (batch.operations.length < maxOperations) {
-      const request = waiting[head];
+      const request = waiting.shift();
       if (request === undefined) break;
-      head++;
       const reason = findReasonToLeave(request, now);
       if (reason !== undefined) {
         settle(request, reason);
@@ -143,8 +159,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         }
       }
     }
-    if (head === waiting.length) takeAllWaiting();
     if (batch.requests.length === 0) return;
+    lastSentMs = now;
     const flight = { batch, writtenMs: now };
     inFlight.set(lane, flight);
     if (reads.size === 0) send(lane, flight, now);
@@ -250,21 +266,34 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       }
       if (now >= writtenMs + timeoutMs + resetGraceMs) lane.reset(`no answer in ${timeoutMs} ms`);
     }
-    if (waiting.length > head || inFlight.size > 0) startSweeping();
+    if (!flushScheduled) flush();
+    if (waiting.size > 0) applyEmptyPoolRule(now);
+    if (waiting.size > 0 || inFlight.size > 0) startSweeping();
     finishDraining();
   }
 
   function sweepWaiting(now: number): void {
     const leaving = new Map<CountRequest, AppError>();
-    const staying: CountRequest[] = [];
-    for (const request of takeAllWaiting()) {
+    waiting.takeWhere((request) => {
       const reason = findReasonToLeave(request, now);
-      if (reason === undefined) staying.push(request);
-      else leaving.set(request, reason);
-    }
-    // Put back before anyone is told, who may at once count again.
-    waiting = staying;
+      if (reason !== undefined) leaving.set(request, reason);
+      return reason !== undefined;
+    });
     for (const [request, reason] of leaving) settle(request, reason);
+  }
+
+  function applyEmptyPoolRule(now: number): void {
+    const { behavior, waitMs } = onEmptyPool;
+    const isDue = now - (waiting.oldestMs ?? now) >= waitMs;
+    if (behavior === 'wait' || !isDue || findFreeLane() !== undefined) return;
+    if (behavior === 'create') {
+      laneSet.openOverflow();
+      return;
+    }
+    const error = new AppError('store', `${name}: no connection was free for ${waitMs} ms`);
+    for (const request of waiting.takeWhere((_, arrivedMs) => now - arrivedMs >= waitMs)) {
+      fail(request, error);
+    }
   }
 
   function drain(graceMs: number): Promise<void> {
@@ -276,7 +305,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         cancelGrace();
         cancelSweep?.();
         const error = new AppError('store', `${name}: the worker stopped before an answer came`);
-        for (const request of takeAllWaiting()) settle(request, error);
+        for (const request of waiting.takeAll()) settle(request, error);
         for (const { batch } of inFlight.values()) {
           for (const [index, request] of batch.requests.entries()) {
             batch.requests[index] = undefined;
@@ -291,7 +320,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function finishDraining(): void {
-    if (waiting.length === head && inFlight.size === 0) drained?.();
+    if (waiting.size === 0 && inFlight.size === 0) drained?.();
   }
 }
 

@@ -45,6 +45,19 @@ export interface LaneSet {
   /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   readonly lanes: readonly Lane[];
+  /** The one lane beyond `lanes`, while there is one; it may not be ready yet. */
+  readonly overflow: Lane | undefined;
+  /** Begins to open the overflow lane, unless there is one. */
+  openOverflow(): void;
+  /** Gives the overflow lane up. */
+  closeOverflow(): void;
   /** Set while no lane is ready and an attempt to connect has failed since the last one was. */
   readonly unavailable: AppError | undefined;
+}
+
+/** What becomes of requests that find no free lane (decisions 22). All wait for `waitMs` first. */
+export interface EmptyPoolRule {
+  /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they wait on. */
+  readonly behavior: 'create' | 'error' | 'wait';
+  readonly waitMs: number;
 }

@@ -282,13 +282,6 @@ for (const environment of fine) {
 }
 
 const warned: [Environment, string[]][] = [
-  [
-    { REDIS_POOL_SIZE: '20', KVSTORE_POOL_ON_EMPTY_BEHAVIOR: 'WAIT' },
-    [
-      'REDIS_POOL_SIZE="20" is accepted but not in effect yet: connections are not pooled',
-      'KVSTORE_POOL_ON_EMPTY_BEHAVIOR="WAIT" is accepted but not in effect yet: connections are not pooled',
-    ],
-  ],
   [{ REDIS_PIPELINE_LIMIT: '8' }, ['REDIS_PIPELINE_LIMIT="8" is deprecated: it has no effect']],
   [
     { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'xds.example' },
@@ -332,19 +325,6 @@ const warned: [Environment, string[]][] = [
     },
     [
       'MEMSTORE_TLS_CLIENT_KEY="/tls/key.pem" has no effect without MEMSTORE_TLS_CLIENT_CERT/MEMCACHE_TLS_CLIENT_CERT',
-    ],
-  ],
-  [
-    { REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },
-    [
-      'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR="true" is accepted but not in effect yet: such a connection is kept',
-    ],
-  ],
-  [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
-  [
-    { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },
-    [
-      'GRPC_CLIENT_TLS_CACERT="/tls/ca.pem" has no effect without GRPC_SERVER_USE_TLS=true: clients are not checked',
     ],
   ],
   [

@@ -3,7 +3,6 @@
 import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
 import { bothNames } from './names.ts';
 
-const notPooled = 'connections are not pooled';
 const noTokens = 'tokens are not supported';
 
 /** The rows whose names begin with `prefix`. */
@@ -61,7 +60,6 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       min: 1,
       max: 10_000,
       doc: 'Connections kept',
-      notYet: notPooled,
     }),
     poolOnEmpty: choice({
       names: names('POOL_ON_EMPTY_BEHAVIOR'),
@@ -69,13 +67,11 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       anyCase: true,
       default: 'create',
       doc: 'What a decision does when all connections are busy, in any case: open another after the wait, fail after the wait, or wait on',
-      notYet: notPooled,
     }),
     poolOnEmptyWaitMs: duration({
       names: names('POOL_ON_EMPTY_WAIT_DURATION'),
       default: 1_000,
       doc: 'The wait before CREATE and ERROR apply',
-      notYet: notPooled,
     }),
     pipelineWindowMs: duration({
       names: names('PIPELINE_WINDOW'),

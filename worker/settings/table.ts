@@ -302,7 +302,6 @@ export const workerTable = {
       names: bothNames('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
       default: false,
       doc: 'Close a connection on which a command failed because the store is a read-only replica',
-      notYet: 'such a connection is kept',
     }),
     startup: {
       initialIntervalMs: duration({

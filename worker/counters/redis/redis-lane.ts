@@ -3,7 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane, Operation, Reply } from '../lane.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, RawReply } from './connection.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 
 const firstRetryMs = 50;
@@ -14,8 +14,12 @@ export interface RedisLaneDeps {
   readonly clock: Clock;
   readonly codec: OperationCodec;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
+  /** Whether the next connection is opened when one has ended. */
+  readonly stays: boolean;
+  /** Whether a connection ends when the server refuses to write because it is a replica. */
+  readonly closeOnReadonlyError: boolean;
   readonly onOpen: () => void;
-  /** The connection ended, by itself or by us; the next attempt has begun. */
+  /** The connection ended, by itself or by us; if another is to follow, its attempt has begun. */
   readonly onEnd: (reason: string, byUs: boolean) => void;
   /** An attempt of the lane's own to connect failed; it goes on trying. */
   readonly onFailure: (reason: string) => void;
@@ -74,7 +78,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 
   function ended(reason: string, byUs: boolean): void {
-    keepOpen();
+    if (deps.stays) keepOpen();
     deps.onEnd(reason, byUs);
   }
 
@@ -105,8 +109,16 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
         carrier.send(missingExpiries, (answers) => codec.confirmExpiries(missingExpiries, answers));
       }
       done(replies);
+      if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
+        endByUs('the server is a read-only replica');
+      }
     });
   }
+}
+
+/** Also inside what a script's failure says. */
+function isReadonlyError(reply: RawReply): boolean {
+  return reply instanceof Error && /(^|[ -])READONLY /.test(reply.message);
 }
 
 function failAll({ commands }: EncodedOperations): Error[] {

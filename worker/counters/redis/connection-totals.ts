@@ -1,0 +1,63 @@
+// Counts the connections of one store, whatever number of servers it has, for metrics and health.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Counter, Gauge } from '../../metrics/metric.ts';
+
+export interface ConnectionTotals {
+  readonly active: number;
+  /** Since when there has been a connection, or none. */
+  readonly since: Date;
+  opened(): void;
+  ended(byUs: boolean): void;
+  /** From now on the end of a connection says nothing about the store's health. */
+  close(): void;
+}
+
+export interface ConnectionTotalsDeps {
+  readonly clock: Clock;
+  /** `<pool>.cx_active`, `.cx_total` and `.cx_local_close` (reference-behaviour 6.1). */
+  readonly connections: {
+    readonly active: Gauge;
+    readonly total: Counter;
+    readonly localClose: Counter;
+  };
+  /** Called with true when there is a connection again and with false when there is none any more,
+   * also for the first one (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION, reference-behaviour 3.5). */
+  readonly onHealthChange: (healthy: boolean) => void;
+}
+
+export function createConnectionTotals(deps: ConnectionTotalsDeps): ConnectionTotals {
+  const { clock, connections } = deps;
+  let active = 0;
+  let since = new Date(clock.wallMs());
+  let closed = false;
+
+  function changed(): void {
+    if (closed) return;
+    since = new Date(clock.wallMs());
+    deps.onHealthChange(active > 0);
+  }
+
+  return {
+    get active() {
+      return active;
+    },
+    get since() {
+      return since;
+    },
+    opened() {
+      active++;
+      connections.total.add(1);
+      connections.active.set(active);
+      if (active === 1) changed();
+    },
+    ended(byUs) {
+      active--;
+      connections.active.set(active);
+      if (byUs) connections.localClose.add(1);
+      if (active === 0) changed();
+    },
+    close() {
+      closed = true;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+// Waits at start for a store's first answer, with growing pauses (reference-behaviour 9.2).
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createFailureLog } from '../failure-log.ts';
+
+/** The attempts themselves are spaced; this bounds the lines when they are set close. */
+const failureIntervalMs = 900;
+
+export interface StartupOptions {
+  readonly initialIntervalMs: number;
+  readonly maxIntervalMs: number;
+  /** 0: for ever. */
+  readonly maxElapsedMs: number;
+}
+
+export interface FirstConnectionDeps {
+  /** For texts, such as `key-value store 127.0.0.1:6379`. */
+  readonly name: string;
+  /** The name of the setting that the address comes from, for texts. */
+  readonly addressSetting: string;
+  readonly startup: StartupOptions;
+  readonly tryToConnect: (signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Rejects when `signal` aborts or the time for the start is over. */
+export async function awaitFirstConnection(
+  deps: FirstConnectionDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, addressSetting, startup, clock, log } = deps;
+  const failures = createFailureLog({
+    clock,
+    intervalMs: failureIntervalMs,
+    write: (text) => log.warning(text),
+  });
+  const stopped = () => new AppError('cannot_start', `stopped while waiting for ${name}`);
+  const startMs = clock.monotonicMs();
+  let intervalMs = startup.initialIntervalMs;
+  for (;;) {
+    const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);
+    if (failure === undefined) break;
+    if (signal.aborted) throw stopped();
+    if (startup.maxElapsedMs > 0 && clock.monotonicMs() - startMs >= startup.maxElapsedMs) {
+      const seconds = startup.maxElapsedMs / 1000;
+      throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
+    }
+    failures.failed(
+      `${name}: ${failure}; next attempt in ${intervalMs / 1000} s (${addressSetting} says where it is)`,
+    );
+    if (!(await wait(clock, intervalMs, signal))) throw stopped();
+    intervalMs = Math.min(startup.maxIntervalMs, intervalMs * 2);
+  }
+  const waited = failures.recover();
+  if (waited !== undefined) log.warning(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
+}
+
+/** False when `signal` aborted first. */
+function wait(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (waited: boolean) => {
+      cancel();
+      signal.removeEventListener('abort', onAbort);
+      resolve(waited);
+    };
+    const onAbort = () => end(false);
+    const cancel = clock.after(delayMs, () => end(true));
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+  });
+}

@@ -1,0 +1,29 @@
+// What the settings say about one key-value store, as the store takes it.
+import { AppError } from '../../../shared/errors.ts';
+import type { WorkerSettings } from '../../settings.ts';
+import { createFileCredentials } from './credentials.ts';
+import type { RedisStoreOptions } from './redis-store.ts';
+
+/** The store for limits per second takes its own settings alone (decisions 3). */
+export function toRedisStoreOptions(
+  settings: WorkerSettings,
+  which: 'store' | 'perSecondStore',
+): RedisStoreOptions {
+  const store = settings[which];
+  const { closeOnReadonlyError, startup } = settings.bothStores;
+  if (store.target === undefined) throw new AppError('internal', `${which} has no address`);
+  return {
+    target: store.target,
+    addressSetting: which === 'store' ? 'KVSTORE_URL' : 'KVSTORE_PERSECOND_URL',
+    readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
+    pool: {
+      size: store.poolSize,
+      onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
+      closeOnReadonlyError,
+      timeoutMs: store.timeoutMs,
+      pipelineWindowMs: store.pipelineWindowMs,
+      jitterMaxSeconds: settings.counting.expirationJitterSeconds,
+    },
+    startup,
+  };
+}

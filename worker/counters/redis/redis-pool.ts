@@ -1,0 +1,209 @@
+// The connections to one server and what is counted over them: keeps as many lanes open as the pool
+// has slots, and one more when all are busy. Which server that is, is left to `open`.
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createBatchingStore } from '../batching-store.ts';
+import { createFailureLog } from '../failure-log.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
+import type { EmptyPoolRule } from '../lane.ts';
+import type { CountRequest } from '../store.ts';
+import type { Connection } from './connection.ts';
+import type { ConnectionTotals } from './connection-totals.ts';
+import { createOperationCodec } from './operation-codec.ts';
+import { createRedisLane, type RedisLane } from './redis-lane.ts';
+
+/** A failure that lasts is said again this often. */
+const requestFailureIntervalMs = 5_000;
+const connectionFailureIntervalMs = 30_000;
+/** An overflow connection that failed is not tried again before. */
+const overflowRetryMs = 500;
+
+export interface PoolOptions {
+  /** KVSTORE_POOL_SIZE. */
+  readonly size: number;
+  /** KVSTORE_POOL_ON_EMPTY_BEHAVIOR and KVSTORE_POOL_ON_EMPTY_WAIT_DURATION. */
+  readonly onEmpty: EmptyPoolRule;
+  /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR. */
+  readonly closeOnReadonlyError: boolean;
+  /** KVSTORE_TIMEOUT: for connecting and for each answer. */
+  readonly timeoutMs: number;
+  /** KVSTORE_PIPELINE_WINDOW. */
+  readonly pipelineWindowMs: number;
+  /** EXPIRATION_JITTER_MAX_SECONDS. */
+  readonly jitterMaxSeconds: number;
+}
+
+export interface RedisPoolDeps {
+  /** For texts, such as `key-value store 127.0.0.1:6379`. */
+  readonly name: string;
+  readonly open: (signal: AbortSignal) => Promise<Connection>;
+  readonly knownExpiries: KnownExpiries;
+  readonly totals: ConnectionTotals;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RedisPool {
+  /** As CounterStore.count. */
+  count(request: CountRequest): void;
+  /** One attempt to open the first connection; its failure is known to `lastFailure`. */
+  tryToOpen(signal: AbortSignal): Promise<void>;
+  /** Opens the others, and keeps all of them open. */
+  keepOpen(): void;
+  /** How many connections there are. */
+  readonly active: number;
+  readonly lastFailure: string | undefined;
+  /** Refuses new requests; resolves when none is open, after `graceMs` at the latest. */
+  drain(graceMs: number): Promise<void>;
+  /** Ends all connections and attempts. */
+  close(): void;
+}
+
+export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): RedisPool {
+  const { name, clock, log, totals } = deps;
+  const codec = createOperationCodec({
+    name,
+    knownExpiries: deps.knownExpiries,
+    jitterMaxSeconds: options.jitterMaxSeconds,
+  });
+  const connectionFailures = createFailureLog({
+    clock,
+    intervalMs: connectionFailureIntervalMs,
+    write: (text) => log.error(`${text}; trying again until it answers`),
+  });
+  let active = 0;
+  let unavailable: AppError | undefined;
+  let lastFailure: string | undefined;
+  let closed = false;
+  let overflow: RedisLane | undefined;
+  let overflowFailedMs = Number.NEGATIVE_INFINITY;
+  const lanes = Array.from({ length: options.size }, createStayingLane);
+  const [firstLane, ...otherLanes] = lanes;
+  const batching = createBatchingStore({
+    laneSet: {
+      name,
+      lanes,
+      get overflow() {
+        return overflow;
+      },
+      openOverflow,
+      closeOverflow,
+      get unavailable() {
+        return unavailable;
+      },
+    },
+    clock,
+    log,
+    requestFailures: createFailureLog({
+      clock,
+      intervalMs: requestFailureIntervalMs,
+      write: (text) => log.error(`a decision failed: ${text}`),
+    }),
+    timeoutMs: options.timeoutMs,
+    onEmptyPool: options.onEmpty,
+    pipelineWindowMs: options.pipelineWindowMs,
+  });
+
+  return {
+    count: batching.count,
+    tryToOpen,
+    keepOpen,
+    get active() {
+      return active;
+    },
+    get lastFailure() {
+      return lastFailure;
+    },
+    drain: batching.drain,
+    close,
+  };
+
+  function createStayingLane(): RedisLane {
+    return createLane(true, connectionEnded);
+  }
+
+  function createLane(stays: boolean, onEnd: (reason: string, byUs: boolean) => void): RedisLane {
+    return createRedisLane({
+      clock,
+      codec,
+      open: deps.open,
+      stays,
+      closeOnReadonlyError: options.closeOnReadonlyError,
+      onOpen: connectionOpened,
+      onEnd,
+      onFailure: (reason) => {
+        attemptFailed(reason);
+        if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
+      },
+    });
+  }
+
+  function connectionOpened(): void {
+    active++;
+    unavailable = undefined;
+    const outage = active === 1 ? connectionFailures.recover() : undefined;
+    if (outage !== undefined) {
+      const { seconds, failures } = outage;
+      log.warning(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
+    }
+    totals.opened();
+    batching.lanesChanged();
+  }
+
+  function connectionEnded(reason: string, byUs: boolean): void {
+    active--;
+    if (!closed) {
+      lastFailure = reason;
+      if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
+    }
+    totals.ended(byUs);
+  }
+
+  function attemptFailed(reason: string): void {
+    lastFailure = reason;
+    if (active > 0) return;
+    unavailable = new AppError('store', `${name}: ${reason}`);
+    batching.lanesChanged();
+  }
+
+  function openOverflow(): void {
+    if (overflow !== undefined || closed) return;
+    if (clock.monotonicMs() - overflowFailedMs < overflowRetryMs) return;
+    const lane = createLane(false, (reason, byUs) => {
+      if (overflow === lane) overflow = undefined;
+      connectionEnded(reason, byUs);
+    });
+    overflow = lane;
+    lane.tryToOpen(new AbortController().signal).catch((error: unknown) => {
+      if (overflow === lane) overflow = undefined;
+      overflowFailedMs = clock.monotonicMs();
+      attemptFailed(errorText(error));
+    });
+  }
+
+  function closeOverflow(): void {
+    const lane = overflow;
+    overflow = undefined;
+    lane?.close();
+  }
+
+  async function tryToOpen(signal: AbortSignal): Promise<void> {
+    try {
+      await firstLane?.tryToOpen(signal);
+    } catch (error) {
+      if (!signal.aborted && !closed) attemptFailed(errorText(error));
+      throw error;
+    }
+  }
+
+  function keepOpen(): void {
+    for (const lane of otherLanes) lane.keepOpen();
+  }
+
+  function close(): void {
+    closed = true;
+    closeOverflow();
+    for (const lane of lanes) lane.close();
+  }
+}

@@ -1,0 +1,73 @@
+// The requests that wait to be sent, in order of arrival. How long they may wait and what becomes of
+// those that waited too long is decided by the caller.
+import type { CountRequest } from './store.ts';
+
+export interface WaitingLine {
+  readonly size: number;
+  /** When the first one came, on the monotonic clock; undefined when none waits. */
+  readonly oldestMs: number | undefined;
+  push(request: CountRequest, nowMs: number): void;
+  /** Takes the first one. */
+  shift(): CountRequest | undefined;
+  /** Takes all of them. */
+  takeAll(): CountRequest[];
+  /** Takes those for which `leaves` is true. */
+  takeWhere(leaves: (request: CountRequest, arrivedMs: number) => boolean): CountRequest[];
+}
+
+export function createWaitingLine(): WaitingLine {
+  let requests: CountRequest[] = [];
+  /** Beside the requests, so that none of them costs an object. */
+  let arrivals: number[] = [];
+  /** Place of the first one, so that taking one does not move the others. */
+  let head = 0;
+  return {
+    get size() {
+      return requests.length - head;
+    },
+    get oldestMs() {
+      return arrivals[head];
+    },
+    push(request, nowMs) {
+      requests.push(request);
+      arrivals.push(nowMs);
+    },
+    shift() {
+      const first = requests[head];
+      if (first === undefined) return undefined;
+      head++;
+      if (head === requests.length) clear();
+      return first;
+    },
+    takeAll() {
+      const all = requests.slice(head);
+      clear();
+      return all;
+    },
+    takeWhere(leaves) {
+      const leaving: CountRequest[] = [];
+      const staying: CountRequest[] = [];
+      const stayingArrivals: number[] = [];
+      for (let place = head; place < requests.length; place++) {
+        const request = requests[place] as CountRequest;
+        const arrivedMs = arrivals[place] as number;
+        if (leaves(request, arrivedMs)) {
+          leaving.push(request);
+        } else {
+          staying.push(request);
+          stayingArrivals.push(arrivedMs);
+        }
+      }
+      requests = staying;
+      arrivals = stayingArrivals;
+      head = 0;
+      return leaving;
+    },
+  };
+
+  function clear(): void {
+    requests = [];
+    arrivals = [];
+    head = 0;
+  }
+}
