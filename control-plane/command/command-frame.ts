@@ -27,8 +27,16 @@ export interface CommandFrame {
  */
 export type AddCommand = (program: Command, frame: CommandFrame) => void;
 
-/** Of every command; its help says what 1 stands for. 2 is also for what is wrongly given. */
-export const exitCodes = { ok: 0, no: 1, trouble: 2 } as const;
+/** Of every command; its help says what 1 stands for. 2 is also for what is wrongly given. The others
+ * are for what a pipeline does something about: wait, repair, or read again. */
+export const exitCodes = {
+  ok: 0,
+  no: 1,
+  trouble: 2,
+  pending: 3,
+  invalid: 4,
+  conflict: 5,
+} as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** The paragraph of a command's help about its exit codes. */

@@ -6,10 +6,24 @@ import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
 import { addDiff } from './diff.ts';
 import { addExplain } from './explain.ts';
+import { addHistory } from './history.ts';
+import { addPush } from './push.ts';
+import { addRollback } from './rollback.ts';
 import { addServe } from './serve.ts';
+import { addStatus } from './status.ts';
 
 /** In the order of the help. */
-const commands: readonly AddCommand[] = [addServe, addCheck, addExplain, addDiff, addCompletion];
+const commands: readonly AddCommand[] = [
+  addServe,
+  addCheck,
+  addExplain,
+  addDiff,
+  addStatus,
+  addPush,
+  addRollback,
+  addHistory,
+  addCompletion,
+];
 
 /** Throws CommanderError where the help was asked for, or the command line is wrong. */
 export function createProgram(frame: CommandFrame): Command {

@@ -1,0 +1,23 @@
+// What the controllers of the admin API work with. Everything exists before the first request; what
+// the store and the workers say may come later.
+import type { Clock } from '../../shared/clock.ts';
+import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConfigStore } from '../store/store.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+import type { Audit } from './audit.ts';
+import type { Examine } from './examination.ts';
+
+export interface AdminApi {
+  readonly store: ConfigStore;
+  readonly snapshots: SnapshotCache;
+  readonly workers: ConnectedWorkers;
+  readonly examine: Examine;
+  readonly clock: Clock;
+  readonly audit: Audit;
+  /** Who sent a request that the guard let pass. */
+  callerOf(request: RoutedRequest): string;
+  /** What a start still waits for; undefined once the workers are served. */
+  awaited(): string | undefined;
+  exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;
+}

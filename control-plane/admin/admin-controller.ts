@@ -1,0 +1,153 @@
+// The base of the admin API's controllers: what they work with beside the request, and what several of
+// them do.
+import { AppError } from '../../shared/errors.ts';
+import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
+import { HttpError } from '../../shared/router/errors.ts';
+import type { ModuleTree } from '../../shared/router/module-tree.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import type { Revision } from '../store/revision.ts';
+import type { AdminApi } from './admin-api.ts';
+import { type ChangeRequest, InvalidRules, type MadeChange, makeChange } from './change.ts';
+import { refuse } from './refusal.ts';
+
+interface AdminContext extends ControllerContext {
+  readonly api: AdminApi;
+}
+
+/** Ids are long; people copy their beginnings. */
+const shortestPrefix = 6;
+const searchedRevisions = 1000;
+
+export class AdminController extends Controller {
+  protected readonly api: AdminApi;
+
+  constructor(context: AdminContext) {
+    super(context);
+    this.api = context.api;
+  }
+
+  /** The newest revision that was seen, with its files. */
+  protected async readNewest(): Promise<Revision> {
+    const { newest, store } = this.api.snapshots.state();
+    if (newest === undefined) {
+      const reason = store.lastError === undefined ? '' : `: ${store.lastError}`;
+      throw this.refuse(503, `no revision has been read from the store yet${reason}`);
+    }
+    return (await this.findExactly(newest.revision.id)) ?? this.fromStore(this.api.store.read());
+  }
+
+  /** `id` may be the beginning of one. 404 when the store has no such revision, or several. */
+  protected async findRevision(id: string): Promise<Revision> {
+    const found = await this.findExactly(id);
+    if (found !== undefined) return found;
+    if (id.length >= shortestPrefix) {
+      const history = await this.fromStore(this.api.store.history(searchedRevisions));
+      const ids = new Set(history.filter((each) => each.id.startsWith(id)).map((each) => each.id));
+      const [only] = ids;
+      if (ids.size > 1)
+        throw new HttpError(404, { detail: `${ids.size} revisions begin with ${id}` });
+      const revision = only === undefined ? undefined : await this.findExactly(only);
+      if (revision !== undefined) return revision;
+    }
+    throw new HttpError(404, { detail: `the store has no revision ${id}, or not any more` });
+  }
+
+  /** The whole id of a revision; what no revision's id begins with stays as it is. */
+  protected expandRevision(id: string): Promise<string> {
+    return this.findRevision(id).then(
+      (found) => found.id,
+      (error: unknown) => {
+        if (error instanceof HttpError && error.status === 404) return id;
+        throw error;
+      },
+    );
+  }
+
+  private findExactly(id: string): Promise<Revision | undefined> {
+    return this.fromStore(this.api.store.readRevision(id));
+  }
+
+  /** Those that workers have by now; empty where the store does not have them any more. */
+  protected async readDocumentsInForce(): Promise<readonly RuleDocument[]> {
+    const { inForce } = this.api.snapshots.state();
+    const revision = inForce && (await this.findExactly(inForce.revision.id));
+    return revision === undefined ? [] : this.api.examine(revision).documents;
+  }
+
+  /** Makes the change and notes it in the audit log, whatever becomes of it. */
+  protected async change(
+    what: string,
+    request: Omit<ChangeRequest, 'author' | 'message'> & { readonly message: string | undefined },
+  ): Promise<MadeChange> {
+    const { api } = this;
+    const who = api.callerOf(this.request);
+    const note = (outcome: string, revisions?: MadeChange) =>
+      api.audit({
+        who,
+        address: this.request.remoteAddress,
+        what,
+        requestId: this.request.id,
+        before: (revisions?.before ?? api.snapshots.state().newest?.revision)?.id,
+        after: revisions?.after.id,
+        outcome,
+      });
+    try {
+      const message = request.message ?? `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+      const author = { name: who, email: '' };
+      const made = await makeChange(api, { ...request, author, message });
+      note('done', made);
+      return made;
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      note(error instanceof HttpError ? `${error.status}: ${text}` : text);
+      throw error instanceof InvalidRules
+        ? this.refuse(422, error.message, error.problems)
+        : this.toRefusal(error);
+    }
+  }
+
+  protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {
+    return answer.catch((error: unknown) => {
+      throw this.toRefusal(error);
+    });
+  }
+
+  protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
+    return refuse(this.request.id, { status, detail, ...(problems && { problems }) });
+  }
+
+  /** What stores say is for people, without secrets. */
+  private toRefusal(error: unknown): unknown {
+    if (!(error instanceof AppError)) return error;
+    if (error.code === 'bad_request') return new HttpError(400, { detail: error.message });
+    return error.code === 'store' ? this.refuse(503, error.message) : error;
+  }
+}
+
+type AdminControllerClass = new (context: AdminContext) => AdminController;
+
+/** The same controllers, working with `api`. */
+export function bindControllers(tree: ModuleTree, api: AdminApi): ModuleTree {
+  const bind = (value: unknown): unknown =>
+    isAdminController(value) ? withApi(value, api) : value;
+  return new Map(
+    [...tree].map(([name, exports]) => [
+      name,
+      Object.fromEntries(Object.entries(exports).map(([key, value]) => [key, bind(value)])),
+    ]),
+  );
+}
+
+function isAdminController(value: unknown): value is AdminControllerClass {
+  return typeof value === 'function' && value.prototype instanceof AdminController;
+}
+
+/** Its statics, which declare the arguments, are inherited. */
+function withApi(controller: AdminControllerClass, api: AdminApi): AdminControllerClass {
+  return class extends controller {
+    constructor(context: ControllerContext) {
+      super({ ...context, api });
+    }
+  };
+}

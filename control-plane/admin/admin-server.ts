@@ -1,0 +1,134 @@
+// The admin API's HTTP server: Fastify around the convention router, whose controllers are in the
+// folder controllers/. What they do is left to admin-api.ts.
+import { fileURLToPath } from 'node:url';
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { HostPort } from '../../shared/host-port.ts';
+import type { Log } from '../../shared/log.ts';
+import { createApp } from '../../shared/router/app.ts';
+import type { Guard } from '../../shared/router/guard.ts';
+import { readModuleTree } from '../../shared/router/module-tree.ts';
+import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
+import type { TlsMaterial } from '../../shared/tls.ts';
+import type { AdminApi } from './admin-api.ts';
+import { bindControllers } from './admin-controller.ts';
+import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
+import { toJsonRequest } from './yaml-body.ts';
+
+export interface AdminServerDeps {
+  readonly api: AdminApi;
+  readonly guard: Guard;
+  readonly webhook: WebhookDeps;
+  readonly log: Log;
+  /** Hears of each answer; `route` is the first part of its path. */
+  readonly onAnswer: (route: string, method: string, status: number) => void;
+}
+
+export interface AdminServerOptions {
+  readonly address: HostPort;
+  readonly tls: TlsMaterial | undefined;
+}
+
+export interface AdminServer {
+  /** Resolves to the port; rejects with an AppError `cannot_start`. */
+  start(): Promise<number>;
+  /** Lets requests under way finish for `graceMs`. Idempotent. */
+  stop(graceMs: number): Promise<void>;
+  /** For connections that come from now on. */
+  replaceTls(material: TlsMaterial): void;
+}
+
+/** A push brings all rules of a company; the store's own bounds are not far above. */
+const maxBodyBytes = 32 * 1024 * 1024;
+/** JSON may need a second character for many of a text's. */
+const maxYamlBytes = maxBodyBytes / 4;
+
+const timeouts = { connectionTimeout: 60_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
+
+export async function createAdminServer(
+  deps: AdminServerDeps,
+  options: AdminServerOptions,
+): Promise<AdminServer> {
+  const { api, guard, webhook, log, onAnswer } = deps;
+  const app = await createApp({
+    controllerPrefix: fileURLToPath(new URL('controllers', import.meta.url)),
+    loadModules: async (prefix) => bindControllers(await readModuleTree(prefix), api),
+    guard,
+    // Forms and plain texts are what a page of another site could send.
+    bodyKinds: ['json'],
+    limits: { bodyBytes: maxBodyBytes },
+    strictNames: true,
+    info: { title: 'Ratelane admin API', version: '1' },
+    reportError({ request, status, error }) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      log.error(
+        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${text}`,
+      );
+    },
+  });
+  const dispatch: typeof app.dispatch = (request) =>
+    app.dispatch(toJsonRequest(request, maxYamlBytes));
+  const fastify = createFastify({ ...fastifyOptions(app), ...timeouts }, options.tls);
+  fastify.addHook('onResponse', async (request, reply) => {
+    const part = request.raw.url?.split(/[/?]/, 2)[1] ?? '';
+    onAnswer(known.has(part) ? part : 'other', request.method, reply.statusCode);
+  });
+  const known = new Set(['webhooks', ...app.routes.map(({ path }) => path.split('/')[1] ?? '')]);
+  await addWebhookRoute(fastify, webhook);
+  await fastify.register(fastifyPlugin({ ...app, dispatch }));
+  let stopping: Promise<void> | undefined;
+
+  async function stopOnce(graceMs: number): Promise<void> {
+    const { server } = fastify;
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
+    const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+    try {
+      await fastify.close();
+    } finally {
+      clearInterval(idle);
+      clearTimeout(grace);
+    }
+  }
+
+  return {
+    async start() {
+      const { host, port } = options.address;
+      try {
+        await fastify.listen({ host: host === '' ? '::' : host, port });
+      } catch (error) {
+        const text = `the admin API cannot listen on ${host}:${port}: ${errorText(error)}`;
+        throw new AppError('cannot_start', text, { cause: error });
+      }
+      const address = fastify.server.address();
+      return typeof address === 'object' && address !== null ? address.port : port;
+    },
+    stop(graceMs) {
+      stopping ??= stopOnce(graceMs);
+      return stopping;
+    },
+    replaceTls(material) {
+      const { server } = fastify;
+      if ('setSecureContext' in server) {
+        (server as import('node:https').Server).setSecureContext(toTlsOptions(material));
+      }
+    },
+  };
+}
+
+function createFastify(
+  options: FastifyServerOptions,
+  tls: TlsMaterial | undefined,
+): FastifyInstance {
+  if (tls === undefined) return Fastify(options);
+  const https = { ...toTlsOptions(tls), minVersion: 'TLSv1.2' as const };
+  return Fastify({ ...options, https } as FastifyServerOptions);
+}
+
+/** With authorities, clients must present a certificate that one of them has signed. */
+function toTlsOptions({ ca, cert, key }: TlsMaterial) {
+  return {
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }),
+  };
+}

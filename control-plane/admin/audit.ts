@@ -1,0 +1,29 @@
+// A line in the log for every change that somebody asked for, whatever became of it. It is written at
+// every log level that is sensible to set, and has no content of rules in it.
+import type { Log } from '../../shared/log.ts';
+
+export interface AuditedChange {
+  /** The name of a token, or `local`. */
+  readonly who: string;
+  readonly address: string | undefined;
+  /** Such as `put domain shop`. */
+  readonly what: string;
+  readonly requestId: string;
+  /** Revisions; undefined where there is none. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+  /** `done`, or why not. */
+  readonly outcome: string;
+}
+
+export type Audit = (change: AuditedChange) => void;
+
+/** What was refused is a warning: someone may be trying doors. */
+export function createAudit(log: Log): Audit {
+  return ({ who, address, what, requestId, before, after, outcome }) => {
+    const fields = { who, address, what, before, after, outcome, requestId };
+    const line = `audit: ${JSON.stringify(fields)}`;
+    if (outcome === 'done') log.info(line);
+    else log.warning(line);
+  };
+}

@@ -1,0 +1,71 @@
+// Who may call the admin API: a guard for the router, and who the caller is, for the audit log. Where
+// tokens come from is left to tokens.ts.
+import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
+import { bearer, type Guard } from '../../shared/router/guard.ts';
+import type { RoutedRequest } from '../../shared/router/request.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import type { TokenSet } from './tokens.ts';
+
+export interface Authorizer {
+  readonly guard: Guard;
+  /** The name of the caller's token, or `local` where none is asked for. */
+  callerOf(request: RoutedRequest): string;
+}
+
+/** POST asks these for an answer; nothing changes. */
+const readOnly: ReadonlySet<string> = new Set(['validations', 'explanations']);
+
+const realm = 'ratelane';
+
+/** Everything that is not known to be a question needs the scope `write`. Without tokens, which only
+ * a loopback address may be, everybody on this machine may do everything, but no page that a browser
+ * there shows. */
+export function createAuthorizer(tokens: TokenSet | undefined): Authorizer {
+  if (tokens === undefined) return { guard: localGuard, callerOf: () => 'local' };
+  const callers = new WeakMap<RoutedRequest, string>();
+  const guard = bearer(
+    (token, request) => {
+      const owner = tokens.find(token);
+      if (owner === undefined || owner.scope === 'xds') {
+        const detail = 'the bearer token is not known';
+        throw new AccessDenied({ scheme: 'bearer', realm, detail });
+      }
+      if (owner.scope === 'read' && needsWrite(request)) {
+        throw new HttpError(403, { detail: `the token ${owner.name} may only read` });
+      }
+      callers.set(request, owner.name);
+      return true;
+    },
+    { realm },
+  );
+  return { guard, callerOf: (request) => callers.get(request) ?? 'unknown' };
+}
+
+function needsWrite({ method, path }: RoutedRequest): boolean {
+  if (method === 'GET' || method === 'HEAD') return false;
+  return !readOnly.has(path.split('/').find((part) => part !== '') ?? '');
+}
+
+/** A page of another site may have its own name lead to this machine, or send what needs no asking:
+ * either shows in the headers, which a page cannot choose. */
+const localGuard: Guard = {
+  authenticates: true,
+  check({ headers }) {
+    const host = headers.get('host') ?? '';
+    if (!isLoopback(toHostName(host))) {
+      const detail = 'without tokens, only requests to a loopback address are answered';
+      throw new HttpError(403, { detail });
+    }
+    const origin = headers.get('origin');
+    if (origin !== null && !/^https?:\/\//.test(origin)) throw refusedOrigin();
+    if (origin !== null && origin.replace(/^https?:\/\//, '') !== host) throw refusedOrigin();
+  },
+};
+
+function refusedOrigin(): HttpError {
+  return new HttpError(403, { detail: 'requests from this origin are refused' });
+}
+
+function toHostName(host: string): string {
+  return host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+}

@@ -1,0 +1,100 @@
+// A change of the configuration from its plan to its revision: nothing is written that adds errors, or
+// that was meant for another state of the files. Who asks, and why, is left to the controllers.
+import { HttpError } from '../../shared/router/errors.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { Revision } from '../store/revision.ts';
+import type { Author, Change, ConfigStore } from '../store/store.ts';
+import { addedErrors, type Examination, type Examine } from './examination.ts';
+
+/** The change would add these errors: 422. */
+export class InvalidRules extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(
+      `the rules would have ${problems.length === 1 ? '1 error' : `${problems.length} errors`}`,
+    );
+    this.name = 'InvalidRules';
+    this.problems = problems;
+  }
+}
+
+export interface ChangeRequest {
+  /** What to do to these files; throws an HttpError where it cannot be done. Asked again when others
+   * have changed something meanwhile. */
+  plan(current: Revision, examination: Examination): Change;
+  /** Errors that are there already do not stand in the way, so that one of two broken files can be
+   * repaired; for a change of all files at once there is no such excuse. */
+  readonly toleratesOldErrors: boolean;
+  /** The revision that the author started from. */
+  readonly expectedRevision: string | undefined;
+  readonly author: Author;
+  readonly message: string;
+}
+
+export interface ChangeDeps {
+  readonly store: ConfigStore;
+  readonly examine: Examine;
+}
+
+export interface MadeChange {
+  readonly before: Revision;
+  readonly after: Revision;
+  readonly warnings: readonly Problem[];
+}
+
+const maxAttempts = 3;
+
+/** Rejects with an HttpError (400, 409, 412) or InvalidRules. */
+export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
+  const { store, examine } = deps;
+  const { expectedRevision, author, message } = request;
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const before = await store.read();
+    const status = store.status();
+    if (!status.reachable) {
+      const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
+      throw new HttpError(409, { detail });
+    }
+    const examined = examine(before);
+    const change = request.plan(before, examined);
+    const candidate = { files: applyChange(before, change), problems: before.problems };
+    const { problems } = examine(candidate);
+    const added = addedErrors(request.toleratesOldErrors ? examined.problems : [], problems);
+    if (added.length > 0) throw new InvalidRules(added);
+    const result = await store.write(change, {
+      // The plan was made for these files, whatever its author started from.
+      expectedRevision: expectedRevision ?? before.id,
+      author,
+      message,
+    });
+    if (result.ok) return { before, after: result.revision, warnings: problems };
+    if (result.reason === 'refused') throw new InvalidRules(result.problems);
+    if (result.reason === 'busy') break;
+    if (expectedRevision !== undefined) {
+      const detail = `the newest revision is ${result.current?.id ?? 'unknown'}, not ${expectedRevision}`;
+      throw new HttpError(412, { detail });
+    }
+  }
+  throw new HttpError(409, { detail: 'others are changing the rules at the same time; try again' });
+}
+
+/** The change that makes `current` have exactly these files. */
+export function toReplacement(
+  current: Pick<Revision, 'files'>,
+  wanted: readonly { readonly path: string; readonly text: string }[],
+): Change {
+  const before = new Map(current.files.map(({ path, text }) => [path, text]));
+  const after = new Set(wanted.map(({ path }) => path));
+  return {
+    put: wanted.filter(({ path, text }) => before.get(path) !== text),
+    delete: [...before.keys()].filter((path) => !after.has(path)),
+  };
+}
+
+function applyChange({ files }: Revision, change: Change): Revision['files'] {
+  const after = new Map(files.map((file) => [file.path, file]));
+  for (const path of change.delete) after.delete(path);
+  for (const file of change.put) after.set(file.path, file);
+  return [...after.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+}

@@ -1,0 +1,219 @@
+// `/domains`: the rules of one domain as YAML, read and written with entity tags, so that nobody
+// overwrites what he has not seen.
+import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { optional, part } from '../../../shared/router/path-part.ts';
+import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import type { Revision, StoredFile } from '../../store/revision.ts';
+import { AdminController } from '../admin-controller.ts';
+import { findDomainFiles, listDomainFiles, namesTag, toFileName, toTag } from '../domain-file.ts';
+import type { Examination } from '../examination.ts';
+import { problemJson, toProblemJson } from '../problem-json.ts';
+
+const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
+const listed = Type.Object({
+  domain: Type.String(),
+  files: Type.Array(Type.String()),
+  etag: Type.String(),
+});
+const domainJson = Type.Object(
+  {
+    domain: Type.String(),
+    revision: Type.String(),
+    files: Type.Array(Type.Object({ path: Type.String(), yaml: Type.String() })),
+    problems: Type.Array(problemJson),
+  },
+  { title: 'Domain' },
+);
+const writtenJson = Type.Object(
+  { domain: Type.String(), path: Type.String(), revision: Type.String() },
+  { title: 'WrittenDomain' },
+);
+const yamlBody = Type.Object({
+  yaml: Type.String({ description: 'The rules; a body of the type application/yaml is the same' }),
+  message: Type.Optional(
+    Type.String({ maxLength: 4096, description: 'Why; also as a query parameter' }),
+  ),
+});
+const messageQuery = Type.Object({ message: Type.Optional(Type.String({ maxLength: 4096 })) });
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'List the domains of the newest revision, or read one',
+    path: [optional(domainName)],
+    returns: {
+      200: Type.Union([
+        Type.Object({ revision: Type.String(), domains: Type.Array(listed) }),
+        domainJson,
+      ]),
+    },
+  });
+
+  async GET(_fields: unknown, domain?: string) {
+    const revision = await this.readNewest();
+    const { documents, problems } = this.api.examine(revision);
+    const documentsInForce = await this.readDocumentsInForce();
+    if (domain === undefined) {
+      const all = listDomainFiles(revision, documents, documentsInForce);
+      const domains = [...all].map(([name, files]) => ({
+        domain: name,
+        files: files.map(({ path }) => path),
+        etag: toTag(files),
+      }));
+      return { revision: revision.id, domains };
+    }
+    const files = findDomainFiles(revision, documents, documentsInForce, domain);
+    if (files.length === 0) throw noSuchDomain(domain);
+    const paths = new Set(files.map(({ path }) => path));
+    this.response.headers.set('etag', toTag(files));
+    return {
+      domain,
+      revision: revision.id,
+      files: files.map(({ path, text }) => ({ path, yaml: text })),
+      problems: problems.filter(({ file }) => paths.has(file)).map(toProblemJson),
+    };
+  }
+
+  static readonly POST = op({
+    summary: 'Create the domain that the rules name',
+    body: yamlBody,
+    returns: { 201: writtenJson },
+  });
+
+  async POST({ yaml, message }: Fields<typeof Default.POST>) {
+    const domain = this.readDomainName(yaml);
+    const documentsInForce = await this.readDocumentsInForce();
+    const path = toFileName(domain);
+    const made = await this.change(`create domain ${domain}`, {
+      message,
+      expectedRevision: undefined,
+      toleratesOldErrors: true,
+      plan: (current, { documents }) => {
+        if (findDomainFiles(current, documents, documentsInForce, domain).length > 0) {
+          throw new HttpError(409, { detail: `there is a domain ${domain} already` });
+        }
+        return { put: [{ path: freePath(current, path), text: yaml }], delete: [] };
+      },
+    });
+    this.response.status = 201;
+    this.response.headers.set('location', `/domains/${encodeURIComponent(domain)}`);
+    return this.toWritten(domain, yaml, made.after);
+  }
+
+  static readonly PUT = op({
+    summary: 'Replace the rules of a domain, or create it',
+    description:
+      'An existing domain needs If-Match with the entity tag that GET gave, or *. If-None-Match: * creates only.',
+    path: [domainName],
+    body: yamlBody,
+    returns: { 200: writtenJson, 201: writtenJson },
+  });
+
+  async PUT({ yaml, message }: Fields<typeof Default.PUT>, domain: string) {
+    const named = this.readDomainName(yaml);
+    if (named !== domain) {
+      const detail = `the rules are for domain ${named}, not ${domain}`;
+      throw new HttpError(400, { detail });
+    }
+    const documentsInForce = await this.readDocumentsInForce();
+    let isNew = false;
+    const made = await this.change(`put domain ${domain}`, {
+      message,
+      expectedRevision: undefined,
+      toleratesOldErrors: true,
+      plan: (current, examination) => {
+        const files = this.findExpected(current, examination, documentsInForce, domain);
+        const [file, ...others] = files;
+        if (others.length > 0) {
+          const paths = files.map(({ path }) => path).join(', ');
+          const detail = `the domain is in several files (${paths}); push a revision instead`;
+          throw new HttpError(409, { detail });
+        }
+        isNew = file === undefined;
+        const path = file?.path ?? freePath(current, toFileName(domain));
+        return { put: [{ path, text: yaml }], delete: [] };
+      },
+    });
+    if (isNew) this.response.status = 201;
+    return this.toWritten(domain, yaml, made.after);
+  }
+
+  static readonly DELETE = op({
+    summary: 'Delete a domain',
+    description: 'Needs If-Match with the entity tag that GET gave, or *.',
+    path: [domainName],
+    query: messageQuery,
+    returns: { 204: Type.Null() },
+  });
+
+  async DELETE({ message }: Fields<typeof Default.DELETE>, domain: string) {
+    const documentsInForce = await this.readDocumentsInForce();
+    const made = await this.change(`delete domain ${domain}`, {
+      message,
+      expectedRevision: undefined,
+      toleratesOldErrors: true,
+      plan: (current, examination) => {
+        const files = this.findExpected(current, examination, documentsInForce, domain);
+        if (files.length === 0) throw noSuchDomain(domain);
+        return { put: [], delete: files.map(({ path }) => path) };
+      },
+    });
+    this.response.headers.set('x-revision', made.after.id);
+  }
+
+  /** The domain's files, if they are those that the client has seen. */
+  private findExpected(
+    current: Revision,
+    { documents }: Examination,
+    documentsInForce: Examination['documents'],
+    domain: string,
+  ): readonly StoredFile[] {
+    const files = findDomainFiles(current, documents, documentsInForce, domain);
+    const ifMatch = this.request.headers.get('if-match');
+    const ifNoneMatch = this.request.headers.get('if-none-match');
+    const tag = toTag(files);
+    if (ifNoneMatch !== null && files.length > 0 && namesTag(ifNoneMatch, tag)) {
+      throw new HttpError(412, { detail: `there is a domain ${domain} already` });
+    }
+    if (ifMatch !== null && (files.length === 0 || !namesTag(ifMatch, tag))) {
+      const detail =
+        files.length === 0
+          ? `there is no domain ${domain} any more`
+          : `the domain ${domain} has changed since; read it again`;
+      throw new HttpError(412, { detail, ...(files.length > 0 && { headers: { etag: tag } }) });
+    }
+    if (ifMatch === null && files.length > 0) {
+      const detail = `the domain ${domain} exists: send If-Match with the ETag of GET, or *`;
+      throw new HttpError(428, { detail });
+    }
+    return files;
+  }
+
+  /** The domain that the rules name; 422 for rules that cannot be read. */
+  private readDomainName(yaml: string): string {
+    const { document, problems } = parseRuleDocument(yaml, 'body.yaml');
+    if (document === undefined) throw this.refuse(422, 'the rules have errors', problems);
+    return document.domain;
+  }
+
+  private toWritten(domain: string, yaml: string, after: Revision) {
+    const files = after.files.filter(({ text }) => text === yaml);
+    const { documents } = this.api.examine(after);
+    const own = findDomainFiles({ files }, documents, [], domain);
+    this.response.headers.set('etag', toTag(own));
+    return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };
+  }
+}
+
+function freePath({ files }: Pick<Revision, 'files'>, wanted: string): string {
+  const taken = new Set(files.map(({ path }) => path.toLowerCase()));
+  for (let number = 2, path = wanted; ; number++) {
+    if (!taken.has(path.toLowerCase())) return path;
+    path = wanted.replace(/\.yaml$/, `-${number}.yaml`);
+  }
+}
+
+function noSuchDomain(domain: string): HttpError {
+  return new HttpError(404, { detail: `there is no domain ${domain}` });
+}

@@ -1,0 +1,54 @@
+// `/explanations`: which limits apply to a request under the rules in force, and why.
+import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { placeRules } from '../../../shared/rules/placed-rule.ts';
+import { explainRequest } from '../../command/explain/explained-request.ts';
+import { toExplanationJson } from '../../command/explain/explanation-json.ts';
+import { AdminController } from '../admin-controller.ts';
+
+const entry = Type.Object({
+  key: Type.String({ minLength: 1, maxLength: 4096 }),
+  value: Type.String({ maxLength: 4096, default: '' }),
+});
+
+export class Default extends AdminController {
+  static readonly POST = op({
+    summary: 'Which limits apply to a request, and why',
+    body: Type.Object({
+      domain: Type.String({ minLength: 1, maxLength: 1024 }),
+      descriptors: Type.Array(Type.Array(entry, { minItems: 1, maxItems: 100 }), {
+        minItems: 1,
+        maxItems: 100,
+      }),
+      revision: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 64, description: 'In place of that in force' }),
+      ),
+    }),
+    returns: {
+      200: Type.Object({
+        revision: Type.String(),
+        domain: Type.String(),
+        descriptors: Type.Array(Type.Object({}, { additionalProperties: true })),
+      }),
+    },
+  });
+
+  async POST({ domain, descriptors, revision: wanted }: Fields<typeof Default.POST>) {
+    const { snapshots, examine, clock } = this.api;
+    const id = wanted ?? snapshots.state().inForce?.revision.id;
+    if (id === undefined) throw this.refuse(503, 'nothing is in force yet');
+    const revision = await this.findRevision(id);
+    const { documents, ruleSet } = examine(revision);
+    if (ruleSet === undefined) {
+      throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
+    }
+    const rules = placeRules(documents).get(domain);
+    const domainRules = ruleSet.domain(domain);
+    if (rules === undefined || domainRules === undefined) {
+      throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
+    }
+    const explained = explainRequest(rules, domainRules, descriptors, clock.wallMs());
+    return { revision: revision.id, ...toExplanationJson(domain, explained) };
+  }
+}

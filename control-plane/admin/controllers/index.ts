@@ -1,0 +1,95 @@
+// The root of the admin API: health, metrics, who has what, and the description of it all.
+import Type from 'typebox';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { AdminController } from '../admin-controller.ts';
+import { statusJson, toStatusJson, toWorkerJson, workerJson } from '../status-report.ts';
+
+const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
+
+export class Healthcheck extends AdminController {
+  static override readonly public = true;
+  static readonly GET = op({
+    summary: 'Whether workers are served; what a start waits for',
+    description:
+      'A store that cannot be reached is no illness while an earlier revision is served.',
+    returns: { 200: health, 503: health },
+  });
+
+  GET() {
+    const awaited = this.api.awaited();
+    if (awaited === undefined) return { status: 'ok', detail: 'workers are served' };
+    this.response.status = 503;
+    return { status: 'starting', detail: awaited };
+  }
+}
+
+export class Metrics extends AdminController {
+  static readonly GET = op({
+    summary: 'Metrics in the text format of Prometheus',
+    returns: { 200: Type.String() },
+  });
+
+  async GET() {
+    const { text, mediaType } = await this.api.exposeMetrics();
+    this.response.mediaType = mediaType;
+    return text;
+  }
+}
+
+export class Openapi_json extends AdminController {
+  static readonly GET = op({ summary: 'This description' });
+
+  GET() {
+    return this.describe();
+  }
+}
+
+/** How long a client waits for a look at the store; the answer then is what is known. */
+const lookTimeoutMs = 5_000;
+
+export class Status extends AdminController {
+  static readonly GET = op({
+    summary: 'Whether the newest revision is in force everywhere',
+    query: Type.Object({
+      look: Type.Boolean({
+        default: false,
+        description: 'Look for a newer revision first, for at most 5 seconds',
+      }),
+    }),
+    returns: { 200: statusJson },
+  });
+
+  async GET({ look }: Fields<typeof Status.GET>) {
+    const { store, snapshots, workers, clock } = this.api;
+    if (look) {
+      const timeout = Promise.withResolvers<void>();
+      const cancel = clock.after(lookTimeoutMs, timeout.resolve);
+      await Promise.race([store.trigger(), timeout.promise]);
+      cancel();
+    }
+    return toStatusJson({
+      storeDescription: store.description,
+      snapshots,
+      workers: workers.list(),
+      nowMs: clock.wallMs(),
+    });
+  }
+}
+
+export class Workers extends AdminController {
+  static readonly GET = op({
+    summary: 'Every connected worker, and what it has',
+    query: Type.Object({
+      state: Type.Optional(
+        Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+      ),
+    }),
+    returns: { 200: Type.Object({ workers: Type.Array(workerJson) }) },
+  });
+
+  GET({ state }: Fields<typeof Workers.GET>) {
+    const { workers, snapshots } = this.api;
+    const all = workers.list().map((worker) => toWorkerJson(worker, snapshots));
+    return { workers: all.filter((worker) => state === undefined || worker.state === state) };
+  }
+}

@@ -1,0 +1,144 @@
+// `/revisions`: the history of the store, what a revision holds, what changes from one to another, and
+// a new one made of all files at once.
+import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { optional, part } from '../../../shared/router/path-part.ts';
+import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
+import { compareRules } from '../../../shared/rules/rule-change.ts';
+import type { Revision } from '../../store/revision.ts';
+import { AdminController } from '../admin-controller.ts';
+import { toReplacement } from '../change.ts';
+import { problemJson, toProblemJson } from '../problem-json.ts';
+import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
+
+const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
+const fileJson = Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() });
+const listedRevision = Type.Object({
+  ...revisionFields,
+  inForce: Type.Boolean(),
+  newest: Type.Boolean(),
+});
+const wholeRevision = Type.Object({
+  ...revisionFields,
+  valid: Type.Boolean(),
+  files: Type.Array(fileJson),
+  problems: Type.Array(problemJson),
+});
+const changeJson = Type.Object({
+  kind: Type.String(),
+  domain: Type.String(),
+  requests: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+  text: Type.String(),
+  ruleBefore: Type.Union([Type.String(), Type.Null()]),
+  ruleAfter: Type.Union([Type.String(), Type.Null()]),
+});
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'List revisions, the newest first, or read one',
+    path: [optional(id)],
+    query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }) }),
+    returns: {
+      200: Type.Union([Type.Object({ revisions: Type.Array(listedRevision) }), wholeRevision]),
+    },
+  });
+
+  async GET({ limit }: Fields<typeof Default.GET>, wanted?: string) {
+    if (wanted !== undefined) {
+      const revision = await this.findRevision(wanted);
+      const { ruleSet, problems } = this.api.examine(revision);
+      return {
+        ...toRevisionJson(revision),
+        valid: ruleSet !== undefined,
+        files: revision.files,
+        problems: problems.map(toProblemJson),
+      };
+    }
+    const { newest, inForce } = this.api.snapshots.state();
+    const history = await this.fromStore(this.api.store.history(limit));
+    return {
+      revisions: history.map((revision) => ({
+        ...toRevisionJson(revision),
+        inForce: revision.id === inForce?.revision.id,
+        newest: revision.id === newest?.revision.id,
+      })),
+    };
+  }
+
+  static readonly GET_diff = op({
+    summary: 'What changes for requests from one revision to another',
+    query: Type.Object({
+      from: Type.String({ minLength: 1, maxLength: 64 }),
+      to: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The newest' })),
+    }),
+    returns: {
+      200: Type.Object({
+        from: revisionJson,
+        to: revisionJson,
+        files: Type.Array(Type.Object({ path: Type.String(), change: Type.String() })),
+        changes: Type.Array(changeJson),
+      }),
+    },
+  });
+
+  async GET_diff({ from, to }: Fields<typeof Default.GET_diff>) {
+    const before = await this.findRevision(from);
+    const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
+    const changes = compareRules(this.toCompared(before), this.toCompared(after));
+    return {
+      from: toRevisionJson(before),
+      to: toRevisionJson(after),
+      files: compareFiles(before, after),
+      changes: changes.map(({ kind, domain, requests, text, ruleBefore, ruleAfter }) => ({
+        kind,
+        domain,
+        requests: requests.map(({ key, value }) => ({ key, value })),
+        text,
+        ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
+        ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,
+      })),
+    };
+  }
+
+  private toCompared(revision: Revision) {
+    const { ruleSet, documents } = this.api.examine(revision);
+    if (ruleSet !== undefined) return { ruleSet, documents };
+    throw new HttpError(409, { detail: `revision ${revision.id} has errors: it is not compared` });
+  }
+
+  static readonly POST = op({
+    summary: 'Make a revision of these files; all others are deleted',
+    body: Type.Object({
+      files: Type.Array(fileJson, { maxItems: 10_000 }),
+      expectedRevision: Type.Optional(
+        Type.String({ maxLength: 64, description: 'The revision that the files were made from' }),
+      ),
+      message: Type.Optional(Type.String({ maxLength: 4096 })),
+    }),
+    returns: { 200: revisionJson, 201: revisionJson },
+  });
+
+  async POST({ files, expectedRevision, message }: Fields<typeof Default.POST>) {
+    const expected = expectedRevision && (await this.expandRevision(expectedRevision));
+    const made = await this.change('push a revision', {
+      message,
+      expectedRevision: expected,
+      toleratesOldErrors: false,
+      plan: (current) => toReplacement(current, files),
+    });
+    const isNew = made.after.id !== made.before.id;
+    this.response.status = isNew ? 201 : 200;
+    if (isNew) this.response.headers.set('location', `/revisions/${made.after.id}`);
+    return toRevisionJson(made.after);
+  }
+}
+
+function compareFiles(before: Revision, after: Revision) {
+  const { put, delete: gone } = toReplacement(before, after.files);
+  const known = new Set(before.files.map(({ path }) => path));
+  return [
+    ...put.map(({ path }) => ({ path, change: known.has(path) ? 'changed' : 'added' })),
+    ...gone.map((path) => ({ path, change: 'deleted' })),
+  ].sort((a, b) => (a.path < b.path ? -1 : 1));
+}

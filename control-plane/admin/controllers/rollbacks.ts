@@ -1,0 +1,33 @@
+// `/rollbacks`: a new revision with the files of an earlier one.
+import Type from 'typebox';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { AdminController } from '../admin-controller.ts';
+import { toReplacement } from '../change.ts';
+import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
+
+export class Default extends AdminController {
+  static readonly POST = op({
+    summary: 'Go back to the files of an earlier revision',
+    body: Type.Object({
+      revision: Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }),
+      expectedRevision: Type.Optional(
+        Type.String({ maxLength: 64, description: 'The newest revision, as far as is known' }),
+      ),
+      message: Type.Optional(Type.String({ maxLength: 4096 })),
+    }),
+    returns: { 200: revisionJson, 201: revisionJson },
+  });
+
+  async POST({ revision, expectedRevision, message }: Fields<typeof Default.POST>) {
+    const target = await this.findRevision(revision);
+    const expected = expectedRevision && (await this.expandRevision(expectedRevision));
+    const made = await this.change(`roll back to ${toShortId(target.id)}`, {
+      message,
+      expectedRevision: expected,
+      toleratesOldErrors: false,
+      plan: (current) => toReplacement(current, target.files),
+    });
+    this.response.status = made.after.id === made.before.id ? 200 : 201;
+    return toRevisionJson(made.after);
+  }
+}

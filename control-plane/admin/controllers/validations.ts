@@ -1,0 +1,36 @@
+// `/validations`: what is wrong with rules, without anything being written.
+import Type from 'typebox';
+import { BadRequest } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { AdminController } from '../admin-controller.ts';
+import { problemJson, toProblemJson } from '../problem-json.ts';
+
+export class Default extends AdminController {
+  static readonly POST = op({
+    summary: 'Check rules',
+    description:
+      'One document as `yaml` (or a body of the type application/yaml), or all files of a configuration as `files`.',
+    body: Type.Object({
+      yaml: Type.Optional(Type.String()),
+      files: Type.Optional(
+        Type.Array(Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() }), {
+          maxItems: 10_000,
+        }),
+      ),
+    }),
+    returns: {
+      200: Type.Object({ valid: Type.Boolean(), problems: Type.Array(problemJson) }),
+    },
+  });
+
+  POST({ yaml, files }: Fields<typeof Default.POST>) {
+    if ((yaml === undefined) === (files === undefined)) {
+      throw new BadRequest('give the field yaml or the field files', [
+        { in: 'body', name: 'yaml', reason: 'either this or files is needed' },
+      ]);
+    }
+    const given = files ?? [{ path: 'body.yaml', text: yaml ?? '' }];
+    const { ruleSet, problems } = this.api.examine({ files: given, problems: [] });
+    return { valid: ruleSet !== undefined, problems: problems.map(toProblemJson) };
+  }
+}

@@ -1,0 +1,62 @@
+// What is to be said about files before anybody serves them: the same build as for workers, so that
+// what passes here is taken there.
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import { type BuildOptions, buildSnapshots } from '../snapshot/build.ts';
+import type { Revision } from '../store/revision.ts';
+
+export interface Examination {
+  /** Those that could be read. */
+  readonly documents: readonly RuleDocument[];
+  /** Undefined when there are errors. */
+  readonly ruleSet: RuleSet | undefined;
+  readonly problems: readonly Problem[];
+}
+
+export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Examination;
+
+export interface ExaminationDeps {
+  readonly encode: (message: RateLimitConfigMessage) => Buffer;
+  readonly options: BuildOptions;
+}
+
+/** Remembers the last revisions by identity. */
+export function createExamine({ encode, options }: ExaminationDeps): Examine {
+  const known = new WeakMap<object, Examination>();
+  return (revision) => {
+    const before = known.get(revision);
+    if (before !== undefined) return before;
+    const documents: RuleDocument[] = [];
+    const parse = (text: string, path: string): ParsedDocument => {
+      const parsed = parseRuleDocument(text, path);
+      if (parsed.document !== undefined) documents.push(parsed.document);
+      return parsed;
+    };
+    const outcome = buildSnapshots(revision, options, { encode, parse });
+    const examination: Examination = {
+      documents,
+      ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
+      problems: [
+        ...(outcome.ok ? outcome.warnings : outcome.problems),
+        ...(outcome.ok ? adviseOnRules(documents) : []),
+      ],
+    };
+    known.set(revision, examination);
+    return examination;
+  };
+}
+
+export function isError({ severity }: Problem): boolean {
+  return severity === 'error';
+}
+
+/** Errors of `after` that `before` does not have. */
+export function addedErrors(before: readonly Problem[], after: readonly Problem[]): Problem[] {
+  const key = ({ file, path, message }: Problem) => JSON.stringify([file, path, message]);
+  const known = new Set(before.filter(isError).map(key));
+  return after.filter((problem) => isError(problem) && !known.has(key(problem)));
+}

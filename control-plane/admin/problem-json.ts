@@ -1,0 +1,48 @@
+// A problem of rules as the admin API sends it, and as its clients read it back.
+import Type from 'typebox';
+import type { Problem } from '../../shared/rules/problem.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+export const problemJson = Type.Object(
+  {
+    severity: Type.Union([Type.Literal('error'), Type.Literal('warning')]),
+    file: Type.String(),
+    line: orNull(Type.Integer()),
+    column: orNull(Type.Integer()),
+    path: Type.String(),
+    message: Type.String(),
+    hint: orNull(Type.String()),
+    sourceLine: orNull(Type.String()),
+  },
+  { title: 'RulesProblem' },
+);
+export type ProblemJson = Type.Static<typeof problemJson>;
+
+export function toProblemJson(problem: Problem): ProblemJson {
+  const { severity, file, line, column, path, message, hint, sourceLine } = problem;
+  return {
+    severity,
+    file,
+    line: line ?? null,
+    column: column ?? null,
+    path,
+    message,
+    hint: hint ?? null,
+    sourceLine: sourceLine ?? null,
+  };
+}
+
+export function fromProblemJson(json: ProblemJson): Problem {
+  const { severity, file, line, column, path, message, hint, sourceLine } = json;
+  return {
+    severity,
+    file,
+    line: line ?? undefined,
+    column: column ?? undefined,
+    path,
+    message,
+    hint: hint ?? undefined,
+    sourceLine: sourceLine ?? undefined,
+  };
+}

@@ -1,0 +1,31 @@
+// Answers that a controller gives in place of its result and that say more than the router's own
+// errors: the problems of rules, and what is wrong with the store.
+import { Stop } from '../../shared/router/errors.ts';
+import { statusTitle } from '../../shared/router/problem.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { toProblemJson } from './problem-json.ts';
+
+export interface Refusal {
+  readonly status: number;
+  /** For the client, also with a status of 500 and above: no secrets, nothing unexpected. */
+  readonly detail: string;
+  readonly problems?: readonly Problem[];
+}
+
+/** To be thrown: `application/problem+json`, with `problems` beside the usual members. */
+export function refuse(requestId: string, refusal: Refusal): Stop {
+  const { status, detail, problems } = refusal;
+  const body = {
+    type: 'about:blank',
+    title: statusTitle(status),
+    status,
+    detail,
+    requestId,
+    ...(problems === undefined ? {} : { problems: problems.map(toProblemJson) }),
+  };
+  const response = new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/problem+json' },
+  });
+  return new Stop(status, response);
+}

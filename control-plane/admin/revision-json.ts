@@ -1,0 +1,26 @@
+// A revision as the admin API shows it.
+import Type from 'typebox';
+import type { RevisionInfo } from '../store/revision.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+export const revisionFields = {
+  id: Type.String(),
+  at: Type.String({ format: 'date-time' }),
+  author: orNull(Type.String()),
+  message: orNull(Type.String()),
+};
+export const revisionJson = Type.Object(revisionFields, { title: 'Revision' });
+export type RevisionJson = Type.Static<typeof revisionJson>;
+
+export function toRevisionJson({ id, atMs, author, message }: RevisionInfo): RevisionJson {
+  return { id, at: toTime(atMs), author: author ?? null, message: message ?? null };
+}
+
+export function toTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+export function toShortId(id: string): string {
+  return id.slice(0, 12);
+}

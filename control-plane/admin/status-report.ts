@@ -1,0 +1,225 @@
+// Whether the newest revision is in force everywhere, in one word and one line, with what is known of
+// the store and of each worker. Pure.
+import Type from 'typebox';
+import { formatDuration } from '../../shared/duration.ts';
+import { formatProblem } from '../../shared/rules/problem-text.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
+import { problemJson, toProblemJson } from './problem-json.ts';
+import { revisionFields, toRevisionJson, toShortId, toTime } from './revision-json.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+const time = Type.String({ format: 'date-time' });
+const versionAt = Type.Object({ version: Type.String(), at: time });
+
+export const workerJson = Type.Object(
+  {
+    id: Type.String(),
+    cluster: Type.String(),
+    metadata: Type.Record(Type.String(), Type.String()),
+    address: Type.String(),
+    protocol: Type.Union([Type.Literal('sotw'), Type.Literal('delta')]),
+    connectedSince: time,
+    group: orNull(Type.String()),
+    state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+    expected: orNull(Type.String()),
+    sent: orNull(versionAt),
+    acked: orNull(versionAt),
+    nacked: orNull(Type.Object({ version: orNull(Type.String()), at: time, text: Type.String() })),
+  },
+  { title: 'Worker' },
+);
+export type WorkerJson = Type.Static<typeof workerJson>;
+
+export const statusJson = Type.Object(
+  {
+    verdict: Type.Union([
+      Type.Literal('in_force'),
+      Type.Literal('pending'),
+      Type.Literal('invalid'),
+    ]),
+    text: Type.String(),
+    newest: orNull(
+      Type.Object({ ...revisionFields, valid: Type.Boolean(), problems: Type.Array(problemJson) }),
+    ),
+    inForce: orNull(
+      Type.Object({
+        ...revisionFields,
+        since: time,
+        domains: Type.Integer(),
+        limits: Type.Integer(),
+      }),
+    ),
+    stale: orNull(Type.Object({ reason: Type.String(), since: time })),
+    store: Type.Object({
+      description: Type.String(),
+      reachable: Type.Boolean(),
+      lastSuccess: orNull(time),
+      failingSince: orNull(time),
+      error: orNull(Type.String()),
+    }),
+    workers: Type.Object({
+      connected: Type.Integer(),
+      inForce: Type.Integer(),
+      pending: Type.Integer(),
+      refused: Type.Integer(),
+    }),
+    /** Workers that are pending or have refused; at most 100 of them. */
+    waitingFor: Type.Array(workerJson),
+    /** Domains with fields that only Ratelane's own workers can be told, and the fields. */
+    leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
+  },
+  { title: 'Status' },
+);
+export type StatusJson = Type.Static<typeof statusJson>;
+
+const maxWaitingFor = 100;
+
+export interface StatusSources {
+  readonly storeDescription: string;
+  readonly snapshots: Pick<SnapshotCache, 'state' | 'current' | 'groupOf'>;
+  readonly workers: readonly ConnectedWorker[];
+  readonly nowMs: number;
+}
+
+export function toStatusJson(sources: StatusSources): StatusJson {
+  const { snapshots, storeDescription, nowMs } = sources;
+  const state = snapshots.state();
+  const { newest, inForce, stale, store } = state;
+  const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots));
+  const counts = countWorkers(workers);
+  const { verdict, text } = judge(state, counts, workers, nowMs);
+  return {
+    verdict,
+    text,
+    newest: newest
+      ? {
+          ...toRevisionJson(newest.revision),
+          valid: newest.valid,
+          problems: newest.problems.map(toProblemJson),
+        }
+      : null,
+    inForce: inForce
+      ? {
+          ...toRevisionJson(inForce.revision),
+          since: toTime(inForce.sinceMs),
+          domains: inForce.domains.length,
+          limits: inForce.limitCount,
+        }
+      : null,
+    stale: stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null,
+    store: {
+      description: storeDescription,
+      reachable: store.reachable,
+      lastSuccess: toTimeOrNull(store.lastSuccessMs),
+      failingSince: toTimeOrNull(store.failingSinceMs),
+      error: store.lastError ?? null,
+    },
+    workers: counts,
+    waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
+    leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
+      domain,
+      fields: [...fields],
+    })),
+  };
+}
+
+function judge(
+  state: ReturnType<SnapshotCache['state']>,
+  counts: StatusJson['workers'],
+  workers: readonly WorkerJson[],
+  nowMs: number,
+): Pick<StatusJson, 'verdict' | 'text'> {
+  const { newest, inForce, store } = state;
+  const kept = inForce
+    ? `revision ${toShortId(inForce.revision.id)} stays in force`
+    : 'nothing is in force';
+  if (newest !== undefined && !newest.valid) {
+    const errors = newest.problems.filter(({ severity }) => severity === 'error');
+    const id = toShortId(newest.revision.id);
+    const [first = ''] = errors[0] ? formatProblem(errors[0]).split('\n') : [];
+    const text = `revision ${id} has ${count(errors.length, 'error')} (${first}): ${kept}`;
+    return { verdict: 'invalid', text };
+  }
+  if (store.failingSinceMs !== undefined) {
+    const seconds = Math.max(0, Math.round((nowMs - store.failingSinceMs) / 1000));
+    const age = formatDuration(seconds * 1000);
+    const reason = store.lastError ?? 'no reason is known';
+    const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${kept}`;
+    return { verdict: 'pending', text };
+  }
+  if (newest === undefined || inForce === undefined) {
+    return { verdict: 'pending', text: 'no revision has been read from the store yet' };
+  }
+  const id = `revision ${toShortId(newest.revision.id)}`;
+  if (inForce.revision.id !== newest.revision.id) {
+    return { verdict: 'pending', text: `${id} is not served yet: ${kept}` };
+  }
+  if (counts.inForce < counts.connected) {
+    const first = workers.find(({ nacked }) => nacked !== null);
+    const refusal = first ? `; ${nameOf(first)} says: ${first.nacked?.text.slice(0, 500)}` : '';
+    const parts = [
+      counts.pending > 0 ? `${counts.pending} have not answered` : '',
+      counts.refused > 0 ? `${counts.refused} refused it` : '',
+    ].filter((part) => part !== '');
+    const text = `${id} is in force on ${counts.inForce} of ${count(counts.connected, 'worker')}, ${parts.join(', ')}${refusal}`;
+    return { verdict: 'pending', text };
+  }
+  const where =
+    counts.connected === 0
+      ? 'is served, and no worker is connected'
+      : `is in force on ${counts.connected === 1 ? 'the 1 connected worker' : `all ${counts.connected} connected workers`}`;
+  return { verdict: 'in_force', text: `${id} ${where}` };
+}
+
+export function toWorkerJson(
+  worker: ConnectedWorker,
+  snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
+): WorkerJson {
+  const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
+  const expected = snapshots.current(node)?.version;
+  const hasIt = expected !== undefined && acked?.version === expected;
+  return {
+    id: node.id,
+    cluster: node.cluster,
+    metadata: Object.fromEntries(node.metadata),
+    address,
+    protocol: mode,
+    connectedSince: toTime(sinceMs),
+    group: snapshots.groupOf(node) ?? null,
+    state: nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
+    expected: expected ?? null,
+    sent: toVersionJson(sent),
+    acked: toVersionJson(acked),
+    nacked: nacked
+      ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
+      : null,
+  };
+}
+
+export function countWorkers(workers: readonly WorkerJson[]): StatusJson['workers'] {
+  const having = (state: WorkerJson['state']) =>
+    workers.filter((worker) => worker.state === state).length;
+  return {
+    connected: workers.length,
+    inForce: having('in_force'),
+    pending: having('pending'),
+    refused: having('refused'),
+  };
+}
+
+function nameOf({ id, address }: WorkerJson): string {
+  return id === '' ? address : id;
+}
+
+function toVersionJson(version: VersionAt | undefined): WorkerJson['sent'] {
+  return version ? { version: version.version, at: toTime(version.atMs) } : null;
+}
+
+function toTimeOrNull(wallMs: number | undefined): string | null {
+  return wallMs === undefined ? null : toTime(wallMs);
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,155 @@
+// Who may do what: bearer tokens in a file that is read again when it changes. Taking a token from a
+// request, and refusing it, is left to authorize.ts.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+
+/** `write` includes `read`; `xds` is for workers, and for nothing else. */
+export const scopes = ['read', 'write', 'xds'] as const;
+export type Scope = (typeof scopes)[number];
+
+export interface TokenOwner {
+  /** As the file names it; for the audit log. */
+  readonly name: string;
+  readonly scope: Scope;
+}
+
+export interface TokenSet {
+  /** Undefined for a token that nobody has. Takes the same time for all tokens of a set. */
+  find(token: string): TokenOwner | undefined;
+}
+
+export type TokensResult =
+  | { readonly ok: true; readonly tokens: TokenSet; readonly count: number }
+  /** For people; no token is in them. */
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Shorter ones can be guessed. */
+const shortestToken = 16;
+const maxTokens = 1000;
+const maxFileBytes = 1024 * 1024;
+
+/** One token a line: a name, a scope and the token with spaces between. Blank lines, and lines that
+ * begin with `#`, are passed over. */
+export function parseTokens(text: string, file: string): TokensResult {
+  const problems: string[] = [];
+  const entries: { owner: TokenOwner; digest: Buffer }[] = [];
+  const names = new Set<string>();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
+    const place = `${file}:${index + 1}`;
+    const [name = '', scope = '', token = '', ...rest] = line.trim().split(/\s+/);
+    if (token === '' || rest.length > 0) {
+      problems.push(`${place}: write a name, a scope and a token, with spaces between`);
+      continue;
+    }
+    if (!isScope(scope)) problems.push(`${place}: the scope is not one of ${scopes.join(', ')}`);
+    else entries.push({ owner: { name, scope }, digest: toDigest(token) });
+    if (!/^[\w.@-]{1,64}$/.test(name)) {
+      problems.push(`${place}: a name has 1 to 64 letters, digits and . _ @ -`);
+    } else if (names.has(name)) problems.push(`${place}: there are two tokens of the name ${name}`);
+    names.add(name);
+    if (token.length < shortestToken) {
+      problems.push(`${place}: a token has at least ${shortestToken} characters`);
+    }
+  }
+  if (entries.length > maxTokens) problems.push(`${file}: more than ${maxTokens} tokens`);
+  if (entries.length === 0 && problems.length === 0)
+    problems.push(`${file}: there is no token in it`);
+  if (problems.length > 0) return { ok: false, problems };
+  const tokens: TokenSet = {
+    find(token) {
+      const digest = toDigest(token);
+      let owner: TokenOwner | undefined;
+      for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) owner = entry.owner;
+      return owner;
+    },
+  };
+  return { ok: true, tokens, count: entries.length };
+}
+
+export interface TokenFile extends TokenSet {
+  /** Idempotent. */
+  close(): void;
+}
+
+export interface TokenFileDeps {
+  readonly path: string;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly intervalMs?: number;
+}
+
+/** Not every change of a mounted secret raises an event. */
+const defaultIntervalMs = 2_000;
+
+/** Rejects with an AppError `cannot_start`. A file that becomes unreadable or wrong later leaves the
+ * tokens in force, which the log says once for each problem. */
+export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
+  const { path, log, clock, intervalMs = defaultIntervalMs } = deps;
+  const first = await readTokens(path);
+  if (!first.ok) throw new AppError('cannot_start', first.problems.join('\n'));
+  let inForce = first;
+  let said = '';
+  let isClosed = false;
+  let cancel = schedule();
+
+  function schedule(): () => void {
+    return clock.after(intervalMs, () => {
+      void readTokens(path).then((reading) => {
+        if (isClosed) return;
+        take(reading);
+        cancel = schedule();
+      });
+    });
+  }
+
+  function take(reading: FileReading): void {
+    if (!reading.ok) {
+      const text = reading.problems.join('\n');
+      if (text !== said) log.error(`The tokens in force are kept: ${text}`);
+      said = text;
+      return;
+    }
+    said = '';
+    if (reading.digest.equals(inForce.digest)) return;
+    inForce = reading;
+    log.info(`${path} has changed: ${reading.count} tokens are in force`);
+  }
+
+  return {
+    find: (token) => inForce.tokens.find(token),
+    close() {
+      isClosed = true;
+      cancel();
+    },
+  };
+}
+
+type FileReading =
+  | (TokensResult & { readonly ok: true } & { readonly digest: Buffer })
+  | (TokensResult & { readonly ok: false });
+
+async function readTokens(path: string): Promise<FileReading> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    return { ok: false, problems: [`the tokens file cannot be read: ${errorText(error)}`] };
+  }
+  if (text.length > maxFileBytes) {
+    return { ok: false, problems: [`${path} is too large for a file of tokens`] };
+  }
+  const result = parseTokens(text, path);
+  return result.ok ? { ...result, digest: toDigest(text) } : result;
+}
+
+function isScope(word: string): word is Scope {
+  return scopes.some((scope) => scope === word);
+}
+
+function toDigest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,60 @@
+// `POST /webhooks`: a Git host says that there is news. Its signature takes the place of a token, and
+// is made over the bytes of the body, so this is a route of its own beside the router.
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { HttpError } from '../../shared/router/errors.ts';
+import { toErrorResponse } from '../../shared/router/problem.ts';
+import type { WebhookVerdict } from '../store/webhook.ts';
+
+export interface WebhookDeps {
+  /** Whether the sender knows the secret. */
+  verify(call: {
+    readonly body: Uint8Array;
+    header(name: string): string | undefined;
+  }): Promise<WebhookVerdict>;
+  /** Looks for news; never rejects. */
+  trigger(): Promise<void>;
+  onCall(verdict: WebhookVerdict, address: string): void;
+}
+
+/** What Git hosts send for a push with many commits. */
+const maxBytes = 5 * 1024 * 1024;
+
+/** The answer does not wait for the store: senders give up after some seconds. */
+export async function addWebhookRoute(
+  instance: FastifyInstance,
+  { verify, trigger, onCall }: WebhookDeps,
+): Promise<void> {
+  const route: FastifyPluginAsync = async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser(
+      '*',
+      { parseAs: 'buffer', bodyLimit: maxBytes },
+      (_request, body, done) => done(null, body),
+    );
+    scope.post('/webhooks', { bodyLimit: maxBytes }, async (request, reply) => {
+      const body = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
+      const verdict = await verify({ body, header: (name) => headerOf(request, name) });
+      onCall(verdict, request.ip);
+      if (!verdict.ok)
+        return refuse(new HttpError(401, { detail: verdict.reason }), request, reply);
+      void trigger();
+      reply.code(202).header('cache-control', 'no-store');
+      return { accepted: true };
+    });
+  };
+  await instance.register(route);
+}
+
+function headerOf(request: FastifyRequest, name: string): string | undefined {
+  const values = request.raw.headersDistinct[name];
+  return values?.length === 1 ? values[0] : undefined;
+}
+
+function refuse(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { status, headers, body } = toErrorResponse(error, request.id);
+  for (const [name, value] of headers) reply.header(name, value);
+  return reply
+    .code(status)
+    .header('cache-control', 'no-store')
+    .send(body instanceof Uint8Array ? Buffer.from(body) : undefined);
+}

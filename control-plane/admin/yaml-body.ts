@@ -1,0 +1,43 @@
+// Requests whose body is YAML, as the router takes them: JSON with the text in the field `yaml`. So
+// `curl --data-binary @rules.yaml` works beside programs that send JSON.
+import { BadRequest, HttpError } from '../../shared/router/errors.ts';
+import type { RequestLike } from '../../shared/router/request.ts';
+
+const yamlType = /^(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i;
+
+/** Any other request is given back as it is. A text of more than `maxBytes` is refused while it is
+ * read, with 413, and one that is not UTF-8 with 400. */
+export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLike {
+  const { body } = request;
+  if (body === undefined || !yamlType.test(request.headers.get('content-type') ?? '')) {
+    return request;
+  }
+  const headers = new Headers(request.headers);
+  headers.set('content-type', 'application/json');
+  headers.delete('content-length');
+  return { ...request, headers, body: toJsonBody(body, maxBytes) };
+}
+
+async function* toJsonBody(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncIterable<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.byteLength;
+    if (size > maxBytes) {
+      throw new HttpError(413, { detail: `a YAML body has at most ${maxBytes} bytes` });
+    }
+    chunks.push(chunk);
+  }
+  yield Buffer.from(JSON.stringify({ yaml: decode(Buffer.concat(chunks)) }));
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new BadRequest('the body is not UTF-8 text');
+  }
+}

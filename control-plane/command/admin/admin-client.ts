@@ -1,0 +1,113 @@
+// One call of the admin API, bounded in time and size. What the answers mean is left to the commands.
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { errorText } from '../../../shared/errors.ts';
+import { type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
+
+export interface AdminCall {
+  readonly method: 'GET' | 'POST';
+  /** With the query. */
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+export interface AdminAnswer {
+  readonly status: number;
+  /** The body as JSON; undefined when it is none. */
+  readonly value: unknown;
+}
+
+export type AdminCallResult =
+  | { readonly ok: true; readonly answer: AdminAnswer }
+  /** There was no answer: why, for people. */
+  | { readonly ok: false; readonly message: string };
+
+export interface AdminClient {
+  call(call: AdminCall): Promise<AdminCallResult>;
+}
+
+export interface AdminClientOptions {
+  readonly url: URL;
+  readonly token: string | undefined;
+  readonly tls: TlsMaterial;
+}
+
+/** A push to a slow Git host takes its time. */
+const timeoutMs = 60_000;
+const maxAnswerBytes = 256 * 1024 * 1024;
+
+export function createAdminClient({ url, token, tls }: AdminClientOptions): AdminClient {
+  const isSecure = url.protocol === 'https:';
+  const secure = {
+    ...(tls.cert && { cert: tls.cert }),
+    ...(tls.key && { key: tls.key }),
+    ca: isSecure ? withTrustedAuthorities(tls.ca) : undefined,
+  };
+  const base = url.href.replace(/\/+$/, '');
+
+  async function call({ method, path, body }: AdminCall): Promise<AdminAnswer> {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const answered = Promise.withResolvers<AdminAnswer>();
+    const options = {
+      method,
+      agent: false as const,
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        accept: 'application/json',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(text !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(text),
+        }),
+      },
+    };
+    const request = isSecure
+      ? requestHttps(`${base}${path}`, { ...options, ...secure })
+      : requestHttp(`${base}${path}`, options);
+    request.on('error', answered.reject);
+    request.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > maxAnswerBytes) request.destroy(new Error('the answer is too large'));
+        else chunks.push(chunk);
+      });
+      response.on('error', answered.reject);
+      response.on('end', () => {
+        const value = parse(Buffer.concat(chunks).toString());
+        answered.resolve({ status: response.statusCode ?? 0, value });
+      });
+    });
+    request.end(text);
+    return answered.promise;
+  }
+
+  return {
+    async call(given) {
+      try {
+        return { ok: true, answer: await call(given) };
+      } catch (error) {
+        const reason = toReason(error);
+        return { ok: false, message: `the admin API at ${base} cannot be reached: ${reason}` };
+      }
+    },
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function toReason(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    return `no answer within ${timeoutMs / 1000}s`;
+  }
+  // Several addresses of one name fail together, and their error has no text of its own.
+  if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
+  return errorText(error);
+}

@@ -1,0 +1,26 @@
+// What the admin API answers in place of a result, as a person reads it.
+import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
+import type { AdminAnswer } from './admin-client.ts';
+
+/** Several lines with their ends. */
+export function formatRefusal({ status, value }: AdminAnswer): string {
+  const { detail, title, errors } = (value ?? {}) as {
+    detail?: unknown;
+    title?: unknown;
+    errors?: readonly { name?: unknown; reason?: unknown }[];
+  };
+  const text = [detail, title].find((each) => typeof each === 'string') ?? 'no reason was given';
+  const hint = status === 401 ? '; --token-file names a file with a token' : '';
+  const fields = Array.isArray(errors)
+    ? errors.map(({ name, reason }) => `  ${name}: ${reason}\n`).join('')
+    : '';
+  return `${formatRules(value)}error: ${text}${hint} (HTTP ${status})\n${fields}`;
+}
+
+/** The problems of rules in an answer, each with its place; '' when there is none. */
+export function formatRules(value: unknown): string {
+  const { problems } = (value ?? {}) as { problems?: readonly ProblemJson[] };
+  if (!Array.isArray(problems) || problems.length === 0) return '';
+  return `${formatProblems(problems.map(fromProblemJson))}\n`;
+}

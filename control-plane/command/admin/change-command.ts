@@ -1,0 +1,62 @@
+// What `push` and `rollback` have in common: a change of the store through the admin API.
+import type { Command } from 'commander';
+import type { RevisionJson } from '../../admin/revision-json.ts';
+import { type CommandFrame, exitCodes } from '../command-frame.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
+import { formatRefusal } from './answer-text.ts';
+
+export interface ChangeOptions extends AdminOptions {
+  readonly expectedRevision?: string;
+  readonly message?: string;
+  readonly json?: boolean;
+}
+
+export function addChangeOptions(command: Command): Command {
+  return addAdminOptions(command)
+    .option(
+      '--expected-revision <id>',
+      'change nothing unless this is the newest revision; without it, whatever the newest is',
+    )
+    .option('-m, --message <text>', 'why, for the history')
+    .addHelpText(
+      'after',
+      `
+Exit codes:
+  0  done, or there was nothing to change
+  1  the rules have errors, or there is no such revision; nothing has changed
+  2  wrong usage, or the admin API gives no answer
+  5  others have changed the rules since the expected revision; nothing has changed`,
+    );
+}
+
+export async function sendChange(
+  { io, finish }: CommandFrame,
+  options: ChangeOptions,
+  path: '/revisions' | '/rollbacks',
+  body: object,
+): Promise<void> {
+  const opened = await openAdminClient(options, io.environment);
+  if (!opened.ok) {
+    io.writeError(`error: ${opened.message}\n`);
+    finish(exitCodes.trouble);
+    return;
+  }
+  const { expectedRevision, message } = options;
+  const call = { method: 'POST' as const, path, body: { ...body, expectedRevision, message } };
+  const result = await opened.client.call(call);
+  if (!result.ok) {
+    io.writeError(`error: ${result.message}\n`);
+    finish(exitCodes.trouble);
+    return;
+  }
+  const { status, value } = result.answer;
+  if (status === 200 || status === 201) {
+    const revision = value as RevisionJson;
+    const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
+    io.write(options.json ? `${JSON.stringify(revision, undefined, 2)}\n` : `${text}\n`);
+    return;
+  }
+  io.writeError(formatRefusal(result.answer));
+  if (status === 409 || status === 412) finish(exitCodes.conflict);
+  else finish(status === 422 || status === 404 ? exitCodes.no : exitCodes.trouble);
+}

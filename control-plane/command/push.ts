@@ -1,0 +1,52 @@
+// `push`: the files of a directory become the newest revision, through the admin API.
+import { relative, sep } from 'node:path';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { defaultBounds, listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
+import { addChangeOptions, type ChangeOptions, sendChange } from './admin/change-command.ts';
+import { type AddCommand, exitCodes } from './command-frame.ts';
+
+export const addPush: AddCommand = (program, frame) => {
+  const { io, finish } = frame;
+  const command = program
+    .command('push')
+    .summary('make the files of a directory the newest revision')
+    .description(
+      'Sends all *.yaml and *.yml below a directory to a control plane. They replace all files of its store; rules with errors are refused.',
+    )
+    .argument('<directory>', 'the directory');
+  addChangeOptions(command).action(async (directory: string, options: ChangeOptions) => {
+    const read = await readDirectory(directory);
+    if (!read.ok) {
+      io.writeError(`${read.message}\n`);
+      finish(exitCodes.trouble);
+      return;
+    }
+    await sendChange(frame, options, '/revisions', { files: read.files });
+  });
+};
+
+type DirectoryResult =
+  | {
+      readonly ok: true;
+      readonly files: readonly { readonly path: string; readonly text: string }[];
+    }
+  | { readonly ok: false; readonly message: string };
+
+async function readDirectory(directory: string): Promise<DirectoryResult> {
+  const bounds = defaultBounds;
+  const options = { directory, beside: undefined, ignoreDotFiles: true, bounds };
+  const listing = await listRulesFiles(options);
+  if (listing.missing) return { ok: false, message: `error: there is no directory ${directory}` };
+  const read = await readRulesFiles(listing.files, bounds);
+  const problems = [...listing.problems, ...read.problems].filter(
+    ({ severity }) => severity === 'error',
+  );
+  if (problems.length > 0) return { ok: false, message: formatProblems(problems) };
+  if (read.files.length === 0) {
+    // A mistaken directory would delete everything.
+    const message = `error: ${directory} has no *.yaml or *.yml, so nothing is pushed`;
+    return { ok: false, message };
+  }
+  const toPath = (path: string) => relative(directory, path).split(sep).join('/');
+  return { ok: true, files: read.files.map(({ path, text }) => ({ path: toPath(path), text })) };
+}

@@ -1,0 +1,16 @@
+// `rollback`: a new revision with the files of an earlier one.
+import { addChangeOptions, type ChangeOptions, sendChange } from './admin/change-command.ts';
+import type { AddCommand } from './command-frame.ts';
+
+export const addRollback: AddCommand = (program, frame) => {
+  const command = program
+    .command('rollback')
+    .summary('go back to an earlier revision')
+    .description(
+      'Makes a new revision that has the files of an earlier one. `history` lists revisions; the beginning of an id is enough.',
+    )
+    .argument('<revision>', 'the revision to go back to');
+  addChangeOptions(command).action(async (revision: string, options: ChangeOptions) =>
+    sendChange(frame, options, '/rollbacks', { revision }),
+  );
+};

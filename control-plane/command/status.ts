@@ -1,0 +1,121 @@
+// `status`: is the newest revision in force everywhere? One line and an exit code.
+import { parseDuration } from '../../shared/duration.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { fromProblemJson } from '../admin/problem-json.ts';
+import type { StatusJson } from '../admin/status-report.ts';
+import type { AdminClient } from './admin/admin-client.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { type AddCommand, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
+
+interface StatusOptions extends AdminOptions {
+  readonly revision?: string;
+  readonly wait?: boolean;
+  readonly timeout: string;
+  readonly json?: boolean;
+}
+
+const pauseMs = 250;
+/** While waiting, the store itself is asked only this often. */
+const asksPerLook = 8;
+const shortestRevision = 6;
+
+export const addStatus: AddCommand = (program, { io, finish }) => {
+  const command = program
+    .command('status')
+    .summary('is the newest revision in force on every connected worker?')
+    .description(
+      'Asks a control plane for the newest revision and for what every connected worker has, and answers in one line.',
+    );
+  addAdminOptions(command)
+    .option('--revision <id>', 'ask for this revision: it has to be the newest one')
+    .option('--wait', 'wait until the answer is yes, or the revision is invalid')
+    .option('--timeout <duration>', 'with --wait: for how long', '60s')
+    .addHelpText(
+      'after',
+      `
+Exit codes:
+  0  the newest revision is valid, and in force on every connected worker
+  2  wrong usage, or the admin API gives no answer
+  3  not yet, or not everywhere
+  4  the newest revision is invalid; workers keep what they have`,
+    )
+    .action(async (options: StatusOptions) => {
+      const timeout = parseDuration(options.timeout);
+      if (!timeout.ok || timeout.ms < 0) {
+        const reason = timeout.ok ? 'it is negative' : timeout.reason;
+        const message = `error: --timeout ${options.timeout}: ${reason}; write a duration such as 60s`;
+        command.error(message, { exitCode: exitCodes.trouble });
+        return;
+      }
+      const { revision } = options;
+      if (revision !== undefined && revision.length < shortestRevision) {
+        const message = `error: --revision needs at least ${shortestRevision} characters`;
+        command.error(message, { exitCode: exitCodes.trouble });
+      }
+      const opened = await openAdminClient(options, io.environment);
+      if (!opened.ok) {
+        io.writeError(`error: ${opened.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      finish(await answer(opened.client, options, timeout.ms, io));
+    });
+};
+
+async function answer(
+  client: AdminClient,
+  options: StatusOptions,
+  timeoutMs: number,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const endMs = io.clock.monotonicMs() + timeoutMs;
+  for (let asked = 0; ; asked++) {
+    const look = asked % asksPerLook === 0;
+    const result = await client.call({ method: 'GET', path: `/status?look=${look}` });
+    const isLast = options.wait !== true || io.clock.monotonicMs() >= endMs;
+    if (result.ok && result.answer.status === 200) {
+      const status = result.answer.value as StatusJson;
+      const exitCode = judge(status, options.revision);
+      if (exitCode !== exitCodes.pending || isLast) {
+        print(status, options, io, exitCode);
+        return exitCode;
+      }
+    } else if (isLast || result.ok) {
+      // A control plane that restarts gives no answer for a moment; one that refuses, for ever.
+      io.writeError(result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`);
+      return exitCodes.trouble;
+    }
+    await pause(io, Math.min(pauseMs, Math.max(0, endMs - io.clock.monotonicMs())));
+  }
+}
+
+function judge({ verdict, newest }: StatusJson, revision: string | undefined): ExitCode {
+  const isAsked = revision === undefined || newest?.id.startsWith(revision) === true;
+  if (!isAsked) return exitCodes.pending;
+  if (verdict === 'invalid') return exitCodes.invalid;
+  return verdict === 'in_force' ? exitCodes.ok : exitCodes.pending;
+}
+
+function print(
+  status: StatusJson,
+  { json, revision }: StatusOptions,
+  io: CommandIo,
+  exitCode: ExitCode,
+): void {
+  if (json) {
+    io.write(`${JSON.stringify(status, undefined, 2)}\n`);
+    return;
+  }
+  const isOther = revision !== undefined && status.newest?.id.startsWith(revision) !== true;
+  const other = isOther ? `revision ${revision} is not the newest: ` : '';
+  io.write(`${other}${status.text.replaceAll('\n', ' ')}\n`);
+  const errors = status.newest?.problems.filter(({ severity }) => severity === 'error') ?? [];
+  if (exitCode === exitCodes.invalid && errors.length > 0) {
+    io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
+  }
+}
+
+function pause({ clock }: CommandIo, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.after(ms, resolve));
+}

@@ -1,0 +1,139 @@
+// The control plane's own metrics, in the form that Prometheus reads. What is measured where is left
+// to those who call; what changes all the time is asked for when somebody looks.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { XdsMetrics } from '../xds/metrics.ts';
+
+/** What there is to know at the moment of a look. Times in milliseconds since the epoch. */
+export interface Overview {
+  readonly revisionInForceAtMs: number | undefined;
+  readonly isStale: boolean;
+  readonly isNewestValid: boolean;
+  readonly errors: number;
+  readonly warnings: number;
+  readonly domains: number;
+  readonly isStoreReachable: boolean;
+  readonly storeSuccessAtMs: number | undefined;
+  readonly revisions: Readonly<Record<'accepted' | 'refused', number>>;
+  /** Connected workers by what they have. */
+  readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
+}
+
+export interface ControlPlaneMetrics {
+  readonly xds: XdsMetrics;
+  adminAnswer(route: string, method: string, status: number): void;
+  webhook(isAccepted: boolean): void;
+  /** The text of the exposition format, and its media type. */
+  expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
+}
+
+const prefix = 'ratelane_control_plane_';
+
+export function createControlPlaneMetrics(overview: () => Overview): ControlPlaneMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+    new Counter({ name: `${prefix}${name}`, help, labelNames, registers });
+  const gauge = (name: string, help: string, read: (now: Overview) => number | undefined) =>
+    new Gauge({
+      name: `${prefix}${name}`,
+      help,
+      registers,
+      collect() {
+        const value = read(overview());
+        if (value === undefined) this.remove();
+        else this.set(value);
+      },
+    });
+
+  gauge('revision_in_force_timestamp_seconds', 'When the revision in force was made', (now) =>
+    toSeconds(now.revisionInForceAtMs),
+  );
+  gauge('newest_revision_valid', '1 when the newest revision has no errors', (now) =>
+    Number(now.isNewestValid),
+  );
+  gauge('newest_revision_errors', 'Errors in the newest revision', (now) => now.errors);
+  gauge('newest_revision_warnings', 'Warnings in the newest revision', (now) => now.warnings);
+  gauge('domains', 'Domains in force', (now) => now.domains);
+  gauge('stale', '1 when what is served was stored by an earlier process', (now) =>
+    Number(now.isStale),
+  );
+  gauge('store_reachable', '1 when the last look at the store succeeded', (now) =>
+    Number(now.isStoreReachable),
+  );
+  gauge('store_last_success_timestamp_seconds', 'The last look that succeeded', (now) =>
+    toSeconds(now.storeSuccessAtMs),
+  );
+  new Gauge({
+    name: `${prefix}workers`,
+    help: 'Connected workers, by whether they have what they should have',
+    labelNames: ['state'] as const,
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(overview().workers)) this.set({ state }, count);
+    },
+  });
+
+  new Counter({
+    name: `${prefix}revisions_total`,
+    help: 'Revisions that were taken up, and that were refused for their errors',
+    labelNames: ['outcome'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const [outcome, count] of Object.entries(overview().revisions)) {
+        this.inc({ outcome }, count);
+      }
+    },
+  });
+  const answers = counter('admin_answers_total', 'Answers of the admin API', [
+    'route',
+    'method',
+    'status',
+  ]);
+  const webhooks = counter('webhooks_total', 'Calls of the webhook', ['outcome']);
+  const streams = new Gauge({
+    name: `${prefix}xds_streams`,
+    help: 'Open streams, by protocol',
+    labelNames: ['mode'] as const,
+    registers,
+  });
+  const responses = counter('xds_responses_total', 'Responses sent', ['mode']);
+  const responseBytes = new Histogram({
+    name: `${prefix}xds_response_bytes`,
+    help: 'Sizes of the responses sent',
+    buckets: [1e3, 1e4, 1e5, 1e6, 1e7],
+    registers,
+  });
+  const acks = counter('xds_acks_total', 'Responses accepted by workers', ['mode']);
+  const nacks = counter('xds_nacks_total', 'Responses refused by workers', ['mode']);
+  const drops = counter('xds_drops_total', 'Streams ended, or not opened', ['reason']);
+  for (const mode of ['sotw', 'delta'] as const) streams.set({ mode }, 0);
+
+  return {
+    xds: {
+      streams: (mode, open) => streams.set({ mode }, open),
+      responseSent(mode, bytes) {
+        responses.inc({ mode });
+        responseBytes.observe(bytes);
+      },
+      acked: (mode) => acks.inc({ mode }),
+      nacked: (mode) => nacks.inc({ mode }),
+      dropped: (reason) => drops.inc({ reason }),
+    },
+    adminAnswer: (route, method, status) =>
+      answers.inc({ route, method: toKnownMethod(method), status: String(status) }),
+    webhook: (isAccepted) => webhooks.inc({ outcome: isAccepted ? 'accepted' : 'refused' }),
+    expose: async () => ({ text: await registry.metrics(), mediaType: registry.contentType }),
+  };
+}
+
+function toSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}
+
+/** Anybody may send any method; each would be a time series. */
+function toKnownMethod(method: string): string {
+  return ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}

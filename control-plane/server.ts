@@ -1,0 +1,279 @@
+// The composition root of `serve`: store, snapshots, xDS and admin API, put together, started in order
+// and stopped in order. Read it top to bottom.
+import { readFile } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Clock } from '../shared/clock.ts';
+import { AppError, errorText } from '../shared/errors.ts';
+import type { HostPort } from '../shared/host-port.ts';
+import type { Log } from '../shared/log.ts';
+import type { Environment } from '../shared/settings/setting.ts';
+import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
+import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
+import { loadProtos } from '../shared/wire/protos.ts';
+import type { AdminApi } from './admin/admin-api.ts';
+import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
+import { createAudit } from './admin/audit.ts';
+import { createAuthorizer } from './admin/authorize.ts';
+import { createExamine } from './admin/examination.ts';
+import { openTokenFile, type TokenFile } from './admin/tokens.ts';
+import type { WebhookDeps } from './admin/webhook-route.ts';
+import { createControlPlaneMetrics } from './metrics/metrics.ts';
+import { toOverview } from './metrics/overview.ts';
+import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
+import { createSnapshotCache } from './snapshot/cache.ts';
+import { createDirectoryStore } from './store/directory-store.ts';
+import { createCredentialReader } from './store/git-credentials.ts';
+import { createGitStore } from './store/git-store.ts';
+import type { ConfigStore } from './store/store.ts';
+import { verifyWebhook } from './store/webhook.ts';
+import {
+  type AdsServer,
+  type AdsTls,
+  type Authorization,
+  createAdsServer,
+} from './xds/ads-server.ts';
+
+export interface ControlPlaneDeps {
+  readonly settings: ControlPlaneSettings;
+  readonly log: Log;
+  /** Writes at the level info, whatever `log` leaves out. */
+  readonly auditLog: Log;
+  readonly clock: Clock;
+  /** Of the process, for git. */
+  readonly environment: Environment;
+}
+
+export interface ControlPlaneAddresses {
+  readonly admin: string;
+  readonly xds: string;
+}
+
+export interface ControlPlane {
+  /** Resolves when workers are served, be it with an earlier revision; rejects with an AppError. */
+  start(signal: AbortSignal): Promise<ControlPlaneAddresses | undefined>;
+  /** Bounded in time. */
+  stop(): Promise<void>;
+}
+
+const tlsIntervalMs = 5_000;
+const gitTimeoutMs = 60_000;
+/** Workers have longer than people: their streams end with a word that sends them elsewhere. */
+export const stopGraceMs = 2_000;
+
+export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
+  const { settings, log, clock } = deps;
+  const { encode } = createEncoder();
+  const store = openStore(deps);
+  const build = {
+    mergeDomains: settings.mergeDomains,
+    maxResponseBytes: settings.xds.maxResponseBytes,
+  };
+  const { stateDirectory } = settings;
+  const snapshots = createSnapshotCache({
+    store,
+    options: build,
+    encode,
+    stateDirectory,
+    log,
+    clock,
+  });
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  let ads: AdsServer | undefined;
+  let admin: AdminServer | undefined;
+  let awaited: string | undefined = `the store ${store.description}`;
+  const workers = { list: () => ads?.workers.list() ?? [] };
+  const open: { close(): void }[] = [];
+
+  async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {
+    if (path === undefined) return undefined;
+    const tokens = await openTokenFile({ path, log, clock });
+    open.push(tokens);
+    return tokens;
+  }
+
+  function watchTls(
+    tls: ListenerSettings['tls'],
+    material: TlsMaterial | undefined,
+    replace: (material: TlsMaterial) => void,
+  ): void {
+    if (tls === undefined || material === undefined) return;
+    const watch: TlsWatch = watchTlsFiles({
+      files: tls,
+      material,
+      clock,
+      intervalMs: tlsIntervalMs,
+      onChange(changed) {
+        replace(changed);
+        log.info(`TLS: ${tls.cert} has changed and is used for new connections`);
+      },
+      onProblem: (problem) => log.error(`TLS: what was read before is kept: ${problem}`),
+    });
+    open.push(watch);
+  }
+
+  async function startAdmin(): Promise<string> {
+    const { address, tls, tokensFile } = settings.admin;
+    const material = await readMaterial(tls);
+    const authorizer = createAuthorizer(await openTokens(tokensFile));
+    const api: AdminApi = {
+      store,
+      snapshots,
+      workers,
+      examine: createExamine({ encode, options: build }),
+      clock,
+      audit: createAudit(deps.auditLog),
+      callerOf: authorizer.callerOf,
+      awaited: () => awaited,
+      exposeMetrics: metrics.expose,
+    };
+    const webhook = createWebhook(settings, store, (isAccepted, text) => {
+      metrics.webhook(isAccepted);
+      if (isAccepted) log.info(text);
+      else log.warning(text);
+    });
+    const onAnswer = metrics.adminAnswer;
+    const { guard } = authorizer;
+    admin = await createAdminServer(
+      { api, guard, webhook, log, onAnswer },
+      { address, tls: material },
+    );
+    const port = await admin.start();
+    watchTls(tls, material, admin.replaceTls);
+    return `${tls ? 'https' : 'http'}://${toHostPort({ ...address, port })}`;
+  }
+
+  async function startAds(): Promise<string> {
+    const { address, tls, tokensFile } = settings.xds;
+    const material = await readMaterial(tls);
+    const tokens = await openTokens(tokensFile);
+    ads = createAdsServer(
+      {
+        snapshots,
+        log,
+        clock,
+        protos: loadDiscoveryProtos(),
+        metrics: metrics.xds,
+        ...(tokens && { authorize: (headers) => authorizeWorker(tokens, headers) }),
+      },
+      {
+        host: address.host === '' ? '::' : address.host,
+        port: address.port,
+        ...(material && { tls: toAdsTls(material) }),
+      },
+    );
+    const port = await ads.start();
+    watchTls(tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
+    return toHostPort({ ...address, port });
+  }
+
+  return {
+    async start(signal) {
+      // What is under way at the store ends, so that a stop need not wait for it.
+      signal.addEventListener('abort', () => void store.close(), { once: true });
+      const adminUrl = await startAdmin();
+      log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
+      if (signal.aborted) return undefined;
+      await snapshots.start();
+      awaited = 'the xDS port';
+      if (signal.aborted) return undefined;
+      const xds = await startAds();
+      awaited = undefined;
+      log.info(`Workers are served on ${xds} (xDS)`);
+      return { admin: adminUrl, xds };
+    },
+    async stop() {
+      awaited = 'nothing: the control plane is stopping';
+      for (const each of open) each.close();
+      await ads?.stop(stopGraceMs);
+      await admin?.stop(stopGraceMs);
+      await snapshots.close();
+      await store.close();
+    },
+  };
+}
+
+function createEncoder() {
+  const { rateLimitConfig } = loadProtos();
+  return {
+    encode: (message: Parameters<typeof rateLimitConfig.serialize>[0]) =>
+      rateLimitConfig.serialize(message),
+  };
+}
+
+function openStore({ settings, log, clock, environment }: ControlPlaneDeps): ConfigStore {
+  const { config, stateDirectory } = settings;
+  if (config.kind === 'directory') {
+    const options = { directory: config.directory, stateDirectory };
+    return createDirectoryStore({ options, log, clock });
+  }
+  const { url, ref, path, pollMs, username, password, passwordFile } = config;
+  return createGitStore({
+    options: {
+      url,
+      ref: ref === '' ? undefined : ref,
+      folder: path.replace(/\/+$/, ''),
+      pollMs,
+      timeoutMs: gitTimeoutMs,
+      stateDirectory,
+      committer: { name: 'Ratelane control plane', email: '' },
+    },
+    log,
+    clock,
+    environment,
+    readCredentials: createCredentialReader({ username, password, passwordFile }),
+  });
+}
+
+function createWebhook(
+  { webhook: { secret, secretFile } }: ControlPlaneSettings,
+  store: ConfigStore,
+  say: (isAccepted: boolean, text: string) => void,
+): WebhookDeps {
+  return {
+    async verify(call) {
+      if (secretFile === undefined) return verifyWebhook(call, secret);
+      let text: string;
+      try {
+        text = await readFile(secretFile, 'utf8');
+      } catch (error) {
+        const reason = `the webhook secret cannot be read (${errorText(error)})`;
+        return { ok: false, reason };
+      }
+      return verifyWebhook(call, text.replace(/[\r\n]+$/, ''));
+    },
+    trigger: () => store.trigger(),
+    onCall(verdict, address) {
+      const outcome = verdict.ok ? 'looking for news' : `refused: ${verdict.reason}`;
+      say(verdict.ok, `Webhook call from ${address}: ${outcome}`);
+    },
+  };
+}
+
+async function readMaterial(tls: ListenerSettings['tls']): Promise<TlsMaterial | undefined> {
+  if (tls === undefined) return undefined;
+  const reading = await readTlsFiles(tls);
+  if (!reading.ok) throw new AppError('cannot_start', `TLS: ${reading.problem}`);
+  return reading.material;
+}
+
+function toAdsTls({ ca, cert, key }: TlsMaterial): AdsTls {
+  return {
+    certificate: cert?.toString() ?? '',
+    key: key?.toString() ?? '',
+    ...(ca && { clientAuthorities: ca.toString() }),
+  };
+}
+
+function authorizeWorker(tokens: TokenFile, headers: IncomingHttpHeaders): Authorization {
+  const [scheme = '', token = '', ...rest] = (headers.authorization ?? '').split(/ +/);
+  if (scheme.toLowerCase() !== 'bearer' || token === '' || rest.length > 0) {
+    return { ok: false, reason: 'a bearer token is required' };
+  }
+  return tokens.find(token)?.scope === 'xds'
+    ? { ok: true }
+    : { ok: false, reason: 'the bearer token is not known here' };
+}
+
+function toHostPort({ host, port }: HostPort): string {
+  return `${host.includes(':') ? `[${host}]` : host || '0.0.0.0'}:${port}`;
+}

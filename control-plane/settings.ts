@@ -1,0 +1,218 @@
+// The settings of the control plane: read from flags and the environment, once, with everything that
+// is wrong with them said at once. The rows are in settings/table.ts; acting on them is left to server.ts.
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type HostPort, parseHostPort } from '../shared/host-port.ts';
+import { joinNames, parseSettings, type TableReading } from '../shared/settings/parse-settings.ts';
+import {
+  type Environment,
+  type Setting,
+  type TableValues,
+  toRows,
+} from '../shared/settings/setting.ts';
+import { showGiven } from '../shared/settings/shown-value.ts';
+import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
+import type { TlsFiles } from '../shared/tls.ts';
+import { isLoopback } from './settings/loopback.ts';
+import { controlPlaneTable } from './settings/table.ts';
+
+/** Of the commands that talk to a control plane, see command/admin/admin-options.ts. */
+const clientVariables = ['RATELANE_ADMIN_URL', 'RATELANE_ADMIN_TOKEN', 'RATELANE_ADMIN_TOKEN_FILE'];
+
+type Values = TableValues<typeof controlPlaneTable>;
+type Reading = TableReading<typeof controlPlaneTable>;
+
+export interface DirectorySettings {
+  readonly kind: 'directory';
+  readonly directory: string;
+}
+
+export interface GitSettings extends Omit<Values['git'], 'webhookSecret' | 'webhookSecretFile'> {
+  readonly kind: 'git';
+}
+
+/** Unset paths are undefined. */
+export interface ListenerSettings {
+  readonly address: HostPort;
+  readonly tls: TlsFiles | undefined;
+  readonly tokensFile: string | undefined;
+}
+
+export interface ControlPlaneSettings {
+  readonly config: DirectorySettings | GitSettings;
+  readonly stateDirectory: string;
+  readonly mergeDomains: boolean;
+  readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
+  readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
+  readonly admin: ListenerSettings & {
+    /** Nobody else's computer can reach the address. */
+    readonly isLoopback: boolean;
+  };
+  readonly log: Values['log'];
+}
+
+export type ControlPlaneSettingsResult =
+  | {
+      readonly ok: true;
+      readonly settings: ControlPlaneSettings;
+      readonly warnings: readonly string[];
+    }
+  | {
+      readonly ok: false;
+      /** Sentences for people, the settings named as they were given. */
+      readonly problems: readonly string[];
+      readonly warnings: readonly string[];
+    };
+
+/** `environment` has the flags that were given as well, see settings/flags.ts. */
+export function parseControlPlaneSettings(environment: Environment): ControlPlaneSettingsResult {
+  const reading = parseSettings(controlPlaneTable, environment);
+  const { config, git, xds, admin } = reading.values;
+  const rows = {
+    git: controlPlaneTable.git.settings,
+    xds: controlPlaneTable.xds.settings,
+    admin: controlPlaneTable.admin.settings,
+  };
+  const xdsAddress = readAddress(reading, rows.xds.address);
+  const adminAddress = readAddress(reading, rows.admin.address);
+  const isAdminLoopback = isLoopback(adminAddress.value.host);
+  const problems = [
+    ...reading.problems,
+    ...checkPlace(reading),
+    ...xdsAddress.problems,
+    ...adminAddress.problems,
+    ...checkPorts(xdsAddress, adminAddress),
+    ...checkTls(reading, rows.xds),
+    ...checkTls(reading, rows.admin),
+    ...(adminAddress.problems.length === 0 && !isAdminLoopback && admin.tokensFile === ''
+      ? [
+          `${show(reading, rows.admin.address)} can be reached from elsewhere, and ${joinNames(rows.admin.tokensFile)} is not set: give a tokens file, or a loopback address`,
+        ]
+      : []),
+    ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
+    ...checkSecret(reading, rows.git.password, rows.git.passwordFile),
+  ];
+  const warnings = [...warnUnknown(environment), ...reading.warnings, ...warnSettings(reading)];
+  if (problems.length > 0) return { ok: false, problems, warnings };
+
+  const { webhookSecret, webhookSecretFile, ...gitSettings } = git;
+  const settings: ControlPlaneSettings = {
+    config:
+      config.directory === ''
+        ? { kind: 'git', ...gitSettings }
+        : { kind: 'directory', directory: resolve(config.directory) },
+    stateDirectory: resolve(
+      config.stateDirectory === ''
+        ? defaultStateDirectory(environment, adminAddress.value)
+        : config.stateDirectory,
+    ),
+    mergeDomains: config.mergeDomains,
+    webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
+    xds: {
+      ...toListener(xds, xdsAddress.value),
+      maxResponseBytes: xds.maxResponseBytes,
+    },
+    admin: { ...toListener(admin, adminAddress.value), isLoopback: isAdminLoopback },
+    log: reading.values.log,
+  };
+  return { ok: true, settings, warnings };
+}
+
+/** Where programs keep what should outlive them (XDG base directories). No two control planes of one
+ * machine have the same admin address. */
+function defaultStateDirectory(environment: Environment, { host, port }: HostPort): string {
+  const base = environment['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
+  const own = `${host === '' ? 'any' : host.replaceAll(/[^\w.-]/g, '_')}-${port}`;
+  return join(base, 'ratelane', own);
+}
+
+function toListener(values: Values['xds'] | Values['admin'], address: HostPort): ListenerSettings {
+  const { certFile, keyFile, clientCaFile, tokensFile } = values;
+  const tls = { cert: certFile, key: keyFile, ca: clientCaFile || undefined };
+  return {
+    address,
+    tls: certFile === '' ? undefined : tls,
+    tokensFile: tokensFile || undefined,
+  };
+}
+
+interface AddressReading {
+  readonly row: Setting<string>;
+  readonly value: HostPort;
+  readonly problems: readonly string[];
+}
+
+function readAddress(reading: Reading, row: Setting<string>): AddressReading {
+  const result = parseHostPort(reading.of(row).value, 0);
+  if (result.ok) return { row, value: result.value, problems: [] };
+  const problem = `${show(reading, row)}: ${result.reason}; write host:port such as ${row.default}`;
+  return { row, value: { host: '', port: 0 }, problems: [problem] };
+}
+
+function checkPlace(reading: Reading): string[] {
+  const { directory } = controlPlaneTable.config.settings;
+  const { url } = controlPlaneTable.git.settings;
+  const isDirectory = reading.of(directory).value !== '';
+  const isGit = reading.of(url).value !== '';
+  if (isDirectory && isGit) {
+    return [`${show(reading, directory)} and ${show(reading, url)}: give one of them`];
+  }
+  if (isDirectory || isGit) return [];
+  return [
+    `where the rules files are is not set: give ${joinNames(directory)} or ${joinNames(url)}`,
+  ];
+}
+
+function checkPorts(xds: AddressReading, admin: AddressReading): string[] {
+  const { port } = xds.value;
+  if (port === 0 || port !== admin.value.port) return [];
+  const isSame =
+    xds.value.host === admin.value.host ||
+    [xds, admin].some(({ value }) => ['', '0.0.0.0', '::'].includes(value.host));
+  if (!isSame) return [];
+  return [`${joinNames(xds.row)} and ${joinNames(admin.row)} have the same port ${port}`];
+}
+
+function checkTls(
+  reading: Reading,
+  rows: Pick<typeof controlPlaneTable.xds.settings, 'certFile' | 'keyFile' | 'clientCaFile'>,
+): string[] {
+  const { certFile, keyFile, clientCaFile } = rows;
+  const isGiven = (row: Setting<string>): boolean => reading.of(row).value !== '';
+  const given = [certFile, keyFile, clientCaFile].find(isGiven);
+  if (given === undefined) return [];
+  return [certFile, keyFile]
+    .filter((row) => !isGiven(row))
+    .map((row) => `${joinNames(row)} is not set: ${show(reading, given)} needs it`);
+}
+
+function checkSecret(reading: Reading, row: Setting<string>, fileRow: Setting<string>): string[] {
+  const isBoth = reading.of(row).value !== '' && reading.of(fileRow).value !== '';
+  if (!isBoth) return [];
+  return [`${joinNames(row)} and ${show(reading, fileRow)} are both set; remove one of them`];
+}
+
+function warnSettings(reading: Reading): string[] {
+  const { git } = reading.values;
+  if (git.url !== '') return [];
+  return Object.values(controlPlaneTable.git.settings)
+    .filter((row) => reading.of<unknown>(row).given !== undefined)
+    .filter((row) => !joinNames(row).includes('WEBHOOK'))
+    .map(
+      (row) =>
+        `${show(reading, row)} has no effect without ${controlPlaneTable.git.settings.url.names[0]}`,
+    );
+}
+
+function warnUnknown(environment: Environment): string[] {
+  const known = new Set(toRows(controlPlaneTable).flatMap(({ setting }) => setting.names));
+  for (const name of clientVariables) known.add(name);
+  const ours = Object.entries(environment).filter(([name]) => name.startsWith('RATELANE_'));
+  return warnUnknownNames(Object.fromEntries(ours), known, ['RATELANE_']);
+}
+
+/** As it was given; for a setting that is not given only its names. */
+function show(reading: Reading, row: Setting<unknown>): string {
+  const { given } = reading.of(row);
+  return given === undefined ? joinNames(row) : showGiven(row, given.name, given.text);
+}

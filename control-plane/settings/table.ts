@@ -1,0 +1,156 @@
+// The settings of the control plane: one row each, from which parsing, flags, --help and the tables of
+// the README follow. Each has a flag and a variable, but for secrets, which a command line would show.
+import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
+import { section } from '../../shared/settings/setting.ts';
+
+export const controlPlaneTable = {
+  config: section('Where configuration lives', {
+    directory: text({
+      names: ['--config-dir', 'RATELANE_CONFIG_DIR'],
+      default: '',
+      doc: 'A directory of rules files, watched for changes. Either this or --git',
+    }),
+    stateDirectory: text({
+      names: ['--state-dir', 'RATELANE_STATE_DIR'],
+      default: '',
+      defaultText: 'below $XDG_STATE_HOME or ~/.local/state, by the admin address',
+      doc: 'A directory of this control plane alone, where it keeps the last good revision: a restart serves it even while the store cannot be reached',
+    }),
+    mergeDomains: bool({
+      names: ['--merge-domains', 'RATELANE_MERGE_DOMAINS'],
+      default: false,
+      doc: 'Whether several files may add rules to one domain, as MERGE_DOMAIN_CONFIG of the workers',
+    }),
+  }),
+  git: section('Git', {
+    url: text({
+      names: ['--git', 'RATELANE_GIT'],
+      default: '',
+      secret: 'url',
+      doc: 'A repository that has the rules files: https, ssh, or a path',
+    }),
+    ref: text({
+      names: ['--git-ref', 'RATELANE_GIT_REF'],
+      default: '',
+      defaultText: "the repository's default branch",
+      doc: 'The branch, or the tag, that is followed; a branch is written to as well',
+    }),
+    path: text({
+      names: ['--git-path', 'RATELANE_GIT_PATH'],
+      default: '',
+      defaultText: 'the root',
+      doc: 'The subfolder of the repository that has the rules files',
+    }),
+    pollMs: duration({
+      names: ['--git-poll', 'RATELANE_GIT_POLL'],
+      default: 30_000,
+      min: 100,
+      doc: 'How often to look for new commits; a webhook is faster',
+    }),
+    username: text({
+      names: ['--git-username', 'RATELANE_GIT_USERNAME'],
+      default: '',
+      defaultText: 'git',
+      doc: 'The user name that goes with the password or token',
+    }),
+    password: text({
+      names: ['RATELANE_GIT_PASSWORD'],
+      default: '',
+      secret: 'whole',
+      doc: 'The password or token for https. For ssh, set GIT_SSH_COMMAND as git knows it',
+    }),
+    passwordFile: text({
+      names: ['--git-password-file', 'RATELANE_GIT_PASSWORD_FILE'],
+      default: '',
+      doc: 'A file with that password or token, read at each use',
+    }),
+    webhookSecret: text({
+      names: ['RATELANE_WEBHOOK_SECRET'],
+      default: '',
+      secret: 'whole',
+      doc: 'The secret that calls of POST /webhooks are signed with; without one they are refused',
+    }),
+    webhookSecretFile: text({
+      names: ['--webhook-secret-file', 'RATELANE_WEBHOOK_SECRET_FILE'],
+      default: '',
+      doc: 'A file with that secret, read at each call',
+    }),
+  }),
+  xds: section('xDS, for the workers', {
+    address: text({
+      names: ['--xds-address', 'RATELANE_XDS_ADDRESS'],
+      default: '0.0.0.0:18000',
+      doc: 'Where to serve configuration, as host:port',
+    }),
+    certFile: text({
+      names: ['--xds-tls-cert', 'RATELANE_XDS_TLS_CERT'],
+      default: '',
+      doc: 'A certificate chain in PEM; workers then have to use TLS. Read again when it changes',
+    }),
+    keyFile: text({
+      names: ['--xds-tls-key', 'RATELANE_XDS_TLS_KEY'],
+      default: '',
+      doc: 'The private key of that certificate',
+    }),
+    clientCaFile: text({
+      names: ['--xds-tls-client-ca', 'RATELANE_XDS_TLS_CLIENT_CA'],
+      default: '',
+      doc: 'Authorities, one of which must have signed the certificate that a worker presents',
+    }),
+    tokensFile: text({
+      names: ['--xds-tokens-file', 'RATELANE_XDS_TOKENS_FILE'],
+      default: '',
+      doc: 'Tokens of the scope xds, one of which a worker must send as "authorization: Bearer ..."',
+    }),
+    maxResponseBytes: int({
+      names: ['--max-response-bytes', 'RATELANE_MAX_RESPONSE_BYTES'],
+      default: 4 * 1024 * 1024,
+      min: 1024,
+      max: 1024 * 1024 * 1024,
+      doc: 'A revision that would need a larger response is refused: clients read no more than this',
+    }),
+  }),
+  admin: section('Admin API, for people and pipelines', {
+    address: text({
+      names: ['--admin-address', 'RATELANE_ADMIN_ADDRESS'],
+      default: '127.0.0.1:18001',
+      doc: 'Where to serve the admin API, as host:port; other than loopback needs --admin-tokens-file',
+    }),
+    certFile: text({
+      names: ['--admin-tls-cert', 'RATELANE_ADMIN_TLS_CERT'],
+      default: '',
+      doc: 'A certificate chain in PEM; the admin API then speaks HTTPS. Read again when it changes',
+    }),
+    keyFile: text({
+      names: ['--admin-tls-key', 'RATELANE_ADMIN_TLS_KEY'],
+      default: '',
+      doc: 'The private key of that certificate',
+    }),
+    clientCaFile: text({
+      names: ['--admin-tls-client-ca', 'RATELANE_ADMIN_TLS_CLIENT_CA'],
+      default: '',
+      doc: 'Authorities, one of which must have signed the certificate that a client presents',
+    }),
+    tokensFile: text({
+      names: ['--admin-tokens-file', 'RATELANE_ADMIN_TOKENS_FILE'],
+      default: '',
+      doc: 'Tokens of the scopes read and write, one a line: name, scope, token. Read again when it changes',
+    }),
+  }),
+  log: section('Log', {
+    level: choice({
+      names: ['--log-level', 'RATELANE_LOG_LEVEL'],
+      words: { error: 'error', warning: 'warning', info: 'info', debug: 'debug' },
+      default: 'info',
+      anyCase: true,
+      doc: 'What is written to standard error: messages of this level and graver ones',
+    }),
+    format: choice({
+      names: ['--log-format', 'RATELANE_LOG_FORMAT'],
+      words: { text: 'text', json: 'json' },
+      default: 'text',
+      anyCase: true,
+      doc: 'The form of its lines',
+    }),
+  }),
+};
