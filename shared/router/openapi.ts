@@ -150,8 +150,10 @@ function toQueryParameters(object: Type.TObject | undefined): readonly Json[] {
 
 function toRequestBody(object: Type.TObject, bodyKinds: readonly BodyKind[]): Json {
   const properties = Object.entries<Type.TSchema>(object.properties);
+  // The schema has no such member where all properties are optional, whatever its type says.
+  const isRequired = new Set<string>(object.required);
   const required = properties
-    .filter(([name, schema]) => object.required.includes(name) && !('default' in schema))
+    .filter(([name, schema]) => isRequired.has(name) && !('default' in schema))
     .map(([name]) => name);
   const schema = {
     type: 'object',
