@@ -40,6 +40,7 @@ export interface Step {
   readonly names_only?: boolean;
   readonly redis?: string;
   readonly server?: string;
+  readonly memcached?: readonly string[];
   readonly output?: readonly string[];
   readonly log_format?: boolean;
   readonly terminate?: boolean;
@@ -116,6 +117,10 @@ export function changesFiles(one: Case): boolean {
   return one.steps.some(
     (step) => (step.write ?? step.remove ?? step.chmod ?? step.swap) !== undefined,
   );
+}
+
+export function usesMemcached(one: Case): boolean {
+  return one.env?.['BACKEND_TYPE'] === 'memcache';
 }
 
 export function fileText(content: string | readonly string[]): string {

@@ -3,7 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../../shared/errors.ts';
 import { waitUntil } from '../support/wait-until.ts';
-import { type Case, changesFiles, domainsOf, type Json, type Step } from './case-file.ts';
+import {
+  type Case,
+  changesFiles,
+  domainsOf,
+  type Json,
+  type Step,
+  usesMemcached,
+} from './case-file.ts';
 import { compare, fillWindowStarts, waitForRoomMs, withoutDefaults } from './comparison.ts';
 import { actions, counterIncreases, looks, questions, type Scene } from './observations.ts';
 import type { WorkerUnderTest } from './worker-under-test.ts';
@@ -174,6 +181,10 @@ async function waitForQuiet(worker: WorkerUnderTest, one: Case): Promise<void> {
 }
 
 async function forgetCounters(worker: WorkerUnderTest, one: Case): Promise<void> {
+  if (usesMemcached(one)) {
+    await (await worker.memcached()).flush();
+    return;
+  }
   const redis = await worker.redis('redis');
   for (const domain of domainsOf(one)) {
     for (const key of (await redis.command('KEYS', `*${domain}_*`)) as string[]) {

@@ -7,7 +7,6 @@ interface Gap {
 }
 
 export const notYet: readonly Gap[] = [
-  { name: 'backend_memcached', reason: 'the memcached backend is not there' },
   { name: 'tagged-plain', reason: 'the tagged output is not there' },
   { name: 'tagged-mogrifier', reason: 'the tagged output is not there' },
   { name: 'tagged-extra-tags', reason: 'the tagged output is not there' },

@@ -146,6 +146,14 @@ export const looks = {
     }
     return rows;
   },
+  memcached: async ({ worker }, step) => {
+    const memcached = await worker.memcached();
+    const seen: { [key: string]: Json } = {};
+    for (const key of step.memcached ?? []) {
+      seen[key] = (await memcached.get(fillWindowStarts(key, Date.now()))) ?? null;
+    }
+    return seen;
+  },
   output: async ({ worker }, step) => {
     const text = worker.process.output();
     return Object.fromEntries((step.output ?? []).map((part) => [part, text.includes(part)]));

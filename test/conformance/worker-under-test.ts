@@ -1,5 +1,5 @@
 // The real worker with the settings and files of a group of cases, and everything around it that is
-// looked at: Redis, the receiver of push metrics, its configuration folder.
+// looked at: Redis or memcached, the receiver of push metrics, its configuration folder.
 import {
   chmodSync,
   existsSync,
@@ -17,26 +17,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../support/free-port.ts';
+import { type MemcachedServer, startMemcachedServer } from '../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { type StatsdReceiver, startStatsdReceiver } from '../support/statsd-receiver.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
-import { type Case, type FileTexts, fileText } from './case-file.ts';
+import { type Case, type FileTexts, fileText, usesMemcached } from './case-file.ts';
 import { type NameFamily, toNeutralSettings } from './setting-names.ts';
 
 const host = '127.0.0.1';
 const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
 const readyTimeoutMs = 15_000;
 
-/** The Redis servers that all groups of a run share, started when first needed. */
+/** The servers that all groups of a run share, started when first needed. */
 export interface SharedServers {
   redis(name: string): Promise<RedisServer>;
+  memcached(): Promise<MemcachedServer>;
   clear(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export function createSharedServers(): SharedServers {
   const running = new Map<string, Promise<RedisServer>>();
+  let memcached: Promise<MemcachedServer> | undefined;
   const all = (): Promise<RedisServer[]> => Promise.all(running.values());
   return {
     redis(name) {
@@ -44,11 +47,17 @@ export function createSharedServers(): SharedServers {
       running.set(name, server);
       return server;
     },
+    memcached() {
+      memcached ??= startMemcachedServer();
+      return memcached;
+    },
     async clear() {
       await Promise.all((await all()).map((server) => server.command('FLUSHALL')));
+      await (await memcached)?.flush();
     },
     async stop() {
       await Promise.all((await all()).map((server) => server.stop()));
+      await (await memcached)?.stop();
     },
   };
 }
@@ -60,6 +69,7 @@ export interface WorkerUnderTest {
   readonly grpcTarget: string;
   /** `redis` is the case's own where it has one. */
   redis(name: string): Promise<RedisServer>;
+  memcached(): Promise<MemcachedServer>;
   /** Waits until it answers; rejects with its output when it does not. */
   waitUntilReady(): Promise<void>;
   writeFiles(files: FileTexts, inPlace: boolean): void;
@@ -118,8 +128,7 @@ export async function startWorkerUnderTest(
     STATSD_PORT: String(statsd.port),
     STATS_FLUSH_INTERVAL: '100ms',
     DISABLE_STATS: 'false',
-    REDIS_SOCKET_TYPE: 'tcp',
-    REDIS_URL: '{redis}',
+    ...(!usesMemcached(first) && { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: '{redis}' }),
     ...first.env,
   };
   const env: Record<string, string> = {};
@@ -143,6 +152,9 @@ export async function startWorkerUnderTest(
         filled = filled.replaceAll(`{${name}}`, (await redis(name)).url);
       }
     }
+    if (filled.includes('{memcached}')) {
+      filled = filled.replaceAll('{memcached}', (await servers.memcached()).url);
+    }
     return filled;
   }
 
@@ -160,6 +172,7 @@ export async function startWorkerUnderTest(
     statsd,
     grpcTarget: env['GRPC_UDS'] === undefined ? `${host}:${ports.grpc}` : `unix:${env['GRPC_UDS']}`,
     redis,
+    memcached: servers.memcached,
     async waitUntilReady() {
       if (!(await waitUntil(worker.isReady, readyTimeoutMs))) {
         throw new Error(`not ready after ${readyTimeoutMs} ms: ${worker.output()}`);
