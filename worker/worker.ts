@@ -3,7 +3,6 @@
 import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
-import { AppError } from '../shared/errors.ts';
 import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';

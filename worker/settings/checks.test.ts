@@ -309,6 +309,13 @@ const warned: [Environment, string[]][] = [
       'USE_PULLMETRICS="true" is accepted but not in effect yet: the pull endpoint is not supported',
     ],
   ],
+  [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
+  [
+    { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },
+    [
+      'GRPC_CLIENT_TLS_CACERT="/tls/ca.pem" has no effect without GRPC_SERVER_USE_TLS=true: clients are not checked',
+    ],
+  ],
   [
     { BACKEND_TYPE: 'memcache', STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' },
     [
