@@ -11,6 +11,7 @@ import { addPush } from './push.ts';
 import { addRollback } from './rollback.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
+import { addWatch } from './watch.ts';
 
 /** In the order of the help. */
 const commands: readonly AddCommand[] = [
@@ -22,6 +23,7 @@ const commands: readonly AddCommand[] = [
   addPush,
   addRollback,
   addHistory,
+  addWatch,
   addCompletion,
 ];
 
