@@ -1,14 +1,18 @@
 // `check`: reads rules and tells everything that is wrong with them.
 import { Option } from 'commander';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { defaultMaxResponseBytes } from '../snapshot/build.ts';
 import { formatGithub } from './check/github-format.ts';
 import { formatHuman } from './check/human-format.ts';
 import { formatJson } from './check/json-format.ts';
 import { formatSarif } from './check/sarif-format.ts';
+import { findServedProblems } from './check/served-problems.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { readConfigDirectory } from './input/config-directory.ts';
 import {
   addRuleInputOptions,
   checkRuleInputOptions,
+  comparePlaces,
   type LoadedRules,
   loadRules,
   type RuleInputOptions,
@@ -23,6 +27,7 @@ interface CheckOptions extends RuleInputOptions {
   readonly json?: boolean;
   readonly config_dir?: string;
   readonly merge_domain_configs?: boolean;
+  readonly maxResponseBytes: number;
 }
 
 export const addCheck: AddCommand = (program, { io, finish }) => {
@@ -36,6 +41,14 @@ export const addCheck: AddCommand = (program, { io, finish }) => {
   addRuleInputOptions(command)
     .addOption(new Option('--format <format>', 'how to print (default: human)').choices(formats))
     .option('--json', 'the same as --format json')
+    .addOption(
+      new Option(
+        '--max-response-bytes <number>',
+        'refuse rules that would make a larger response to workers',
+      )
+        .default(defaultMaxResponseBytes)
+        .argParser(parseBytes),
+    )
     .option('--config_dir <dir>', "check one directory as the reference's config check does")
     .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
     .addHelpText(
@@ -79,10 +92,21 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
         finish(exitCodes.trouble);
         return;
       }
-      const rules = loadRules(read.input, options.mergeDomains ?? false);
+      const { mergeDomains = false, maxResponseBytes } = options;
+      const loaded = loadRules(read.input, mergeDomains);
+      const rules = withProblems(
+        loaded,
+        findServedProblems(loaded, { mergeDomains, maxResponseBytes }),
+      );
       print(rules, options);
       finish(rules.ruleSet === undefined ? exitCodes.no : exitCodes.ok);
     });
+
+  function parseBytes(text: string): number {
+    if (/^[1-9]\d{0,9}$/.test(text)) return Number(text);
+    const message = `error: --max-response-bytes '${text}': expected a number of bytes, such as 4194304`;
+    return command.error(message, { exitCode: exitCodes.trouble });
+  }
 
   function print(rules: LoadedRules, { json, format = json ? 'json' : 'human' }: CheckOptions) {
     io.write(formatters[format](rules));
@@ -99,3 +123,12 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
     return io.isTerminal && !io.environment['NO_COLOR'];
   }
 };
+
+function withProblems(rules: LoadedRules, added: readonly Problem[]): LoadedRules {
+  const hasErrors = added.some(({ severity }) => severity === 'error');
+  return {
+    ...rules,
+    ruleSet: hasErrors ? undefined : rules.ruleSet,
+    problems: [...rules.problems, ...added].sort(comparePlaces),
+  };
+}

@@ -61,3 +61,9 @@ test('kinds are told apart by how a message begins, not by the values in it', (t
   t.is(idOf("value is 'x', not true or false"), 'value-type');
   t.is(idOf('and 3 more errors'), 'other');
 });
+
+test('problems of what serves rules are of a known kind', (t) => {
+  t.is(idOf("'shp' matches no domain"), 'node-groups');
+  t.is(idOf('the group has no name'), 'node-groups');
+  t.is(idOf("the rules for node group 'edge' are a response of 5 bytes"), 'response-size');
+});

@@ -73,6 +73,12 @@ const rows: readonly Row[] = [
     'A statistic is made of each value that requests bring',
   ),
   row('worker-only-field', /^this document needs Ratelane workers/, 'Other workers miss a field'),
+  row(
+    'node-groups',
+    /^('.*' matches no domain|no node gets to group|duplicate group name|there are no groups|the group has no|the name '.*' is taken)/s,
+    'Groups of workers are not told apart, or are without domains',
+  ),
+  row('response-size', /^the rules for node group/, 'Rules are more than a worker takes'),
   row('ignored-file', /; (it is ignored|nothing is read)$/, 'A file or directory is not read'),
   row('no-rules-file', /^no file named /, 'There is nothing to read'),
   row(

@@ -110,6 +110,44 @@ test('two files of one domain are an error, unless domains are merged', async (t
   t.deepEqual(idsOf(merged), []);
 });
 
+test('the file of node groups is no rules file, and its problems are told', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', ruleText('shop', 1));
+  folder.write('node-groups.yaml', 'groups:\n  - {name: edge, domains: [shp]}\n');
+  const file = join(folder.path, 'node-groups.yaml');
+  const warned = await runInProcess(['check', folder.path]);
+  t.is(warned.code, 0, warned.out);
+  t.is(
+    warned.out,
+    `${file}:2:28: warning: 'shp' matches no domain
+      - {name: edge, domains: [shp]}
+                               ^
+    hint: did you mean 'shop'?
+
+1 file, 1 domain, 1 limit: 1 warning
+`,
+  );
+  folder.write('node-groups.yaml', 'groups:\n  - {name: edge}\n');
+  const refused = await runInProcess(['check', folder.path, '--json']);
+  t.is(refused.code, 1);
+  t.deepEqual(idsOf(refused), ['node-groups node-groups.yaml']);
+});
+
+test('rules that are more than a worker takes at once are refused', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', ruleText('shop', 1));
+  const check = (bytes: string) =>
+    runInProcess(['check', folder.path, '--json', '--max-response-bytes', bytes]);
+  t.is((await check('1000')).code, 0);
+  const refused = await check('50');
+  t.is(refused.code, 1);
+  t.like(JSON.parse(refused.out), { ok: false, errors: 1 });
+  t.regex(refused.out, /"rule": "response-size"[^}]*more than the 50 that its workers take/);
+  const misused = await check('many');
+  t.is(misused.code, 2);
+  t.regex(misused.err, /^error: --max-response-bytes 'many': expected a number of bytes/);
+});
+
 test('the JSON has all that is known of a problem', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('a.yaml', 'domain: a\ndescriptors:\n  - key: k\n    rate_limt: {}\n');

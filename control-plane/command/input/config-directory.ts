@@ -51,6 +51,11 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
   const read = await readRulesFiles(listed, defaultBounds);
   return {
     lines,
-    input: { files: read.files, problems: [...problems, ...read.problems], commit: undefined },
+    input: {
+      files: read.files,
+      problems: [...problems, ...read.problems],
+      nodeGroupsPath: undefined,
+      commit: undefined,
+    },
   };
 }

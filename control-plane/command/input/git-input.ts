@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
 import { stopSignals } from '../../../shared/lifecycle.ts';
 import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, type Git, GitError } from '../../store/git-command.ts';
 import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';
@@ -90,7 +91,7 @@ async function readInput(
   if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
     problems.push(problemOf('warning', toPath('.'), 'no file named *.yaml or *.yml'));
   }
-  return { files, problems, commit };
+  return { files, problems, nodeGroupsPath: toPath(nodeGroupsFile), commit };
 }
 
 /** Undefined when no branch or tag leads to it. */

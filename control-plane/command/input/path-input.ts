@@ -1,7 +1,7 @@
 // Rules from files and directories. Files that are named are read whatever they are called; below
 // directories the worker's selection holds (decisions 9).
 import { stat } from 'node:fs/promises';
-import { normalize, resolve, sep } from 'node:path';
+import { join, normalize, resolve, sep } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
 import {
   defaultBounds,
@@ -11,6 +11,7 @@ import {
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import type { RuleInputResult } from './rule-input.ts';
 
 /** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
@@ -18,11 +19,13 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
   const listed = new Map<string, ListedFile>();
   /** By file and message: a directory may be named twice, or with one that it lies in. */
   const noticed = new Map<string, Problem>();
+  let nodeGroupsPath: string | undefined;
   for (const given of paths) {
     const path = given === '' ? given : normalize(given);
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string') return { ok: false, message: `'${given}' ${found}` };
     if (found.isDirectory()) {
+      nodeGroupsPath ??= join(path, nodeGroupsFile);
       const listing = await listDirectory(path);
       for (const problem of listing.problems) {
         noticed.set(`${resolve(problem.file)}\0${problem.message}`, problem);
@@ -40,15 +43,9 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
     if (!listed.has(identity)) listed.set(identity, file);
   }
 
-  const read = await readRulesFiles([...listed.values()], defaultBounds);
-  return {
-    ok: true,
-    input: {
-      files: read.files,
-      problems: [...noticed.values(), ...read.problems],
-      commit: undefined,
-    },
-  };
+  const { files, problems } = await readRulesFiles([...listed.values()], defaultBounds);
+  const all = [...noticed.values(), ...problems];
+  return { ok: true, input: { files, problems: all, nodeGroupsPath, commit: undefined } };
 }
 
 async function listDirectory(

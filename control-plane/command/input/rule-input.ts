@@ -16,6 +16,8 @@ import { readPathInput } from './path-input.ts';
 export interface RuleInput {
   readonly files: readonly RulesFile[];
   readonly problems: readonly Problem[];
+  /** Which of the files is that of node groups, at the root of a store; undefined without one. */
+  readonly nodeGroupsPath: string | undefined;
   /** The commit that was read; undefined outside of Git. */
   readonly commit: string | undefined;
 }
@@ -77,13 +79,16 @@ export interface LoadedRules {
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: RuleSet | undefined;
-  /** Sorted by place. */
+  /** Sorted by place. Mistakes in the file of node groups are not among them. */
   readonly problems: readonly Problem[];
+  readonly nodeGroups: RulesFile | undefined;
   readonly commit: string | undefined;
 }
 
 export function loadRules(input: RuleInput, mergeDomains: boolean): LoadedRules {
-  const parsed = input.files.map(({ path, text }) => parseRuleDocument(text, path));
+  const nodeGroups = input.files.find(({ path }) => path === input.nodeGroupsPath);
+  const files = input.files.filter((file) => file !== nodeGroups);
+  const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
   const documents = parsed.flatMap(({ document }) => document ?? []);
   const built = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
   const problems = [
@@ -94,15 +99,17 @@ export function loadRules(input: RuleInput, mergeDomains: boolean): LoadedRules 
   ];
   const hasErrors = problems.some(({ severity }) => severity === 'error');
   return {
-    fileCount: input.files.length,
+    fileCount: files.length,
     documents,
     ruleSet: built.ok && !hasErrors ? built.ruleSet : undefined,
     problems: problems.sort(comparePlaces),
+    nodeGroups,
     commit: input.commit,
   };
 }
 
-function comparePlaces(a: Problem, b: Problem): number {
+/** The order of files and places. */
+export function comparePlaces(a: Problem, b: Problem): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
   // What concerns a file as a whole comes last.
   const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);

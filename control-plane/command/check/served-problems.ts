@@ -1,0 +1,40 @@
+// What would keep valid rules from being served to workers: a response that is too large for them
+// (decisions 32), and mistakes in the file of node groups.
+import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import type { Problem } from '../../../shared/rules/problem.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { buildSnapshots } from '../../snapshot/build.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
+import type { LoadedRules } from '../input/rule-input.ts';
+
+export interface ServedOptions {
+  readonly mergeDomains: boolean;
+  readonly maxResponseBytes: number;
+}
+
+/** Only what `rules` do not say already. */
+export function findServedProblems(rules: LoadedRules, options: ServedOptions): Problem[] {
+  const { documents, nodeGroups, ruleSet } = rules;
+  if (ruleSet === undefined && nodeGroups === undefined) return [];
+  const files = documents.map(({ file }) => ({ path: file, text: '' }));
+  const known = new Map(documents.map((document) => [document.file, document]));
+  const groups = nodeGroups === undefined ? [] : [{ path: nodeGroupsFile, text: nodeGroups.text }];
+  const { rateLimitConfig } = loadProtos();
+  const outcome = buildSnapshots({ files: [...files, ...groups], problems: [] }, options, {
+    encode: (message) => rateLimitConfig.serialize(message),
+    parse: (text, path) => {
+      const document = known.get(path);
+      return document ? { document, problems: [] } : parseRuleDocument(text, path);
+    },
+  });
+  const problems = outcome.ok ? outcome.warnings : outcome.problems;
+  return problems.flatMap((problem) => {
+    const isError = problem.severity === 'error';
+    if (nodeGroups !== undefined && problem.file === nodeGroupsFile) {
+      // Without all rules it is not known which domains there are.
+      const isSure = isError || ruleSet !== undefined;
+      return isSure ? [{ ...problem, file: nodeGroups.path }] : [];
+    }
+    return isError && problem.message.startsWith('the rules for node group') ? [problem] : [];
+  });
+}
