@@ -3,6 +3,7 @@
 import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
+import { parseHostPort } from '../shared/host-port.ts';
 import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
@@ -133,7 +134,7 @@ export function createWorker(deps: WorkerDeps): Worker {
   return {
     async start(signal) {
       const debugAddress = await debug.start();
-      statistics.start();
+      await statistics.start();
       awaited = 'the counter store, and a first load of the rules';
       await source.start((result) => rulesInForce.apply(result));
       await store.connect(signal);
@@ -247,8 +248,15 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
   const { push, tagged, pull, disabled, flushIntervalMs, extraTags, runtimeMetricNames } =
     settings.stats;
   const hasOtherOutput = push.enabled || tagged.enabled || pull.enabled;
+  const pullAddress = parseHostPort(pull.address, 0);
   return {
     push: push.enabled && !disabled ? push : undefined,
+    tagged:
+      tagged.enabled && !disabled
+        ? { host: push.host, port: push.port, rewrites: tagged.mogrifiers }
+        : undefined,
+    pull:
+      pull.enabled && !disabled && pullAddress.ok ? { ...pull, ...pullAddress.value } : undefined,
     lines: hasOtherOutput || disabled ? undefined : standardOutput,
     flushIntervalMs,
     extraTags,

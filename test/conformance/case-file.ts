@@ -28,7 +28,7 @@ export interface Step {
   readonly show_text?: boolean;
 
   readonly get?: string;
-  readonly port?: 'http' | 'debug';
+  readonly port?: 'http' | 'debug' | 'metrics';
   readonly show?: 'text' | 'paths';
   readonly of?: readonly string[];
 
@@ -38,6 +38,10 @@ export interface Step {
   readonly only?: readonly string[];
   readonly wire?: string;
   readonly names_only?: boolean;
+  /** Samples of the pull endpoint that match; `path` is where it is. */
+  readonly metrics?: string;
+  /** Whether they are there, whatever their values. */
+  readonly seen?: boolean;
   readonly redis?: string;
   readonly server?: string;
   readonly memcached?: readonly string[];

@@ -75,7 +75,8 @@ export const questions = {
     return step.may_fail === true && isRefused ? { refused: true } : answer;
   },
   get: async ({ worker }, step) => {
-    const port = worker.process.ports[step.port ?? 'http'];
+    const { ports } = worker.process;
+    const port = step.port === 'metrics' ? worker.metricsPort : ports[step.port ?? 'http'];
     const answer = await httpCall(port, step.get ?? '/', { method: 'GET' }).catch(() => undefined);
     if (answer === undefined) {
       return { refused: true };
@@ -133,6 +134,20 @@ export const looks = {
       } else {
         found[label] = type === 'c' ? increase : 'seen';
       }
+    }
+    return found;
+  },
+  metrics: async ({ worker }, step) => {
+    const path = step.path ?? '/metrics';
+    const { status, text } = await httpCall(worker.metricsPort, path, { method: 'GET' });
+    const pattern = new RegExp(step.metrics ?? '');
+    const found: { [key: string]: Json } = {};
+    for (const line of status === 200 ? text.split('\n') : []) {
+      if (line === '' || line.startsWith('#') || !pattern.test(line)) {
+        continue;
+      }
+      const end = line.lastIndexOf(' ');
+      found[line.slice(0, end)] = step.seen === true ? 'seen' : Number(line.slice(end + 1));
     }
     return found;
   },

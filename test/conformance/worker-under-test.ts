@@ -65,6 +65,8 @@ export function createSharedServers(): SharedServers {
 export interface WorkerUnderTest {
   readonly process: WorkerProcess;
   readonly statsd: StatsdReceiver;
+  /** Where the pull endpoint is, when a case has switched it on. */
+  readonly metricsPort: number;
   /** What a gRPC client dials. */
   readonly grpcTarget: string;
   /** `redis` is the case's own where it has one. */
@@ -118,6 +120,7 @@ export async function startWorkerUnderTest(
   }
 
   const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
+  const metricsPort = await freePort();
   const watchesRoot = first.env?.['RUNTIME_WATCH_ROOT'] === 'true';
   const settings: Record<string, string | null> = {
     RUNTIME_ROOT: watchesRoot ? link : root,
@@ -144,7 +147,7 @@ export async function startWorkerUnderTest(
 
   async function fillAddresses(text: string): Promise<string> {
     let filled = text.replaceAll('{tmp}', folder).replaceAll('{kit}/', tlsFolder);
-    for (const [name, port] of Object.entries(ports)) {
+    for (const [name, port] of Object.entries({ ...ports, metrics: metricsPort })) {
       filled = filled.replaceAll(`{port:${name}}`, String(port));
     }
     for (const name of ['redis', 'redis2']) {
@@ -170,6 +173,7 @@ export async function startWorkerUnderTest(
   return {
     process: worker,
     statsd,
+    metricsPort,
     grpcTarget: env['GRPC_UDS'] === undefined ? `${host}:${ports.grpc}` : `unix:${env['GRPC_UDS']}`,
     redis,
     memcached: servers.memcached,

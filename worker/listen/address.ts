@@ -18,7 +18,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-export type ListenerName = 'HTTP' | 'gRPC' | 'debug';
+export type ListenerName = 'HTTP' | 'gRPC' | 'debug' | 'metrics';
 
 interface ListenerSettings {
   readonly host: string;
@@ -30,6 +30,7 @@ const settings: Readonly<Record<ListenerName, ListenerSettings>> = {
   HTTP: { host: 'HOST', port: 'PORT', path: '' },
   gRPC: { host: 'GRPC_HOST', port: 'GRPC_PORT', path: 'GRPC_UDS' },
   debug: { host: 'DEBUG_HOST', port: 'DEBUG_PORT', path: '' },
+  metrics: { host: 'PULLMETRICS_ADDR', port: 'PULLMETRICS_ADDR', path: '' },
 };
 
 /** Rejects with an AppError `cannot_start` that names the address and the setting to change. */
@@ -83,7 +84,9 @@ function explain(error: unknown, target: ListenTarget, name: ListenerName): stri
     }
     return `${errorText(error)}; check ${path}`;
   }
-  if (code === 'EADDRINUSE') return `the port is in use; set ${port} (and ${host}) to another`;
+  if (code === 'EADDRINUSE') {
+    return `the port is in use; set ${port}${host === port ? '' : ` (and ${host})`} to another`;
+  }
   if (code === 'EACCES') {
     return `permission denied; set ${port} to 1024 or above, or allow this process low ports`;
   }
@@ -93,7 +96,7 @@ function explain(error: unknown, target: ListenTarget, name: ListenerName): stri
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return `the name cannot be resolved; set ${host} to an address of this machine`;
   }
-  return `${errorText(error)}; check ${port} and ${host}`;
+  return `${errorText(error)}; check ${host === port ? port : `${port} and ${host}`}`;
 }
 
 function joinHostPort(host: string, port: number): string {

@@ -17,6 +17,8 @@ function setUp(t: ExecutionContext, options: Partial<StatisticsOptions>) {
   const statistics = createStatistics({
     options: {
       push: undefined,
+      tagged: undefined,
+      pull: undefined,
       lines: undefined,
       flushIntervalMs: 10_000,
       extraTags: {},
@@ -48,7 +50,7 @@ for (const protocol of ['tcp', 'tcp4', 'udp', 'udp4'] as const) {
       extraTags: { zone: 'b', env: 'test', host: 'x' },
       flushIntervalMs: 10,
     });
-    statistics.start();
+    await statistics.start();
     metrics.ruleStats('d.k', true).totalHits.add(4);
     metrics.gauge('g').set(1);
     metrics.timer('t').observe(3);
@@ -69,7 +71,7 @@ test('timers leave each second, counters only at the flush', async (t) => {
   const { statistics, metrics, clock } = setUp(t, {
     push: { protocol: 'udp', host: '127.0.0.1', port: receiver.port },
   });
-  statistics.start();
+  await statistics.start();
   metrics.counter('c').add(1);
   // Nine seconds of tries before the first flush: the socket opens in one of them.
   for (let second = 1; second < 10 && !receiver.totals.has('t|ms'); second++) {
@@ -94,7 +96,7 @@ test('an outage of the receiver loses no counts', async (t) => {
     push: { protocol: 'tcp', host: '127.0.0.1', port },
     flushIntervalMs: 100,
   });
-  statistics.start();
+  await statistics.start();
   await eventually('a warning', () => log.lines.some((line) => line.includes('do not reach')));
   for (let i = 0; i < 20; i++) {
     metrics.counter('c').add(1);
@@ -125,7 +127,7 @@ test('what was counted last is sent at the stop', async (t) => {
     push: { protocol: 'tcp', host: '127.0.0.1', port: receiver.port },
     flushIntervalMs: 10,
   });
-  statistics.start();
+  await statistics.start();
   metrics.counter('first').add(1);
   await eventually('a connection', () => {
     clock.advance(10);
@@ -140,7 +142,7 @@ test('what was counted last is sent at the stop', async (t) => {
   t.is(clock.pending, 0);
 });
 
-test('without another output, JSON lines go to the given output', (t) => {
+test('without another output, JSON lines go to the given output', async (t) => {
   const written: string[] = [];
   const lines = createLineOutput(
     new Writable({
@@ -151,7 +153,7 @@ test('without another output, JSON lines go to the given output', (t) => {
     }),
   );
   const { statistics, metrics, clock } = setUp(t, { lines, flushIntervalMs: 100 });
-  statistics.start();
+  await statistics.start();
   metrics.ruleStats('d.k', true).totalHits.add(1);
   clock.advance(100);
   const parsed = written.map((line) => JSON.parse(line));
@@ -166,9 +168,9 @@ test('without another output, JSON lines go to the given output', (t) => {
   t.is(parsed.at(-1)?.msg, 'flushing all stats');
 });
 
-test('with every output off, numbers are still there to be looked at', (t) => {
+test('with every output off, numbers are still there to be looked at', async (t) => {
   const { statistics, metrics, clock } = setUp(t, {});
-  statistics.start();
+  await statistics.start();
   metrics.counter('c').add(1);
   t.is(clock.pending, 0);
   const snapshot = metrics.snapshot();

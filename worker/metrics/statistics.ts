@@ -3,18 +3,23 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
 import type { Log } from '../../shared/log.ts';
+import type { HttpListener } from '../listen/plain-http-server.ts';
+import { createDefaultMapping } from './default-mapping.ts';
 import { createJsonFormat } from './json-format.ts';
 import type { MetricsSink } from './line-sink.ts';
 import { createLineSink, untaggedName } from './line-sink.ts';
+import { readMappingFile } from './mapping-file.ts';
 import type { Metrics } from './metric.ts';
 import type { Tags } from './metric-name.ts';
 import { countReservedTags, toTagSuffix } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
 import { createOutputLines } from './output-lines.ts';
+import { createPullEndpoint, type PullTarget } from './pull-endpoint.ts';
 import { createReceiverLog } from './receiver-log.ts';
 import type { MetricsRegistry } from './registry.ts';
 import { createRegistry } from './registry.ts';
 import { statsdFormat } from './statsd-format.ts';
+import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
 import { createTcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
 
@@ -25,8 +30,18 @@ export interface PushTarget {
   readonly port: number;
 }
 
+/** Where statistics with tags are sent to, over UDP (reference-behaviour 6.5). */
+export interface TaggedTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly rewrites: readonly NameRewrite[];
+}
+
+/** The outputs that are on; any of them may be on together (decisions 26). */
 export interface StatisticsOptions {
   readonly push: PushTarget | undefined;
+  readonly tagged: TaggedTarget | undefined;
+  readonly pull: PullTarget | undefined;
   /** JSON lines to this output: for when nothing else is on (decisions 26). */
   readonly lines: LineOutput | undefined;
   readonly flushIntervalMs: number;
@@ -43,8 +58,9 @@ export interface StatisticsDeps {
 
 export interface Statistics {
   readonly metrics: Metrics;
-  /** Opens the outputs and sends from now on. */
-  start(): void;
+  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when numbers
+   * cannot be offered for being pulled. */
+  start(): Promise<void>;
   /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
   stop(graceMs: number): Promise<void>;
 }
@@ -58,6 +74,7 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
   const reserved = countReservedTags(extraTags);
   if (reserved > 0) registry.counter(untaggedName).add(reserved);
   let sinks: MetricsSink[] = [];
+  let endpoint: HttpListener | undefined;
   let stopMeasuring = () => {};
   let cancelFlush = () => {};
   let cancelTimers = () => {};
@@ -86,9 +103,18 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
 
   return {
     metrics: registry,
-    start() {
-      sinks = createSinks(registry, options, { log, clock });
+    async start() {
       stopMeasuring = measureNode(registry);
+      const { pull } = options;
+      if (pull !== undefined) {
+        const mapping =
+          pull.mapperFile === ''
+            ? createDefaultMapping(pull.responseTimeInMs)
+            : await readMappingFile(pull.mapperFile, log);
+        endpoint = createPullEndpoint({ registry, target: pull, mapping, extraTags, log, clock });
+        await endpoint.start();
+      }
+      sinks = createSinks(registry, options, { log, clock });
       if (sinks.length === 0) return;
       scheduleFlush();
       if (flushIntervalMs > timerIntervalMs) scheduleTimers();
@@ -100,28 +126,37 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
       const closing = sinks;
       flush();
       sinks = [];
-      await Promise.all(closing.map((sink) => sink.close(graceMs)));
+      await Promise.all([...closing.map((sink) => sink.close(graceMs)), endpoint?.stop(graceMs)]);
     },
   };
 }
 
 function createSinks(
   registry: MetricsRegistry,
-  { push, lines, extraTags, flushIntervalMs }: StatisticsOptions,
+  options: StatisticsOptions,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): MetricsSink[] {
+  const { push, tagged, pull, lines, extraTags, flushIntervalMs } = options;
   const tagSuffix = toTagSuffix(extraTags);
   const sinks: MetricsSink[] = [];
   const every = `every ${flushIntervalMs}ms`;
-  if (push !== undefined) {
-    const { host, port, protocol } = push;
+  const toTarget = ({ host, port, protocol }: PushTarget) => {
     const receiver = `${host}:${port} (${protocol})`;
     const family = protocol.endsWith('4') ? 4 : protocol.endsWith('6') ? 6 : 0;
     const receiverLog = createReceiverLog({ log, clock, receiver });
-    const target = { host, port, family, clock, receiverLog } as const;
-    const transport = protocol.startsWith('udp') ? createUdpLines(target) : createTcpLines(target);
-    sinks.push(createLineSink({ registry, format: statsdFormat, transport, tagSuffix }));
     log.info(`Statistics are pushed to ${receiver} ${every}`);
+    return { host, port, family, clock, receiverLog } as const;
+  };
+  if (push !== undefined) {
+    const target = toTarget(push);
+    const isUdp = push.protocol.startsWith('udp');
+    const transport = isUdp ? createUdpLines(target) : createTcpLines(target);
+    sinks.push(createLineSink({ registry, format: statsdFormat, transport, tagSuffix }));
+  }
+  if (tagged !== undefined) {
+    const transport = createUdpLines(toTarget({ ...tagged, protocol: 'udp' }));
+    const format = createTaggedFormat({ rewrites: tagged.rewrites, tags: extraTags });
+    sinks.push(createLineSink({ registry, format, transport, tagSuffix: '' }));
   }
   if (lines !== undefined) {
     const format = createJsonFormat(() => clock.wallMs());
@@ -129,6 +164,8 @@ function createSinks(
     sinks.push(createLineSink({ registry, format, transport, tagSuffix }));
     log.info(`Statistics are written to standard output ${every}`);
   }
-  if (sinks.length === 0) log.info('Statistics leave the process only by its debug port');
+  if (sinks.length === 0 && pull === undefined) {
+    log.info('Statistics leave the process only by its debug port');
+  }
   return sinks;
 }

@@ -303,12 +303,6 @@ const warned: [Environment, string[]][] = [
     { TRACING_ENABLED: 'true' },
     ['TRACING_ENABLED="true" is accepted but not in effect yet: no spans are made'],
   ],
-  [
-    { USE_PULLMETRICS: 'true' },
-    [
-      'USE_PULLMETRICS="true" is accepted but not in effect yet: the pull endpoint is not supported',
-    ],
-  ],
   [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
   [
     { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },

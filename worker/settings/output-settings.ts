@@ -12,8 +12,6 @@ import {
 } from '../../shared/settings/kind.ts';
 import { bothNames } from './names.ts';
 
-const notTagged = 'the tagged output is not supported';
-const notPulled = 'the pull endpoint is not supported';
 const notTraced = 'no spans are made';
 
 export function statsSettings() {
@@ -78,13 +76,11 @@ export function statsSettings() {
         names: bothNames('USE_TAGGEDMETRICS'),
         default: false,
         doc: 'Send statistics with tags',
-        notYet: notTagged,
       }),
       mogrifierNames: list({
         names: bothNames('TAGGED_MOGRIFIERS', 'USE_TAGGEDMETRICS_MOGRIFIERS'),
         example: 'LIMITS,CALLS',
         doc: 'Comma-separated names of rewriting rules, the first that matches counts; each has `TAGGED_MOGRIFIER_<NAME>_PATTERN` (regular expression), `_NAME` (new name, `$1` for a group) and `_TAGS` (key:value items)',
-        notYet: notTagged,
       }),
     },
     pull: {
@@ -92,33 +88,28 @@ export function statsSettings() {
         names: bothNames('USE_PULLMETRICS'),
         default: false,
         doc: 'Offer statistics for being pulled',
-        notYet: notPulled,
       }),
       address: text({
         names: bothNames('PULLMETRICS_ADDR'),
         default: ':9090',
         emptyMeans: ':9090',
         doc: 'Address to listen on, host:port or :port',
-        notYet: notPulled,
       }),
       path: text({
         names: bothNames('PULLMETRICS_PATH'),
         default: '/metrics',
         emptyMeans: '/metrics',
         doc: 'Path of the endpoint',
-        notYet: notPulled,
       }),
       mapperFile: text({
         names: bothNames('PULLMETRICS_MAPPER_YAML'),
         default: '',
         doc: 'File that maps pushed names to pulled metrics',
-        notYet: notPulled,
       }),
       responseTimeInMs: bool({
         names: bothNames('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS'),
         default: false,
         doc: 'Keep response_time in milliseconds; ignored with a mapper file',
-        notYet: notPulled,
       }),
     },
   };

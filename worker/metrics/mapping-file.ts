@@ -1,0 +1,140 @@
+// Reads a mapping from a file in the format of statsd-exporter (reference-behaviour 6.7), with every
+// problem told at once, each with its place.
+import { readFile } from 'node:fs/promises';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import {
+  createDocumentReporter,
+  type DocumentReporter,
+} from '../../shared/rules/document-reporter.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { formatProblem, formatProblems } from '../../shared/rules/problem-text.ts';
+import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { createMapReader, type MapReader } from './map-reader.ts';
+import { readDefaultObserver, readObserver } from './mapping-observer.ts';
+import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';
+import { compilePattern } from './regular-expression.ts';
+
+export interface ParsedMapping {
+  /** Undefined when `problems` has an error. */
+  readonly mapping: Mapping | undefined;
+  readonly problems: readonly Problem[];
+}
+
+const setting = 'PULLMETRICS_MAPPER_YAML';
+
+/** Rejects with AppError `cannot_start`; what is only strange is logged. */
+export async function readMappingFile(path: string, log: Log): Promise<Mapping> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    const message = `the mapping file ${path} cannot be read (${errorText(error)}); set ${setting} to a file that this process may read`;
+    throw new AppError('cannot_start', message, { cause: error });
+  }
+  const { mapping, problems } = parseMapping(text, path);
+  if (mapping === undefined) {
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    const message = `the mapping file has ${errors.length} problems; repair them, or unset ${setting} for the default mapping`;
+    throw new AppError('cannot_start', `${formatProblems(errors)}\n${message}`);
+  }
+  for (const problem of problems) log.warning(formatProblem(problem));
+  return mapping;
+}
+
+/** `file` is the name under which a person knows the text; it goes into each problem. */
+export function parseMapping(text: string, file: string): ParsedMapping {
+  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
+  const reporter = createDocumentReporter(yaml, file);
+  const root = parseYamlTree(yaml, reporter);
+  let mapping: Mapping | undefined;
+  if (root?.kind === 'map') mapping = readMapping(createMapReader(root, '', reporter), reporter);
+  else if (root !== undefined && root.kind !== 'gap') {
+    const hint = "begin with 'mappings:' and a list";
+    reporter.error(root.offset, '', 'the document is not a mapping', hint);
+  }
+  return {
+    mapping: reporter.hasErrors ? undefined : mapping,
+    problems: reporter.toProblems(),
+  };
+}
+
+interface Defaults {
+  readonly matchType: 'glob' | 'regex';
+  readonly ttlMs: number;
+  readonly reader: MapReader;
+}
+
+function readMapping(root: MapReader, reporter: DocumentReporter): Mapping {
+  const reader = root.map('defaults');
+  const defaults = {
+    matchType: reader.word('match_type', ['glob', 'regex']) ?? 'glob',
+    ttlMs: reader.duration('ttl') ?? 0,
+    reader,
+  } as const;
+  const mostSpecificGlob = reader.flag('glob_disable_ordering') ?? false;
+  const observer = readDefaultObserver(reader);
+  const rules = root.maps('mappings').map((rule) => readRule(rule, defaults, reporter));
+  reader.warnOfOthers();
+  root.warnOfOthers();
+  return {
+    rules: rules.filter((rule) => rule !== undefined),
+    mostSpecificGlob,
+    unmapped: { observer, ttlMs: defaults.ttlMs },
+  };
+}
+
+function readRule(
+  reader: MapReader,
+  defaults: Defaults,
+  reporter: DocumentReporter,
+): MappingRule | undefined {
+  const match = readMatch(reader, defaults);
+  const action = reader.word('action', ['map', 'drop']) ?? 'map';
+  const name = reader.text('name') ?? '';
+  if (name === '' && action === 'map') reader.error('name', "the metric's name is missing");
+  else if (!/^(?:[A-Za-z_:$][\w:${}]*)?$/.test(name)) {
+    const hint = 'letters, digits and _ make a name, and $1 for what the first * or group matched';
+    reader.error('name', `'${name}' is not the name of a metric`, hint);
+  }
+  const labels = reader.texts('labels');
+  for (const [label] of labels) {
+    if (!/^[A-Za-z_]\w*$/.test(label)) {
+      reader.error('labels', `'${label}' is not the name of a label`);
+    }
+  }
+  const kind = reader.word('match_metric_type', ['counter', 'gauge', 'observer', 'timer']);
+  const rule = {
+    action,
+    metricKind: kind === 'timer' ? 'observer' : kind,
+    name,
+    labels,
+    honorLabels: reader.flag('honor_labels') ?? false,
+    observer: readObserver(reader, defaults.reader),
+    scale: reader.number('scale') ?? 1,
+    ttlMs: reader.duration('ttl') || defaults.ttlMs,
+    help: reader.text('help') || defaultHelp,
+  } as const;
+  reader.warnOfOthers();
+  return match === undefined || reporter.hasErrors ? undefined : { match, ...rule };
+}
+
+function readMatch(reader: MapReader, defaults: Defaults): readonly string[] | RegExp | undefined {
+  const text = reader.text('match') ?? '';
+  const type = reader.word('match_type', ['glob', 'regex']) ?? defaults.matchType;
+  if (text === '') {
+    reader.error('match', 'what to match is missing');
+    return undefined;
+  }
+  if (type === 'regex') {
+    const compiled = compilePattern(text);
+    if (compiled.ok) return compiled.pattern;
+    reader.error('match', `not a regular expression (${compiled.reason})`);
+    return undefined;
+  }
+  const parts = text.split('.');
+  if (parts.every((part) => part === '*' || /^[\w-]+$/.test(part))) return parts;
+  const hint = 'each part between dots is * or letters, digits, _ and -; or set match_type: regex';
+  reader.error('match', `'${text}' is not a pattern of parts`, hint);
+  return undefined;
+}

@@ -1,0 +1,88 @@
+// The port where numbers are offered for being pulled (specification, Pull metrics endpoint). The
+// answer is written piece by piece: it can be long, and who reads it can be slow.
+import { METHODS } from 'node:http';
+import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import {
+  createPlainHttpServer,
+  type HttpListener,
+  sendError,
+} from '../listen/plain-http-server.ts';
+import { chooseForm, contentTypes, type ExpositionForm, toExposition } from './exposition.ts';
+import type { Mapping } from './metric-mapping.ts';
+import type { Tags } from './metric-name.ts';
+import { createPullSeries } from './pull-series.ts';
+import type { MetricsRegistry } from './registry.ts';
+
+/** What to listen on. An empty host is every address. */
+export interface PullTarget {
+  readonly host: string;
+  readonly port: number;
+  /** The only path with an answer. */
+  readonly path: string;
+  /** A file with the mapping; '' for the default one. */
+  readonly mapperFile: string;
+  /** For the default mapping. */
+  readonly responseTimeInMs: boolean;
+}
+
+export interface PullEndpointDeps {
+  readonly registry: MetricsRegistry;
+  readonly target: Pick<PullTarget, 'host' | 'port' | 'path'>;
+  readonly mapping: Mapping;
+  readonly extraTags: Tags;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** A few tenths of a millisecond of work at a time, so that decisions do not wait. */
+const metricsPerTurn = 250;
+/** Answers that are being written; who reads them slowly must not pile them up. */
+const maxAnswers = 8;
+const answerLimitMs = 60_000;
+const stallLimitMs = 10_000;
+const waitingBytes = 64 * 1024;
+
+export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
+  const { registry, target, mapping, extraTags, log, clock } = deps;
+  const series = createPullSeries({ registry, mapping, tags: extraTags, log, clock });
+  let answers = 0;
+
+  async function* write(form: ExpositionForm): AsyncGenerator<string> {
+    registry.prepareReading();
+    while (series.takeIn(metricsPerTurn)) await nextTurn();
+    const nowMs = () => clock.monotonicMs();
+    for (const piece of toExposition(series.families.values(), form, nowMs, metricsPerTurn)) {
+      if (piece !== '') yield piece;
+      await nextTurn();
+    }
+  }
+
+  function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const [path] = request.url.split('?', 1);
+    if (path !== target.path) return sendError(reply, 404, '404 page not found');
+    if (answers >= maxAnswers) {
+      return sendError(reply, 503, `${maxAnswers} others are being answered; try again later`);
+    }
+    const form = chooseForm(request.headers.accept ?? '');
+    reply.header('content-type', contentTypes[form]);
+    if (request.method === 'HEAD') return reply.send();
+    const body = Readable.from(write(form), { objectMode: false, highWaterMark: waitingBytes });
+    answers++;
+    const cancelLimit = clock.after(answerLimitMs, () => body.destroy());
+    body.once('close', () => {
+      answers--;
+      cancelLimit();
+    });
+    return reply.send(body);
+  }
+
+  const { host, port } = target;
+  return createPlainHttpServer(
+    { name: 'metrics', host, port, stallLimitMs, log, clock },
+    (server) => server.route({ method: METHODS, url: '*', handler: answer }),
+  );
+}

@@ -1,0 +1,159 @@
+// The registry's metrics as families of series, the way they are pulled: mapped, labelled, and those
+// that map to the same series added up. Writing them down is left to exposition.ts.
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import {
+  createMetricMapper,
+  defaultHelp,
+  type Mapping,
+  type MetricKind,
+  type ObserverOptions,
+} from './metric-mapping.ts';
+import { type Tags, toTagEntries } from './metric-name.ts';
+import type { MetricsRegistry } from './registry.ts';
+import {
+  GaugeSeries,
+  ScaledSource,
+  SeriesList,
+  SumSeries,
+  TimedSeries,
+  type ValueSource,
+} from './series.ts';
+import { createTimerSeries } from './timer-series.ts';
+
+export type FamilyType = 'counter' | 'gauge' | ObserverOptions['type'];
+
+/** All series of one name. */
+export interface Family {
+  readonly name: string;
+  readonly type: FamilyType;
+  readonly help: string;
+  readonly series: SeriesList;
+}
+
+export interface PullSeries {
+  /** Takes in at most `limit` metrics that are new in the registry; false when none is left. */
+  takeIn(limit: number): boolean;
+  /** In the order of appearance; may grow while it is gone through. */
+  readonly families: ReadonlyMap<string, Family>;
+}
+
+export interface PullSeriesDeps {
+  readonly registry: MetricsRegistry;
+  readonly mapping: Mapping;
+  /** Become labels of every series (decisions 27). */
+  readonly tags: Tags;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Place {
+  readonly family: Family;
+  readonly labels: string;
+  readonly scale: number;
+  readonly ttlMs: number;
+  readonly observer: ObserverOptions;
+}
+
+/** Begins to listen to the timers at once. */
+export function createPullSeries(deps: PullSeriesDeps): PullSeries {
+  const { registry, mapping, clock, log } = deps;
+  const tags = toTagEntries(deps.tags).map(([key, value]) => [toMetricName(key), value] as const);
+  const map = createMetricMapper(mapping);
+  const families = new Map<string, Family>();
+  let takenCounters = 0;
+  let takenGauges = 0;
+  let lastLabels = '';
+  let isConflictSaid = false;
+
+  /** Undefined for what is not to be shown. */
+  function locate(metric: string, kind: MetricKind): Place | undefined {
+    const mapped = map(metric, kind);
+    const rule = mapped?.rule;
+    if (rule?.action === 'drop' || mapped?.name === '') return undefined;
+    const { observer, ttlMs } = rule ?? mapping.unmapped;
+    const type = kind === 'observer' ? observer.type : kind;
+    const name = toMetricName(mapped?.name ?? metric);
+    let family = families.get(name);
+    if (family === undefined) {
+      family = { name, type, help: rule?.help ?? defaultHelp, series: new SeriesList() };
+      families.set(name, family);
+    }
+    if (family.type !== type) {
+      sayConflict(metric, family, type);
+      return undefined;
+    }
+    const own = mapped?.labels ?? [];
+    const labels = toLabelText(rule?.honorLabels ? [...own, ...tags] : [...tags, ...own]);
+    // The counters of a rule come one after the other: one text for them all.
+    if (labels !== lastLabels) lastLabels = labels;
+    return { family, labels: lastLabels, scale: rule?.scale ?? 1, ttlMs, observer };
+  }
+
+  function sayConflict(metric: string, family: Family, type: FamilyType): void {
+    if (isConflictSaid) return;
+    isConflictSaid = true;
+    log.warning(
+      `Statistics: ${metric} cannot be pulled: its name there is ${family.name}, which is a ${family.type} and not a ${type}; change the mapping file. Others like it are not told`,
+    );
+  }
+
+  function takeInValue(metric: string, kind: 'counter' | 'gauge', source: ValueSource): void {
+    const place = locate(metric, kind);
+    if (place === undefined) return;
+    const { series } = place.family;
+    const scaled = place.scale === 1 ? source : new ScaledSource(source, place.scale);
+    const known = series.get(place.labels);
+    if (known instanceof SumSeries) known.add(scaled);
+    else if (known === undefined) {
+      series.add(
+        kind === 'gauge'
+          ? new GaugeSeries(place.labels, scaled)
+          : new SumSeries(place.labels, scaled, place.ttlMs),
+      );
+    }
+  }
+
+  registry.listenToTimers((metric) => {
+    const place = locate(metric, 'observer');
+    if (place === undefined) return () => {};
+    const { family, labels, scale, observer, ttlMs } = place;
+    const known = family.series.get(labels);
+    if (known instanceof TimedSeries) return (ms) => known.observe(ms * scale);
+    const create = () => createTimerSeries(observer, () => clock.monotonicMs());
+    const timed = new TimedSeries(labels, create, ttlMs);
+    family.series.add(timed);
+    return (ms) => timed.observe(ms * scale);
+  });
+
+  return {
+    takeIn(limit) {
+      const { counters, gauges } = registry;
+      let left = limit;
+      for (; left > 0 && takenGauges < gauges.length; left--) {
+        const gauge = gauges[takenGauges++];
+        if (gauge !== undefined) takeInValue(gauge.name, 'gauge', gauge);
+      }
+      for (; left > 0 && takenCounters < counters.length; left--) {
+        const counter = counters[takenCounters++];
+        if (counter !== undefined) takeInValue(counter.name, 'counter', counter);
+      }
+      return left === 0;
+    },
+    families,
+  };
+}
+
+/** What may stand in the name of a metric or label (reference-behaviour 6.7). */
+function toMetricName(text: string): string {
+  return text.replace(/[^A-Za-z0-9_]/g, '_').replace(/^(?=\d)/, '_');
+}
+
+/** Of labels with equal names the last counts. */
+function toLabelText(labels: readonly (readonly [name: string, value: string])[]): string {
+  return [...new Map(labels)].map(([name, value]) => `${name}="${escapeLabel(value)}"`).join(',');
+}
+
+function escapeLabel(value: string): string {
+  return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}

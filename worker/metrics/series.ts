@@ -1,0 +1,153 @@
+// Single series of pulled metrics: values that are read when they are asked for, and those that are
+// shown no more when they have not changed for long. Their families are made in pull-series.ts.
+import type { TimerSeries } from './timer-series.ts';
+
+export interface ValueSource {
+  readonly value: number;
+}
+
+interface Labelled {
+  /** `a="b",c="d"`; '' without any. */
+  readonly labels: string;
+}
+
+/** One line. */
+export interface ValueSeries extends Labelled {
+  readonly kind: 'value';
+  /** Undefined while there is nothing to show. */
+  read(nowMs: number): number | undefined;
+}
+
+/** The lines of one timer. */
+export interface ObservedSeries extends Labelled {
+  readonly kind: 'timer';
+  read(nowMs: number): TimerSeries | undefined;
+}
+
+export type Series = ValueSeries | ObservedSeries;
+
+// Classes, because there may be very many: their methods are shared.
+
+/** The sum of counters; those of nothing are not shown. */
+export class SumSeries implements ValueSeries {
+  readonly kind = 'value';
+  readonly labels: string;
+  readonly #aging: Aging | undefined;
+  #sources: ValueSource | ValueSource[];
+
+  constructor(labels: string, source: ValueSource, ttlMs: number) {
+    this.labels = labels;
+    this.#sources = source;
+    this.#aging = ttlMs > 0 ? new Aging(ttlMs) : undefined;
+  }
+  add(source: ValueSource): void {
+    if (Array.isArray(this.#sources)) this.#sources.push(source);
+    else this.#sources = [this.#sources, source];
+  }
+  read(nowMs: number): number | undefined {
+    let sum = 0;
+    if (Array.isArray(this.#sources)) for (const { value } of this.#sources) sum += value;
+    else sum = this.#sources.value;
+    return (this.#aging?.sinceLastPause(sum, nowMs) ?? sum) || undefined;
+  }
+}
+
+/** Gauges are set again before each reading, so they never age. */
+export class GaugeSeries implements ValueSeries {
+  readonly kind = 'value';
+  readonly labels: string;
+  readonly #source: ValueSource;
+
+  constructor(labels: string, source: ValueSource) {
+    this.labels = labels;
+    this.#source = source;
+  }
+  read(): number {
+    return this.#source.value;
+  }
+}
+
+/** A timer without observations is not shown; one that pauses for too long begins anew. */
+export class TimedSeries implements ObservedSeries {
+  readonly kind = 'timer';
+  readonly labels: string;
+  readonly #create: () => TimerSeries;
+  readonly #aging: Aging | undefined;
+  #timer: TimerSeries;
+
+  constructor(labels: string, create: () => TimerSeries, ttlMs: number) {
+    this.labels = labels;
+    this.#create = create;
+    this.#timer = create();
+    this.#aging = ttlMs > 0 ? new Aging(ttlMs) : undefined;
+  }
+  observe(value: number): void {
+    this.#timer.observe(value);
+  }
+  read(nowMs: number): TimerSeries | undefined {
+    const { count } = this.#timer;
+    if (count > 0 && this.#aging?.sinceLastPause(count, nowMs) === 0) {
+      this.#timer = this.#create();
+      this.#aging.restart();
+    }
+    return this.#timer.count > 0 ? this.#timer : undefined;
+  }
+}
+
+/** The scale of a mapping, where it has one. */
+export class ScaledSource implements ValueSource {
+  readonly #source: ValueSource;
+  readonly #scale: number;
+
+  constructor(source: ValueSource, scale: number) {
+    this.#source = source;
+    this.#scale = scale;
+  }
+  get value(): number {
+    return this.#source.value * this.#scale;
+  }
+}
+
+/** Notices at each reading whether a total grew, and forgets what it was before a long pause. */
+class Aging {
+  readonly #ttlMs: number;
+  #seen = 0;
+  #changedMs = 0;
+  #forgotten = 0;
+
+  constructor(ttlMs: number) {
+    this.#ttlMs = ttlMs;
+  }
+  sinceLastPause(total: number, nowMs: number): number {
+    if (total !== this.#seen) {
+      this.#seen = total;
+      this.#changedMs = nowMs;
+    } else if (nowMs - this.#changedMs >= this.#ttlMs) this.#forgotten = total;
+    return total - this.#forgotten;
+  }
+  restart(): void {
+    this.#seen = 0;
+    this.#forgotten = 0;
+  }
+}
+
+/** The series of one family by their labels; most families of unmapped names have just one. */
+export class SeriesList implements Iterable<Series> {
+  #first: Series | undefined;
+  #others: Map<string, Series> | undefined;
+
+  get(labels: string): Series | undefined {
+    return this.#first?.labels === labels ? this.#first : this.#others?.get(labels);
+  }
+  add(series: Series): void {
+    if (this.#first === undefined) this.#first = series;
+    else {
+      this.#others ??= new Map();
+      this.#others.set(series.labels, series);
+    }
+  }
+  *[Symbol.iterator](): Generator<Series> {
+    if (this.#first !== undefined) yield this.#first;
+    if (this.#others !== undefined) yield* this.#others.values();
+  }
+}

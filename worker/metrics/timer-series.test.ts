@@ -1,0 +1,52 @@
+import test from 'ava';
+import { createTimerSeries } from './timer-series.ts';
+
+test('a histogram counts what is at or below each bound', (t) => {
+  const series = createTimerSeries({ type: 'histogram', buckets: [0.005, 1] }, () => 0);
+  for (const value of [0, 0.005, 0.006, 1, 7]) series.observe(value);
+  t.deepEqual(series.samples(), [
+    { at: 0.005, value: 2 },
+    { at: 1, value: 4 },
+    { at: Number.POSITIVE_INFINITY, value: 5 },
+  ]);
+  t.is(series.count, 5);
+  t.is(series.sum, 8.011);
+});
+
+function createSummary(now: () => number) {
+  const quantiles = [0, 0.5, 0.9, 0.99, 1];
+  return createTimerSeries({ type: 'summary', quantiles, maxAgeMs: 1000, ageBuckets: 4 }, now);
+}
+
+test('a summary knows the values below which a part of the observations is', (t) => {
+  const series = createSummary(() => 0);
+  for (let value = 100; value >= 1; value--) series.observe(value);
+  t.deepEqual(
+    series.samples().map(({ at, value }) => `${at}: ${value}`),
+    ['0: 1', '0.5: 50', '0.9: 90', '0.99: 99', '1: 100'],
+  );
+  t.is(series.count, 100);
+  t.is(series.sum, 5050);
+});
+
+test('a summary forgets the oldest step by step, its sum and count never', (t) => {
+  let now = 10_000;
+  const series = createSummary(() => now);
+  const median = () => series.samples()[1]?.value;
+  t.is(median(), Number.NaN);
+  series.observe(5);
+  now += 400;
+  series.observe(9);
+  series.observe(9);
+  t.is(median(), 9);
+  now += 800;
+  t.is(median(), 9);
+  now += 200;
+  t.is(median(), Number.NaN);
+  series.observe(3);
+  t.is(median(), 3);
+  now += 1e9;
+  t.is(median(), Number.NaN);
+  t.is(series.count, 4);
+  t.is(series.sum, 26);
+});

@@ -1,0 +1,106 @@
+// What is kept of a timer that is pulled: a histogram, or quantiles of the last minutes
+// (reference-behaviour 6.7).
+import type { ObserverOptions } from './metric-mapping.ts';
+import { createObservationBuffer } from './observation-buffer.ts';
+
+export interface TimerSeries {
+  observe(value: number): void;
+  readonly count: number;
+  readonly sum: number;
+  /** Samples beside sum and count: the label that tells them apart, and the value. */
+  samples(): readonly TimerSample[];
+}
+
+export interface TimerSample {
+  /** An upper bound (`le`) or a `quantile`. */
+  readonly at: number;
+  readonly value: number;
+}
+
+/** `nowMs` is a time that never goes back. */
+export function createTimerSeries(options: ObserverOptions, nowMs: () => number): TimerSeries {
+  return options.type === 'histogram'
+    ? createHistogram(options.buckets)
+    : createSummary(options, nowMs);
+}
+
+/** `buckets` are upper bounds in their order; one without a bound follows. */
+function createHistogram(buckets: readonly number[]): TimerSeries {
+  const bounds = [...buckets, Number.POSITIVE_INFINITY];
+  const counts = new Float64Array(bounds.length);
+  let sum = 0;
+  let count = 0;
+  return {
+    observe(value) {
+      let index = 0;
+      while (value > (bounds[index] ?? value)) index++;
+      counts[index] = (counts[index] ?? 0) + 1;
+      sum += value;
+      count++;
+    },
+    get count() {
+      return count;
+    },
+    get sum() {
+      return sum;
+    },
+    samples() {
+      let below = 0;
+      return bounds.map((at, index) => {
+        below += counts[index] ?? 0;
+        return { at, value: below };
+      });
+    },
+  };
+}
+
+/** Exact but for values of which there are too many distinct ones, which count in sum and count. */
+function createSummary(
+  { quantiles, maxAgeMs, ageBuckets }: Extract<ObserverOptions, { type: 'summary' }>,
+  nowMs: () => number,
+): TimerSeries {
+  const windowMs = maxAgeMs / ageBuckets;
+  const windows = Array.from({ length: ageBuckets }, createObservationBuffer);
+  let current = Math.floor(nowMs() / windowMs);
+  let sum = 0;
+  let count = 0;
+
+  /** Forgets what is too old. */
+  function moveOn(): void {
+    const next = Math.floor(nowMs() / windowMs);
+    for (let passed = Math.min(next - current, ageBuckets); passed > 0; passed--) {
+      windows[(next - passed + 1) % ageBuckets]?.clear();
+    }
+    current = next;
+  }
+
+  return {
+    observe(value) {
+      moveOn();
+      windows[current % ageBuckets]?.observe(value);
+      sum += value;
+      count++;
+    },
+    get count() {
+      return count;
+    },
+    get sum() {
+      return sum;
+    },
+    samples() {
+      moveOn();
+      const sorted = windows.flatMap((window) => [...window.entries()]).sort(([a], [b]) => a - b);
+      const total = sorted.reduce((all, [, times]) => all + times, 0);
+      return quantiles.map((at) => ({ at, value: findRank(sorted, Math.ceil(at * total)) }));
+    },
+  };
+}
+
+function findRank(sorted: readonly (readonly [value: number, times: number])[], rank: number) {
+  let passed = 0;
+  for (const [value, times] of sorted) {
+    passed += times;
+    if (passed >= rank) return value;
+  }
+  return Number.NaN;
+}
