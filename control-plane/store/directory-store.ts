@@ -132,10 +132,11 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     for (let again = 0; ; again++) {
       const listing = await list();
       if (loop.isWatched) await updateWatch(listing);
-      if (listing.missing) throw new AppError('store', 'the directory does not exist');
       const read = await readRulesFiles(listing.files, bounds);
+      // What changed before the watch was in place is found here as well.
       const isStable = (await list()).signature === listing.signature;
       if (!isStable && again < maxRereads) continue;
+      if (listing.missing) throw new AppError('store', 'the directory does not exist');
       const files = read.files.map(({ path, text }) => ({ path: toStorePath(path), text }));
       const problems = [...listing.problems, ...read.problems].map((problem) => ({
         ...problem,

@@ -1,0 +1,214 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { problemOf } from '../../shared/rules-directory.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { type BuildOptions, type BuiltSnapshots, buildSnapshots, selectSnapshot } from './build.ts';
+import { nodeGroupsFile } from './node-groups-file.ts';
+import type { Snapshot } from './snapshot.ts';
+
+const { rateLimitConfig } = loadProtos();
+const defaults: BuildOptions = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
+
+function build(files: Readonly<Record<string, string>>, options: Partial<BuildOptions> = {}) {
+  const revision = {
+    files: Object.entries(files).map(([path, text]) => ({ path, text })),
+    problems: [],
+  };
+  return buildSnapshots(
+    revision,
+    { ...defaults, ...options },
+    { encode: rateLimitConfig.serialize },
+  );
+}
+
+function builtFrom(...args: Parameters<typeof build>): BuiltSnapshots {
+  const outcome = build(...args);
+  if (!outcome.ok) throw new Error(formatProblems(outcome.problems));
+  return outcome.built;
+}
+
+function problemsOf(...args: Parameters<typeof build>): string {
+  const outcome = build(...args);
+  return formatProblems(outcome.ok ? outcome.warnings : outcome.problems);
+}
+
+const node = (id: string, metadata: readonly (readonly [string, string])[] = []) => ({
+  id,
+  cluster: '',
+  metadata: new Map(metadata),
+});
+const ourNode = (id: string) => node(id, [ourFieldsAnnouncement]);
+const messagesOf = (snapshot: Snapshot | undefined) =>
+  [...(snapshot?.resources.values() ?? [])].map(({ any }) =>
+    rateLimitConfig.deserialize(any.subarray(any.indexOf(0x12) + toHeadLength(any))),
+  );
+/** Of the value in an Any: its tag and its length. */
+function toHeadLength(any: Buffer): number {
+  let length = 2;
+  for (let at = any.indexOf(0x12) + 1; (any[at] ?? 0) > 0x7f; at++) length++;
+  return length;
+}
+
+test('each domain is a resource of its name', (t) => {
+  const { groups, domains, ruleSet } = builtFrom({
+    'x/shop.yaml': ruleText('shop', 5),
+    'mail.yaml': ruleText('mail', 7),
+  });
+  t.deepEqual(domains, ['mail', 'shop']);
+  t.is(ruleSet.limitCount, 2);
+  const snapshot = selectSnapshot(groups, node('any'));
+  t.deepEqual([...(snapshot?.resources.keys() ?? [])], ['mail', 'shop']);
+  const [mail] = messagesOf(snapshot);
+  t.is(mail?.name, 'mail');
+  t.is(mail?.domain, 'mail');
+  t.is(mail?.descriptors?.[0]?.rateLimit?.requestsPerUnit, 7);
+});
+
+test('one invalid file refuses the revision, with the problems of all files', (t) => {
+  const outcome = build({
+    'a.yaml': ruleText('a', 1),
+    'b.yaml': ruleText('b', 1).replace('hour', 'huor'),
+    'c.yaml': 'domain:',
+    [nodeGroupsFile]: 'groups: 1',
+  });
+  t.false(outcome.ok);
+  const places = outcome.ok ? [] : outcome.problems.map(({ file, line }) => `${file}:${line}`);
+  t.deepEqual(places, ['b.yaml:4', 'c.yaml:1', 'node-groups.yaml:1']);
+});
+
+test('a file that could not be read refuses the revision, a file that is ignored does not', (t) => {
+  const of = (severity: 'error' | 'warning') =>
+    buildSnapshots({ files: [], problems: [problemOf(severity, 'x', 'something')] }, defaults, {
+      encode: rateLimitConfig.serialize,
+    });
+  t.false(of('error').ok);
+  t.true(of('warning').ok);
+});
+
+test('files of one domain are merged into one resource, or refused', (t) => {
+  const files = {
+    'a.yaml': 'domain: d\ndescriptors: [{ key: one, rate_limit: { unlimited: true } }]',
+    'b.yaml': 'domain: d\ndescriptors: [{ key: two, rate_limit: { unlimited: true } }]',
+  };
+  const { groups } = builtFrom(files, { mergeDomains: true });
+  const messages = messagesOf(groups[0]?.ours);
+  t.deepEqual(
+    messages.map(({ name, descriptors }) => [name, ...(descriptors ?? []).map(({ key }) => key)]),
+    [['d', 'one', 'two']],
+  );
+  t.is(
+    problemsOf(files),
+    `b.yaml:1:9: error: duplicate domain 'd' in config file
+    domain: d
+            ^
+    hint: the first one is at a.yaml:1:9; MERGE_DOMAIN_CONFIG=true would merge them`,
+  );
+});
+
+test('versions follow from the rules, not from where and how they are written', (t) => {
+  const version = (files: Readonly<Record<string, string>>) =>
+    builtFrom(files, { mergeDomains: true }).groups[0]?.ours.version;
+  const plain = version({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 2) });
+  t.is(version({ 'z.yaml': ruleText('a', 1), 'b/c.yaml': `# new\n${ruleText('b', 2)}` }), plain);
+  t.is(version({ 'a.yaml': ruleText('b', 2), 'b.yaml': ruleText('a', 1) }), plain);
+  t.not(version({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 3) }), plain);
+  const limits = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.integer({ min: 0, max: 3 }));
+  const toFiles = (of: Readonly<Record<string, number>>) =>
+    Object.fromEntries(Object.entries(of).map(([name, n]) => [`${name}.yaml`, ruleText(name, n)]));
+  fc.assert(
+    fc.property(limits, limits, (one, other) => {
+      const isSame =
+        JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort());
+      return (version(toFiles(one)) === version(toFiles(other))) === isSame;
+    }),
+    { numRuns: 200 },
+  );
+});
+
+const withOurFields = `domain: shop
+descriptors:
+  - key: path
+    value: /a*
+    share_threshold: true
+    rate_limit: { unit: hour, requests_per_unit: 5 }
+  - key: user
+    value_to_metric: true
+    rate_limit: { unit: hour, requests_per_unit: 5 }
+`;
+
+test('only nodes that announce themselves get the fields that the message lacks', (t) => {
+  const { groups, leftOut } = builtFrom({ 'a.yaml': withOurFields, 'b.yaml': ruleText('b', 1) });
+  const ours = selectSnapshot(groups, ourNode('n'));
+  const others = selectSnapshot(groups, node('n'));
+  t.not(ours?.version, others?.version);
+  t.is(ours?.resources.get('b'), others?.resources.get('b'));
+  const metadataOf = (snapshot: Snapshot | undefined) =>
+    messagesOf(snapshot)[1]?.descriptors?.map(({ metadata }) =>
+      Object.keys(metadata?.fields ?? {}),
+    );
+  t.deepEqual(metadataOf(ours), [['ratelane.fields'], ['ratelane.fields']]);
+  t.deepEqual(metadataOf(others), [[], []]);
+  t.deepEqual(
+    [...leftOut],
+    [['shop', ['descriptors[0].share_threshold', 'descriptors[1].value_to_metric']]],
+  );
+  t.is(
+    problemsOf({ 'a.yaml': withOurFields }),
+    `a.yaml:1:9: warning: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be told to workers that are not Ratelane's; they get the rules without
+    domain: shop
+            ^`,
+  );
+});
+
+test('where it makes no difference, both kinds of nodes share one snapshot', (t) => {
+  const { groups } = builtFrom({ 'a.yaml': ruleText('a', 1) });
+  t.is(groups[0]?.ours, groups[0]?.others);
+});
+
+test('a group gets the domains that it is given', (t) => {
+  const { groups } = builtFrom({
+    'a.yaml': ruleText('shop', 1),
+    'b.yaml': ruleText('mail-in', 1),
+    'c.yaml': ruleText('mail-out', 1),
+    [nodeGroupsFile]: `groups:
+  - { name: mailers, match: { id: mail-* }, domains: mail-* }
+  - { name: none, match: { id: x }, domains: [] }
+`,
+  });
+  const of = (id: string) => [...(selectSnapshot(groups, node(id))?.resources.keys() ?? [])];
+  t.deepEqual(of('mail-1'), ['mail-in', 'mail-out']);
+  t.deepEqual(of('x'), []);
+  t.deepEqual(of('y'), ['mail-in', 'mail-out', 'shop']);
+});
+
+test('groups of the same domains share one snapshot', (t) => {
+  const { groups } = builtFrom({
+    'a.yaml': ruleText('shop', 1),
+    [nodeGroupsFile]: 'groups: [{ name: a, match: { id: a }, domains: shop }]',
+  });
+  t.is(groups.length, 2);
+  t.is(groups[0]?.ours, groups[1]?.ours);
+});
+
+test('a response larger than workers take is refused, for the group that it is for', (t) => {
+  const files = {
+    'a.yaml': ruleText('a', 1),
+    'b.yaml': ruleText('b', 1),
+    [nodeGroupsFile]: 'groups: [{ name: small, match: { id: s }, domains: a }]',
+  };
+  const problems = problemsOf(files, { maxResponseBytes: 300 });
+  t.regex(
+    problems,
+    /^\(all files\): error: the rules for node group 'default' are a response of \d+ bytes, more than the 300 that its workers take\n {4}hint: give the group fewer domains in node-groups\.yaml, or raise/,
+  );
+  t.notRegex(problems, /small/);
+  t.is(problemsOf(files), '');
+});
+
+test('no rules at all are a revision as well, with a warning', (t) => {
+  t.is(builtFrom({}).groups[0]?.ours.resources.size, 0);
+  t.is(problemsOf({}), '(all files): warning: no file named *.yaml or *.yml; no limit applies');
+});
