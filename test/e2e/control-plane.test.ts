@@ -1,0 +1,222 @@
+// The control plane from outside, on a watched directory: real processes, two workers, and what people
+// and pipelines see while rules change, are wrong, and while the control plane is away.
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+
+function startWorker(t: ExecutionContext, server: string, id: string): Promise<WorkerProcess> {
+  const started = startWorkerProcess({
+    env: {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      BACKEND_TYPE: 'memory',
+      CONFIG_GRPC_XDS_NODE_ID: id,
+      CONFIG_GRPC_XDS_SERVER_URL: server,
+      XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '200ms',
+      XDS_CLIENT_BACKOFF_MAX_INTERVAL: '500ms',
+    },
+  });
+  t.teardown(async () => (await started).stop());
+  return started;
+}
+
+/** The limits in force on a worker, as `unit=HOUR requests_per_unit=1`. */
+async function hasLimit(worker: WorkerProcess, requests: number): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
+  return (await answer.text()).includes(`requests_per_unit=${requests},`);
+}
+
+function atWorkers(workers: readonly WorkerProcess[], requests: number): Promise<void> {
+  return eventually(`every worker has ${requests}`, async () => {
+    const all = await Promise.all(workers.map((worker) => hasLimit(worker, requests)));
+    return all.every(Boolean);
+  });
+}
+
+function nothingWorseThanKnown(plane: ControlPlaneProcess): string {
+  return plane
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('Unexpected error'))
+    .join('\n');
+}
+
+test.serial('a change of a directory reaches every worker, and an error stays out', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 11));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+  const workers = await Promise.all([
+    startWorker(t, plane.xdsAddress, 'w1'),
+    startWorker(t, plane.xdsAddress, 'w2'),
+  ]);
+  await atWorkers(workers, 11);
+  const both = await plane.run('status', '--wait', '--timeout', '10s');
+  t.is(both.exitCode, 0, both.stderr);
+  t.regex(both.stdout, /^revision [0-9a-f]{12} is in force on all 2 connected workers\n$/);
+
+  rules.replace('shop.yaml', ruleText('shop', 12));
+  await atWorkers(workers, 12);
+
+  rules.replace('shop.yaml', ruleText('shop', 13).replace('unit: hour', 'unit: huor'));
+  await eventually('the error is seen', async () => {
+    return (await plane.fetch('/status')).body.verdict === 'invalid';
+  });
+  const invalid = await plane.run('status');
+  t.is(invalid.exitCode, 4);
+  t.regex(
+    invalid.stdout,
+    /has 1 error \(shop\.yaml:4:25: error: .*huor.*\): revision .* stays in force/,
+  );
+  t.regex(invalid.stderr, /shop\.yaml:4:25: error: .*\n.*\n +\^\n +hint: did you mean 'hour'/);
+  const asJson = await plane.run('status', '--json');
+  t.is(asJson.exitCode, 4);
+  t.like(JSON.parse(asJson.stdout), {
+    verdict: 'invalid',
+    newest: { valid: false, problems: [{ file: 'shop.yaml', line: 4, column: 25 }] },
+    stale: { reason: 'newest_invalid' },
+    workers: { connected: 2, inForce: 2 },
+  });
+  t.regex(plane.output(), /shop\.yaml:4:25: error: /);
+  const { revisions } = (await plane.fetch('/revisions')).body;
+  t.like(revisions[0], { newest: true, inForce: false });
+  const newest = await plane.fetch(`/revisions/${revisions[0].id}`);
+  t.like(newest.body, { valid: false, problems: [{ file: 'shop.yaml', line: 4 }] });
+  const { body: metrics } = await plane.fetch('/metrics');
+  t.regex(metrics, /^ratelane_control_plane_newest_revision_valid 0$/m);
+  t.regex(metrics, /^ratelane_control_plane_newest_revision_errors 1$/m);
+  t.regex(metrics, /^ratelane_control_plane_workers\{state="in_force"\} 2$/m);
+  t.true(await hasLimit(workers[0] as WorkerProcess, 12), 'workers keep the last good rules');
+
+  rules.replace('shop.yaml', ruleText('shop', 14));
+  await atWorkers(workers, 14);
+  t.is((await plane.run('status', '--wait', '--timeout', '10s')).exitCode, 0);
+  t.is(nothingWorseThanKnown(plane), '');
+  t.is(await plane.end('SIGTERM'), 0);
+});
+
+test.serial(
+  'a restart serves the last good rules, with the store gone and after a kill',
+  async (t) => {
+    const rules = createRulesFolder(t);
+    const folder = join(rules.path, 'rules');
+    rules.write('rules/shop.yaml', ruleText('shop', 21));
+    const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder] });
+    await plane.start();
+    const worker = await startWorker(t, plane.xdsAddress, 'w1');
+    await atWorkers([worker], 21);
+    rules.write('rules/shop.yaml', ruleText('shop', 22).replace('shop', ''));
+    await eventually('the error is seen', async () => {
+      return (await plane.fetch('/status')).body.verdict === 'invalid';
+    });
+    t.is(await plane.end('SIGKILL'), 'SIGKILL');
+
+    await plane.start();
+    const other = await startWorker(t, plane.xdsAddress, 'w2');
+    await atWorkers([worker, other], 21);
+    await eventually('both are back', async () => {
+      const { workers } = (await plane.fetch('/status')).body;
+      return workers.connected === 2 && workers.inForce === 2;
+    });
+    t.is((await plane.run('status')).exitCode, 4);
+    t.is(await plane.end('SIGTERM'), 0);
+
+    renameSync(folder, `${folder}.away`);
+    await plane.start();
+    const { body: status } = await plane.fetch('/status');
+    t.is(status.verdict, 'pending');
+    t.is(status.stale.reason, 'store_unreachable');
+    t.regex(status.text, /the store has not been reached .*stays in force/);
+    t.is((await plane.run('status')).exitCode, 3);
+    await eventually('both have it', async () => {
+      return (await plane.fetch('/status')).body.workers.inForce === 2;
+    });
+
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'shop.yaml'), ruleText('shop', 23));
+    await eventually(
+      'the store is back',
+      async () => (await plane.fetch('/status?look=true')).body.verdict === 'in_force',
+      20_000,
+    );
+    await atWorkers([worker, other], 23);
+  },
+);
+
+test.serial('push, history and rollback, and a conflict that changes nothing', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 31));
+  const mine = createRulesFolder(t);
+  mine.write('shop.yaml', ruleText('shop', 32));
+  mine.write('nested/mail.yaml', ruleText('mail', 33));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+  const first = JSON.parse((await plane.run('history', '--json')).stdout).revisions[0].id;
+
+  const pushed = await plane.run('push', mine.path, '-m', 'raise', '--expected-revision', first);
+  t.is(pushed.exitCode, 0, pushed.stderr);
+  const again = await plane.run('push', mine.path);
+  t.deepEqual([again.exitCode, again.stdout], [0, 'nothing had to be changed\n']);
+  const { domains } = (await plane.fetch('/domains')).body;
+  t.deepEqual(
+    domains.map((each: { domain: string; files: string[] }) => [each.domain, each.files]),
+    [
+      ['mail', ['nested/mail.yaml']],
+      ['shop', ['shop.yaml']],
+    ],
+  );
+
+  mine.write('shop.yaml', ruleText('shop', 34));
+  const late = await plane.run('push', mine.path, '--expected-revision', first);
+  t.is(late.exitCode, 5);
+  t.regex(late.stderr, /the newest revision is [0-9a-f]{40}, not/);
+  mine.write('shop.yaml', ruleText('shop', 34).replace('hour', 'huor'));
+  const wrong = await plane.run('push', mine.path);
+  t.is(wrong.exitCode, 1);
+  t.regex(wrong.stderr, /^shop\.yaml:4:25: error: /);
+
+  const history = await plane.run('history');
+  t.is(history.exitCode, 0);
+  t.regex(history.stdout, /^[0-9a-f]{12} {2}\S+ {2}local: raise {2}\[in force\]\n[0-9a-f]{12} /);
+  const diff = await plane.fetch(`/revisions/diff?from=${first}`);
+  t.deepEqual(diff.body.files, [
+    { path: 'nested/mail.yaml', change: 'added' },
+    { path: 'shop.yaml', change: 'changed' },
+  ]);
+  t.true(diff.body.changes.some(({ kind }: { kind: string }) => kind === 'raised'));
+
+  const back = await plane.run('rollback', first.slice(0, 12));
+  t.is(back.exitCode, 0, back.stderr);
+  t.is((await plane.run('status', '--revision', first.slice(0, 12), '--wait')).exitCode, 0);
+  t.deepEqual((await plane.fetch('/domains/shop')).body.files, [
+    { path: 'shop.yaml', yaml: ruleText('shop', 31) },
+  ]);
+  t.is((await plane.run('rollback', 'abcdef0123')).exitCode, 1);
+  t.regex(plane.output(), /audit: .*push a revision.*done/);
+  t.regex(plane.output(), /audit: .*roll back to .*done/);
+});
+
+test.serial('watch shows what a worker gets, and a refusal is shown to everybody', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 41));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+  const xds = ['--xds', plane.xdsAddress, '--once'];
+  const shown = await plane.run('status');
+  t.regex(shown.stdout, /is served, and no worker is connected/);
+  const watched = await plane.runElsewhere('watch', ...xds);
+  t.is(watched.exitCode, 0, watched.stderr);
+  t.regex(watched.stdout, /1 resources {2}ACK\n {2}shop {2}domain shop, 1 rules, \d+ bytes\n$/);
+  const refused = await plane.runElsewhere('watch', ...xds, '--nack', 'no such thing', '--json');
+  t.like(JSON.parse(refused.stdout), { answer: 'NACK', resources: [{ domain: 'shop' }] });
+  await eventually('the refusal is counted', async () => {
+    const { body } = await plane.fetch('/metrics');
+    return /^ratelane_control_plane_xds_nacks_total\{mode="sotw"\} 1$/m.test(body);
+  });
+});

@@ -1,0 +1,152 @@
+// The real control plane as a child process of a test: on free ports, with a state folder of its own,
+// waited for, its output collected, and ended. Its commands as well.
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ExecutionContext } from 'ava';
+import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
+
+const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
+const readyMs = 20_000;
+const stopMs = 10_000;
+const commandMs = 40_000;
+const outputLimit = 1_000_000;
+
+export interface ControlPlaneOptions {
+  /** Of `serve`, without addresses and the state folder. */
+  readonly flags: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface CommandResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ControlPlaneProcess {
+  readonly adminUrl: string;
+  readonly xdsAddress: string;
+  /** Standard error so far, of all its lives. */
+  output(): string;
+  /** Resolves when workers are served; fails with the output when it ends before. */
+  start(): Promise<void>;
+  /** The exit code, or the signal's name. */
+  end(signal: NodeJS.Signals): Promise<number | string>;
+  /** A command with --admin-url. */
+  run(...args: readonly string[]): Promise<CommandResult>;
+  /** A command as it is. */
+  runElsewhere(...args: readonly string[]): Promise<CommandResult>;
+  /** The JSON of an answer of the admin API, and its status. */
+  fetch(path: string, init?: RequestInit): Promise<AdminReply>;
+}
+
+export interface AdminReply {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
+  readonly body: any;
+}
+
+/** Not started yet; ended after the test. */
+export async function createControlPlaneProcess(
+  t: ExecutionContext,
+  { flags, env = {} }: ControlPlaneOptions,
+): Promise<ControlPlaneProcess> {
+  const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
+  const xdsAddress = `127.0.0.1:${await freePort()}`;
+  const adminAddress = `127.0.0.1:${await freePort()}`;
+  const adminUrl = `http://${adminAddress}`;
+  const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...env };
+  const addresses = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
+  const args = ['serve', ...flags, ...addresses, '--state-dir', join(stateFolder, 'state')];
+  let output = '';
+  let current: { end(signal: NodeJS.Signals): Promise<number | string> } | undefined;
+
+  function spawnOnce() {
+    const child = spawn(process.execPath, [mainFile, ...args], {
+      env: environment,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    // A test process that ends early must not leave it behind.
+    const endWithUs = (): void => void child.kill('SIGKILL');
+    process.once('exit', endWithUs);
+    let code: number | string | undefined;
+    const ended = Promise.withResolvers<number | string>();
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      output = (output + chunk).slice(-outputLimit);
+    });
+    child.once('close', (exitCode, signal) => {
+      process.removeListener('exit', endWithUs);
+      code = exitCode ?? String(signal);
+      ended.resolve(code);
+    });
+    return {
+      get code() {
+        return code;
+      },
+      async end(signal: NodeJS.Signals) {
+        child.kill(signal);
+        const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+        const result = await ended.promise;
+        clearTimeout(timer);
+        return result;
+      },
+    };
+  }
+
+  function run(command: readonly string[]): Promise<CommandResult> {
+    return new Promise((resolve) => {
+      const options = { env: environment, timeout: commandMs };
+      const all = [mainFile, ...command];
+      const child = execFile(process.execPath, all, options, (_error, stdout, stderr) => {
+        resolve({ exitCode: child.exitCode ?? -1, stdout, stderr });
+      });
+    });
+  }
+
+  t.teardown(async () => {
+    await current?.end('SIGTERM');
+    rmSync(stateFolder, { recursive: true, force: true });
+  });
+
+  return {
+    adminUrl,
+    xdsAddress,
+    output: () => output,
+    async start() {
+      const life = spawnOnce();
+      current = life;
+      await eventually(
+        'the control plane serves',
+        async () => {
+          if (life.code !== undefined) throw new Error(`it ended with ${life.code}: ${output}`);
+          const answer = await fetch(`${adminUrl}/healthcheck`).catch(() => undefined);
+          await answer?.body?.cancel();
+          return answer?.status === 200;
+        },
+        readyMs,
+      );
+    },
+    async end(signal) {
+      const life = current;
+      current = undefined;
+      return life === undefined ? 'not running' : life.end(signal);
+    },
+    run: (...command) => run([...command, '--admin-url', adminUrl]),
+    runElsewhere: (...command) => run(command),
+    async fetch(path, init) {
+      const answer = await fetch(`${adminUrl}${path}`, {
+        ...init,
+        signal: AbortSignal.timeout(20_000),
+      });
+      const text = await answer.text();
+      const { status, headers } = answer;
+      const isJson = headers.get('content-type')?.includes('json') === true;
+      return { status, headers, body: isJson ? JSON.parse(text) : text };
+    },
+  };
+}
