@@ -1,0 +1,30 @@
+import test from 'ava';
+import { createHit, createRequest } from '../../../test/support/counting.ts';
+import { findBadKey } from './key-check.ts';
+
+function check(...keys: string[]): string | undefined {
+  const hits = keys.map((key, index) => createHit({ key, descriptorIndex: index * 2 }));
+  const error = findBadKey(createRequest(hits, { settle() {} }));
+  return error && `${error.code}: ${error.message}`;
+}
+
+test('keys of up to 250 bytes are taken', (t) => {
+  t.is(check('x'.repeat(250), 'ü'.repeat(125)), undefined);
+});
+
+test('a longer key is refused, its descriptor named', (t) => {
+  t.is(
+    check('short', 'x'.repeat(251)),
+    'bad_request: descriptors[2]: its counter key has 251 bytes; a memory cache takes at most 250',
+  );
+  t.regex(check('ü'.repeat(126)) ?? '', /descriptors\[0\].* 252 bytes/);
+});
+
+for (const character of [' ', '\t', '\r', '\n', '\0', '\u001f', '\u007f']) {
+  test(`a key with ${JSON.stringify(character)} is refused`, (t) => {
+    t.is(
+      check('fine', `a${character}b`),
+      'bad_request: descriptors[2]: its counter key has white space or a control character, which a memory cache does not take',
+    );
+  });
+}

@@ -1,0 +1,64 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { createReplyReader } from './reply-reader.ts';
+
+/** What the reader makes of the chunks, one text for each line and value, and its complaint. */
+function readAll(chunks: readonly Buffer[]): string[] {
+  const seen: string[] = [];
+  const reader = createReplyReader({
+    onLine: (line) => seen.push(`line ${line}`),
+    onValue: (key, text) => seen.push(`value ${key}=${text ?? 'too long'}`),
+  });
+  for (const chunk of chunks) {
+    const problem = reader.feed(chunk);
+    if (problem !== undefined) return [...seen, `problem ${problem}`];
+  }
+  return seen;
+}
+
+const text =
+  'VALUE a_1 0 3 77\r\n10 \r\nVALUE schlüssel 0 2\r\n\r\n\r\n' +
+  `VALUE long 5 100\r\n${'x'.repeat(98)}\r\n\r\nEND\r\nSTORED\r\n12\r\n\r\n`;
+const expected = [
+  'value a_1=10 ',
+  'value schlüssel=\r\n',
+  'value long=too long',
+  'line END',
+  'line STORED',
+  'line 12',
+  'line ',
+];
+
+test('answers read the same however they are cut', (t) => {
+  const bytes = Buffer.from(text);
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: bytes.length })), (places) => {
+      const cuts = [0, ...places.sort((a, b) => a - b), bytes.length];
+      const chunks = cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index], cut));
+      t.deepEqual(readAll(chunks), expected);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a long value is not kept', (t) => {
+  const chunk = Buffer.alloc(65_536, 'x');
+  const chunks = [Buffer.from('VALUE k 0 655360\r\n'), ...Array(10).fill(chunk)];
+  t.deepEqual(readAll([...chunks, Buffer.from('\r\nEND\r\n')]), ['value k=too long', 'line END']);
+});
+
+test('a line that does not end is refused', (t) => {
+  t.deepEqual(readAll([Buffer.from('x'.repeat(2_049))]), ['problem an endless line']);
+});
+
+const refused: [string, string][] = [
+  [`${'x'.repeat(2_049)}\r\n`, 'an endless line'],
+  ['VALUE k 0\r\n', 'an unreadable value'],
+  ['VALUE k 0 99999999999\r\n', 'an unreadable value'],
+  ['VALUE k 0 1\r\n123\r\n', 'a value of another length than was announced'],
+];
+for (const [sent, problem] of refused) {
+  test(`${JSON.stringify(sent.slice(0, 30))} is refused: ${problem}`, (t) => {
+    t.deepEqual(readAll([Buffer.from(sent)]), [`problem ${problem}`]);
+  });
+}
