@@ -114,6 +114,7 @@ test('all other settings have their defaults', (t) => {
       url: 'localhost:6379',
       target: {
         address: { kind: 'tcp', host: 'localhost', port: 6379 },
+        tls: false,
         credentials: undefined,
         database: 0,
       },

@@ -9,14 +9,10 @@ import { type Environment, type TableValues, toRows } from '../shared/settings/s
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import { parseStoreTarget, type StoreTarget } from './counters/redis/address.ts';
 import { parseCredentials } from './counters/redis/credentials.ts';
-import {
-  checkSettings,
-  nameOf,
-  showSetting,
-  type WorkerReading,
-  warnSettings,
-} from './settings/checks.ts';
+import { checkSettings, warnSettings } from './settings/checks.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
+import { nameOf, showSetting, type WorkerReading } from './settings/reading.ts';
+import { usesStoreTls } from './settings/store-checks.ts';
 import { workerTable } from './settings/table.ts';
 
 type Values = TableValues<typeof workerTable>;
@@ -171,6 +167,7 @@ function listTlsFiles(reading: WorkerReading): TlsFile[] {
     ...(config.source === 'xds' && xds.tls.enabled
       ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]
       : []),
+    ...(usesStoreTls(reading) ? listStoreTlsRows(reading) : []),
     ...(counting.backend === 'memcached' && memcached.tls.enabled
       ? [
           ofMemcached.caFile,
@@ -181,6 +178,13 @@ function listTlsFiles(reading: WorkerReading): TlsFile[] {
   return rows
     .map((row) => ({ shown: showSetting(reading, row), path: reading.of(row).value }))
     .filter(({ path }) => path !== '');
+}
+
+function listStoreTlsRows(reading: WorkerReading) {
+  const { certFile, keyFile } = reading.values.bothStores.tls;
+  const rows = workerTable.bothStores.settings.tls;
+  const hasPair = certFile !== '' && keyFile !== '';
+  return [rows.caFile, ...(hasPair ? [rows.certFile, rows.keyFile] : [])];
 }
 
 /** One sentence for each file that cannot be read; `readFile` rejects with the reason. */

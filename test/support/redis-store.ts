@@ -29,7 +29,7 @@ export function createRecordedRedisStore(
   url: string,
   options: RecordedRedisStoreOptions = {},
 ): RecordedRedisStore {
-  const { socketType = 'tcp', auth = '', startup, readCredentials, ...pool } = options;
+  const { socketType = 'tcp', auth = '', startup, readCredentials, tls, ...pool } = options;
   const parsed = parseStoreTarget(url, socketType);
   if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
@@ -59,6 +59,7 @@ export function createRecordedRedisStore(
       },
       addressSetting: 'KVSTORE_URL',
       readCredentials,
+      tls,
       pool: {
         size: 2,
         onEmpty: { behavior: 'wait', waitMs: 0 },

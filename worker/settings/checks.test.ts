@@ -23,12 +23,6 @@ const refused: [Environment, string[]][] = [
   ],
   [{ REDIS_URL: 'localhost' }, [`REDIS_URL="localhost": the port is missing; ${storeForms}`]],
   [
-    { REDIS_URL: 'rediss://me:open@h:1' },
-    [
-      `REDIS_URL="rediss://*****@h:1": TLS is switched on by a setting of its own, not by the address; ${storeForms}`,
-    ],
-  ],
-  [
     { REDIS_SOCKET_TYPE: 'unix' },
     [`REDIS_URL="localhost:6379": this is not the path of a unix socket; ${storeForms}`],
   ],
@@ -63,7 +57,6 @@ const refused: [Environment, string[]][] = [
     { KVSTORE_TYPE: 'cluster', REDIS_URL: 'a:1,b:2' },
     ['KVSTORE_TYPE="cluster": type cluster is not supported yet'],
   ],
-  [{ REDIS_TLS: 'true' }, ['REDIS_TLS="true": TLS with the store is not supported yet']],
   [
     { KVSTORE_CLOUDIAM_AUTH: 'true' },
     ['KVSTORE_CLOUDIAM_AUTH="true": tokens are not supported yet'],
@@ -73,10 +66,6 @@ const refused: [Environment, string[]][] = [
     [
       'KVSTORE_PERSECOND_URL/REDIS_PERSECOND_URL is not set: REDIS_PERSECOND="true" needs the address of a second store such as localhost:6380',
     ],
-  ],
-  [
-    { REDIS_PERSECOND: 'true', REDIS_PERSECOND_URL: 'h:1', REDIS_PERSECOND_TLS: '1' },
-    ['REDIS_PERSECOND_TLS="1": TLS with the store is not supported yet'],
   ],
   [
     { REDIS_AUTH: 'open', KVSTORE_AUTH_FILE: '/run/auth' },

@@ -2,25 +2,12 @@
 // check returns sentences for people, the settings named as they were given.
 
 import { parseHostPort } from '../../shared/host-port.ts';
-import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
+import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
-import { showGiven } from '../../shared/settings/shown-value.ts';
 import { isSrvName } from '../counters/memcached/srv-record.ts';
-import { parseStoreTarget } from '../counters/redis/address.ts';
+import { nameOf, showSetting, type WorkerReading } from './reading.ts';
+import { checkStores, warnStores } from './store-checks.ts';
 import { workerTable } from './table.ts';
-
-export type WorkerReading = TableReading<typeof workerTable>;
-
-/** The name by which a setting was given, or all its names. */
-export function nameOf(reading: WorkerReading, setting: Setting<unknown>): string {
-  return reading.of(setting).given?.name ?? joinNames(setting);
-}
-
-/** `NAME="text"` as given; for a setting that is not given only its names. */
-export function showSetting(reading: WorkerReading, setting: Setting<unknown>): string {
-  const { given } = reading.of(setting);
-  return given === undefined ? joinNames(setting) : showGiven(setting, given.name, given.text);
-}
 
 export function checkSettings(reading: WorkerReading): string[] {
   return [
@@ -28,8 +15,7 @@ export function checkSettings(reading: WorkerReading): string[] {
     ...checkGrpcTls(reading),
     ...checkListeners(reading),
     ...checkHeaders(reading),
-    ...checkBackend(reading),
-    ...checkCredentials(reading),
+    ...checkStores(reading),
     ...checkMemcached(reading),
     ...checkPull(reading),
   ];
@@ -53,22 +39,7 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
   }
-  return [...warnings, ...warnCredentials(reading), ...warnXds(reading), ...warnMemcached(reading)];
-}
-
-function warnCredentials(reading: WorkerReading): string[] {
-  return (['store', 'perSecondStore'] as const).flatMap((which) => {
-    const rows = workerTable[which].settings;
-    const { url, socketType } = reading.values[which];
-    const target = parseStoreTarget(url, socketType);
-    if (!target.ok || target.value.credentials === undefined) return [];
-    return [rows.auth, rows.authFile]
-      .filter((row) => reading.of(row).value !== '')
-      .map(
-        (row) =>
-          `${showSetting(reading, row)} has no effect: ${nameOf(reading, rows.url)} holds credentials`,
-      );
-  });
+  return [...warnings, ...warnStores(reading), ...warnXds(reading), ...warnMemcached(reading)];
 }
 
 /** Settings of a management server that cannot work. */
@@ -204,75 +175,6 @@ function checkHeaders(reading: WorkerReading): string[] {
       (row) =>
         `${showSetting(reading, row)}: not the name of a header; write a name such as ${row.default}`,
     );
-}
-
-function checkBackend(reading: WorkerReading): string[] {
-  const { counting, perSecondStore } = reading.values;
-  const { backend } = workerTable.counting.settings;
-  if (counting.backend !== 'redis' || reading.of(backend).problems.length > 0) return [];
-  const main = checkStore(
-    reading,
-    'store',
-    `write the address of the store such as localhost:6379, or ${joinNames(backend)}=memory to count inside this process`,
-  );
-  if (!perSecondStore.enabled) return main;
-  const { enabled } = workerTable.perSecondStore.settings;
-  const why = `${showSetting(reading, enabled)} needs the address of a second store such as localhost:6380`;
-  return [...main, ...checkStore(reading, 'perSecondStore', why)];
-}
-
-function checkStore(
-  reading: WorkerReading,
-  which: 'store' | 'perSecondStore',
-  withoutUrl: string,
-): string[] {
-  const store = reading.values[which];
-  const rows = workerTable[which].settings;
-  const unsupported = (row: Setting<unknown>, what: string) =>
-    `${showSetting(reading, row)}: ${what} not supported yet`;
-  const problems: string[] = [];
-  if (store.tls) problems.push(unsupported(rows.tls, 'TLS with the store is'));
-  if (store.cloudIam.enabled) problems.push(unsupported(rows.cloudIam.enabled, 'tokens are'));
-
-  const typeIsKnown = reading.of(rows.type).problems.length === 0;
-  if (reading.of(rows.url).problems.length > 0 || !typeIsKnown) return problems;
-  if (store.url === '') return [...problems, `${joinNames(rows.url)} is not set: ${withoutUrl}`];
-  const wrong = checkAddresses(store.type, store.url, store.socketType);
-  if (wrong !== undefined) problems.push(`${showSetting(reading, rows.url)}: ${wrong}`);
-  else if (store.type !== 'single') problems.push(unsupported(rows.type, `type ${store.type} is`));
-  return problems;
-}
-
-/** What is wrong with the addresses of a store of this type. */
-function checkAddresses(
-  type: 'single' | 'sentinel' | 'cluster',
-  url: string,
-  socketType: 'tcp' | 'unix' | undefined,
-): string | undefined {
-  if (type === 'single') {
-    const target = parseStoreTarget(url, socketType);
-    if (target.ok) return undefined;
-    return `${target.reason}; write host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket`;
-  }
-  const items = url.split(',');
-  const addresses = type === 'sentinel' ? items.slice(1) : items;
-  if (type === 'sentinel' && (items[0] === '' || addresses.length === 0)) {
-    return 'sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379';
-  }
-  const example = type === 'sentinel' ? 'mymaster,sentinel-1:26379' : 'node-1:6379,node-2:6379';
-  for (const [index, address] of addresses.entries()) {
-    const target = parseStoreTarget(address, 'tcp');
-    if (!target.ok) return `address ${index + 1}: ${target.reason}; write such as ${example}`;
-  }
-  return undefined;
-}
-
-function checkCredentials(reading: WorkerReading): string[] {
-  return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
-    if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
-    const names = `${nameOf(reading, rows.auth)} and ${nameOf(reading, rows.authFile)}`;
-    return [`${names} are both given; remove one of them`];
-  });
 }
 
 function checkMemcached(reading: WorkerReading): string[] {

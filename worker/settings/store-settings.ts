@@ -13,7 +13,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('URL'),
       default: '',
       secret: 'url',
-      doc: 'Address: host:port, redis://user:password@host:port/db or the path of a unix socket; a comma-separated list for the types sentinel (master name first) and cluster',
+      doc: 'Address: host:port, redis://user:password@host:port/db (rediss: with TLS) or the path of a unix socket; a comma-separated list for the types sentinel (master name first) and cluster',
     }),
     socketType: choice({
       names: names('SOCKET_TYPE'),

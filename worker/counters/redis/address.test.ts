@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { parseStoreTarget, type StoreTarget, showStoreAddress } from './address.ts';
 
-const plain = { credentials: undefined, database: 0 };
+const plain = { tls: false, credentials: undefined, database: 0 };
 const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;
 const unix = (path: string) => ({ kind: 'unix', path }) as const;
 
@@ -20,20 +20,36 @@ const read: [string, 'tcp' | 'unix' | undefined, StoreTarget][] = [
   ['redis://h:1/', 'tcp', { ...plain, address: tcp('h', 1) }],
   ['redis://[::1]:1', undefined, { ...plain, address: tcp('::1', 1) }],
   ['REDIS://h:1', undefined, { ...plain, address: tcp('h', 1) }],
+  ['rediss://h:1', undefined, { ...plain, tls: true, address: tcp('h', 1) }],
   [
     'redis://me:p%40ss@h:1/3',
     undefined,
-    { address: tcp('h', 1), credentials: { username: 'me', password: 'p@ss' }, database: 3 },
+    {
+      ...plain,
+      address: tcp('h', 1),
+      credentials: { username: 'me', password: 'p@ss' },
+      database: 3,
+    },
   ],
   [
     'redis://:50%@h:1?db=4',
     undefined,
-    { address: tcp('h', 1), credentials: { username: undefined, password: '50%' }, database: 4 },
+    {
+      ...plain,
+      address: tcp('h', 1),
+      credentials: { username: undefined, password: '50%' },
+      database: 4,
+    },
   ],
   [
     'redis://h:1?username=me&password=pass',
     undefined,
-    { address: tcp('h', 1), credentials: { username: 'me', password: 'pass' }, database: 0 },
+    {
+      ...plain,
+      address: tcp('h', 1),
+      credentials: { username: 'me', password: 'pass' },
+      database: 0,
+    },
   ],
 ];
 for (const [text, socketType, value] of read) {
@@ -49,7 +65,6 @@ const refused: [string, 'tcp' | 'unix' | undefined, string][] = [
   ['redis://h:1', 'unix', 'this is not the path of a unix socket'],
   ['/run/redis.sock', 'tcp', 'this is the path of a unix socket'],
   ['unix:', undefined, 'the path is missing'],
-  ['rediss://h:1', undefined, 'TLS is switched on by a setting of its own, not by the address'],
   ['http://h:1', undefined, 'the address begins with an unknown scheme'],
   ['redis://h:99999', undefined, 'this is not a valid URL'],
   ['redis://h:0', undefined, 'the port is not a number from 1 to 65535'],

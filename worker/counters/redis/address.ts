@@ -1,5 +1,5 @@
-// Where a single key-value server is: the text of KVSTORE_URL to an address. What stands for several
-// nodes (sentinel, cluster) is not read here.
+// Where a key-value store is: the text of KVSTORE_URL to the address of one server, or to those of the
+// sentinels or cluster nodes that know the others.
 import { parseHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -10,6 +10,8 @@ export type StoreAddress =
 
 export interface StoreTarget {
   readonly address: StoreAddress;
+  /** The address asks for TLS. */
+  readonly tls: boolean;
   /** Those in the address itself. */
   readonly credentials: Credentials | undefined;
   /** The number of the database to select. */
@@ -23,8 +25,8 @@ export type StoreTargetResult =
 const defaultPort = 6379;
 
 /**
- * `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items), a
- * path that begins with `/`, or `unix:` and a path. `socketType` undefined: the text tells which.
+ * `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items; with
+ * `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path. `socketType` undefined: the text tells which.
  * No reason repeats a part of the text, which may hold a password.
  */
 export function parseStoreTarget(
@@ -52,10 +54,7 @@ function parseAddress(text: string): StoreTargetResult {
 }
 
 function parseUrl(text: string): StoreTargetResult {
-  if (/^rediss:/i.test(text)) {
-    return bad('TLS is switched on by a setting of its own, not by the address');
-  }
-  if (!/^redis:/i.test(text)) return bad('the address begins with an unknown scheme');
+  if (!/^rediss?:/i.test(text)) return bad('the address begins with an unknown scheme');
   const url = URL.parse(text);
   if (url === null) return bad('this is not a valid URL');
   const username = decode(url.username) || url.searchParams.get('username') || undefined;
@@ -72,6 +71,7 @@ function parseUrl(text: string): StoreTargetResult {
         host: url.hostname.replace(/^\[|\]$/g, '') || 'localhost',
         port: url.port === '' ? defaultPort : Number(url.port),
       },
+      tls: /^rediss:/i.test(text),
       credentials: password === undefined ? undefined : { username, password },
       database: Number(database),
     },
@@ -95,7 +95,7 @@ export function showStoreAddress(address: StoreAddress): string {
 }
 
 function good(address: StoreAddress): StoreTargetResult {
-  return { ok: true, value: { address, credentials: undefined, database: 0 } };
+  return { ok: true, value: { address, tls: false, credentials: undefined, database: 0 } };
 }
 
 function bad(reason: string): StoreTargetResult {

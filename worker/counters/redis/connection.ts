@@ -3,7 +3,8 @@
 import { Command, Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { StoreTarget } from './address.ts';
+import type { StoreAddress } from './address.ts';
+import type { ConnectionTls, TlsOptions } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 
 /** The name first, then the arguments. */
@@ -24,8 +25,11 @@ export interface Connection {
 }
 
 export interface ConnectionDeps {
-  readonly target: StoreTarget;
+  readonly address: StoreAddress;
+  /** The number of the database to select. */
+  readonly database: number;
   readonly readCredentials: ReadCredentials;
+  readonly tls: ConnectionTls | undefined;
   /** For the whole opening. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -52,8 +56,9 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
 
     async function open(): Promise<Redis> {
       const credentials = await deps.readCredentials();
+      const tls = await deps.tls?.readOptions(deps.address);
       if (over) throw new Error('the attempt to connect is over');
-      redis = createClient(deps);
+      redis = createClient(deps, tls);
       redis.on('error', (error) => {
         lastError = toConnectionText(error);
       });
@@ -62,7 +67,7 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
       } catch (error) {
         throw new Error(lastError || errorText(error));
       }
-      await greet(redis, deps.target.database, credentials);
+      await greet(redis, deps.database, credentials);
       return redis;
     }
 
@@ -97,11 +102,12 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
 
 /** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that
  * nothing is counted twice and simple proxies can stand in between (decisions 19). */
-function createClient({ target: { address }, timeoutMs }: ConnectionDeps): Redis {
+function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | undefined): Redis {
   return new Redis({
     ...(address.kind === 'unix'
       ? { path: address.path }
       : { host: address.host, port: address.port }),
+    ...(tls && { tls }),
     lazyConnect: true,
     retryStrategy: null,
     autoResendUnfulfilledCommands: false,

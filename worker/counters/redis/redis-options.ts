@@ -1,6 +1,7 @@
 // What the settings say about one key-value store, as the store takes it.
 import { AppError } from '../../../shared/errors.ts';
 import type { WorkerSettings } from '../../settings.ts';
+import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials } from './credentials.ts';
 import type { RedisStoreOptions } from './redis-store.ts';
 
@@ -10,12 +11,13 @@ export function toRedisStoreOptions(
   which: 'store' | 'perSecondStore',
 ): RedisStoreOptions {
   const store = settings[which];
-  const { closeOnReadonlyError, startup } = settings.bothStores;
+  const { closeOnReadonlyError, startup, tls } = settings.bothStores;
   if (store.target === undefined) throw new AppError('internal', `${which} has no address`);
   return {
     target: store.target,
     addressSetting: which === 'store' ? 'KVSTORE_URL' : 'KVSTORE_PERSECOND_URL',
     readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
+    tls: store.tls || store.target.tls ? toTlsOptions(tls) : undefined,
     pool: {
       size: store.poolSize,
       onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
@@ -25,5 +27,22 @@ export function toRedisStoreOptions(
       jitterMaxSeconds: settings.counting.expirationJitterSeconds,
     },
     startup,
+  };
+}
+
+function toTlsOptions({
+  caFile,
+  certFile,
+  keyFile,
+  skipHostnameVerification,
+}: WorkerSettings['bothStores']['tls']): StoreTlsOptions {
+  const hasPair = certFile !== '' && keyFile !== '';
+  return {
+    files: {
+      ca: caFile || undefined,
+      cert: hasPair ? certFile : undefined,
+      key: hasPair ? keyFile : undefined,
+    },
+    skipHostnameVerification,
   };
 }

@@ -5,6 +5,7 @@ import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreTarget, showStoreAddress } from './address.ts';
 import { openConnection } from './connection.ts';
+import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
 import { type ConnectionTotalsDeps, createConnectionTotals } from './connection-totals.ts';
 import type { ReadCredentials } from './credentials.ts';
 import { awaitFirstConnection, type StartupOptions } from './first-connection.ts';
@@ -16,6 +17,8 @@ export interface RedisStoreOptions {
   readonly addressSetting: string;
   /** Asked for each attempt to connect, instead of using those of the target. */
   readonly readCredentials?: ReadCredentials | undefined;
+  /** Undefined: no TLS. */
+  readonly tls: StoreTlsOptions | undefined;
   readonly pool: PoolOptions;
   /** The attempts of `connect`. */
   readonly startup: StartupOptions;
@@ -33,7 +36,16 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   const address = showStoreAddress(target.address);
   const name = `key-value store ${address}`;
   const readCredentials = options.readCredentials ?? (() => Promise.resolve(target.credentials));
-  const connectionDeps = { target, readCredentials, timeoutMs, clock };
+  const { database } = target;
+  const tls = options.tls && createConnectionTls(options.tls);
+  const connectionDeps = {
+    address: target.address,
+    database,
+    readCredentials,
+    tls,
+    timeoutMs,
+    clock,
+  };
   const closing = new AbortController();
   const totals = createConnectionTotals(deps);
   const pool = createRedisPool(options.pool, {

@@ -1,0 +1,64 @@
+// TLS with a key-value store: its files are read again for each connection, so that a renewed
+// certificate is used from the next one on.
+import { isIP } from 'node:net';
+import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
+import {
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  withTrustedAuthorities,
+} from '../../../shared/tls.ts';
+import type { StoreAddress } from './address.ts';
+
+export interface StoreTlsOptions {
+  readonly files: TlsFiles;
+  /** A certificate for another host name will do; its authority is checked all the same. */
+  readonly skipHostnameVerification: boolean;
+}
+
+export type TlsOptions = Pick<
+  ConnectionOptions,
+  'secureContext' | 'servername' | 'checkServerIdentity'
+>;
+
+export interface ConnectionTls {
+  /** Rejects with an Error that names the file which cannot be used. */
+  readOptions(address: StoreAddress): Promise<TlsOptions>;
+}
+
+export function createConnectionTls(options: StoreTlsOptions): ConnectionTls {
+  const { files, skipHostnameVerification } = options;
+  let last: { readonly material: TlsMaterial; readonly secureContext: SecureContext } | undefined;
+
+  /** Made anew only when a file has changed: the authorities of the host are many. */
+  async function readContext(): Promise<SecureContext> {
+    const reading = await readTlsFiles(files);
+    if (!reading.ok) throw new Error(reading.problem);
+    const { material } = reading;
+    if (last === undefined || !isSame(last.material, material)) {
+      const { ca, cert, key } = material;
+      const secureContext = createSecureContext({ ca: withTrustedAuthorities(ca), cert, key });
+      last = { material, secureContext };
+    }
+    return last.secureContext;
+  }
+
+  return {
+    async readOptions(address) {
+      const secureContext = await readContext();
+      const hasName = address.kind === 'tcp' && isIP(address.host) === 0;
+      return {
+        secureContext,
+        ...(hasName && { servername: address.host }),
+        ...(skipHostnameVerification && { checkServerIdentity: () => undefined }),
+      };
+    },
+  };
+}
+
+function isSame(one: TlsMaterial, other: TlsMaterial): boolean {
+  return (['ca', 'cert', 'key'] as const).every((part) => {
+    const [left, right] = [one[part], other[part]];
+    return left === undefined || right === undefined ? left === right : left.equals(right);
+  });
+}

@@ -1,0 +1,129 @@
+// The rules between the settings of the key-value stores, and those of their addresses.
+import { joinNames } from '../../shared/settings/parse-settings.ts';
+import type { Setting } from '../../shared/settings/setting.ts';
+import { parseStoreTarget } from '../counters/redis/address.ts';
+import { nameOf, showSetting, type WorkerReading } from './reading.ts';
+import { workerTable } from './table.ts';
+
+/** Sentences about what keeps the stores from being used. */
+export function checkStores(reading: WorkerReading): string[] {
+  return [...checkBackend(reading), ...checkCredentials(reading)];
+}
+
+/** Sentences about what stays without effect. */
+export function warnStores(reading: WorkerReading): string[] {
+  return [...warnCredentials(reading), ...warnTls(reading)];
+}
+
+function checkBackend(reading: WorkerReading): string[] {
+  const { counting, perSecondStore } = reading.values;
+  const { backend } = workerTable.counting.settings;
+  if (counting.backend !== 'redis' || reading.of(backend).problems.length > 0) return [];
+  const main = checkStore(
+    reading,
+    'store',
+    `write the address of the store such as localhost:6379, or ${joinNames(backend)}=memory to count inside this process`,
+  );
+  if (!perSecondStore.enabled) return main;
+  const { enabled } = workerTable.perSecondStore.settings;
+  const why = `${showSetting(reading, enabled)} needs the address of a second store such as localhost:6380`;
+  return [...main, ...checkStore(reading, 'perSecondStore', why)];
+}
+
+function checkStore(
+  reading: WorkerReading,
+  which: 'store' | 'perSecondStore',
+  withoutUrl: string,
+): string[] {
+  const store = reading.values[which];
+  const rows = workerTable[which].settings;
+  const unsupported = (row: Setting<unknown>, what: string) =>
+    `${showSetting(reading, row)}: ${what} not supported yet`;
+  const problems: string[] = [];
+  if (store.cloudIam.enabled) problems.push(unsupported(rows.cloudIam.enabled, 'tokens are'));
+
+  const typeIsKnown = reading.of(rows.type).problems.length === 0;
+  if (reading.of(rows.url).problems.length > 0 || !typeIsKnown) return problems;
+  if (store.url === '') return [...problems, `${joinNames(rows.url)} is not set: ${withoutUrl}`];
+  const wrong = checkAddresses(store.type, store.url, store.socketType);
+  if (wrong !== undefined) problems.push(`${showSetting(reading, rows.url)}: ${wrong}`);
+  else if (store.type !== 'single') problems.push(unsupported(rows.type, `type ${store.type} is`));
+  return problems;
+}
+
+/** What is wrong with the addresses of a store of this type. */
+function checkAddresses(
+  type: 'single' | 'sentinel' | 'cluster',
+  url: string,
+  socketType: 'tcp' | 'unix' | undefined,
+): string | undefined {
+  if (type === 'single') {
+    const target = parseStoreTarget(url, socketType);
+    if (target.ok) return undefined;
+    return `${target.reason}; write host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket`;
+  }
+  const items = url.split(',');
+  const addresses = type === 'sentinel' ? items.slice(1) : items;
+  if (type === 'sentinel' && (items[0] === '' || addresses.length === 0)) {
+    return 'sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379';
+  }
+  const example = type === 'sentinel' ? 'mymaster,sentinel-1:26379' : 'node-1:6379,node-2:6379';
+  for (const [index, address] of addresses.entries()) {
+    const target = parseStoreTarget(address, 'tcp');
+    if (!target.ok) return `address ${index + 1}: ${target.reason}; write such as ${example}`;
+  }
+  return undefined;
+}
+
+function checkCredentials(reading: WorkerReading): string[] {
+  return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
+    if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
+    const names = `${nameOf(reading, rows.auth)} and ${nameOf(reading, rows.authFile)}`;
+    return [`${names} are both given; remove one of them`];
+  });
+}
+
+function warnCredentials(reading: WorkerReading): string[] {
+  return (['store', 'perSecondStore'] as const).flatMap((which) => {
+    const rows = workerTable[which].settings;
+    const { url, socketType } = reading.values[which];
+    const target = parseStoreTarget(url, socketType);
+    if (!target.ok || target.value.credentials === undefined) return [];
+    return [rows.auth, rows.authFile]
+      .filter((row) => reading.of(row).value !== '')
+      .map(
+        (row) =>
+          `${showSetting(reading, row)} has no effect: ${nameOf(reading, rows.url)} holds credentials`,
+      );
+  });
+}
+
+/** Whether TLS is spoken with one of the key-value stores. */
+export function usesStoreTls({ values }: WorkerReading): boolean {
+  if (values.counting.backend !== 'redis') return false;
+  const { store, perSecondStore } = values;
+  return [store, ...(perSecondStore.enabled ? [perSecondStore] : [])].some(
+    ({ tls, url }) => tls || /^rediss:/i.test(url),
+  );
+}
+
+/** TLS files that stay without effect. */
+function warnTls(reading: WorkerReading): string[] {
+  const { counting } = reading.values;
+  if (counting.backend !== 'redis') return [];
+  const { certFile, keyFile, caFile } = workerTable.bothStores.settings.tls;
+  const withoutEffect = (row: Setting<string>, reason: string) =>
+    reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
+  if (!usesStoreTls(reading)) {
+    const reason = `without ${joinNames(workerTable.store.settings.tls)}=true: the connection is not encrypted`;
+    return [certFile, keyFile, caFile].flatMap((row) => withoutEffect(row, reason));
+  }
+  return [
+    ...(reading.of(keyFile).value === ''
+      ? withoutEffect(certFile, `without ${joinNames(keyFile)}`)
+      : []),
+    ...(reading.of(certFile).value === ''
+      ? withoutEffect(keyFile, `without ${joinNames(certFile)}`)
+      : []),
+  ];
+}
