@@ -3,25 +3,18 @@
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { toResource } from '../../shared/rules/resource.ts';
 import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { problemOf } from '../../shared/rules-directory.ts';
-import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import type { Revision } from '../store/revision.ts';
 import { largestResponseBytes } from '../xds/response-body.ts';
+import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
 import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
-import {
-  createResource,
-  createSnapshot,
-  type NodeIdentity,
-  type Resource,
-  type Snapshot,
-} from './snapshot.ts';
+import { createSnapshot, type NodeIdentity, type Snapshot } from './snapshot.ts';
 
 /** What a revision becomes. Immutable. */
 export interface BuiltSnapshots {
@@ -59,7 +52,7 @@ export interface BuildOptions {
 export const defaultMaxResponseBytes = 4 * 1024 * 1024;
 
 export interface BuildDeps {
-  readonly encode: (message: RateLimitConfigMessage) => Buffer;
+  readonly encode: Encode;
   /** Reads a file; undefined takes parseRuleDocument. For who remembers what it has read. */
   readonly parse?: (text: string, path: string) => ParsedDocument;
 }
@@ -80,8 +73,9 @@ export function buildSnapshots(
   }
   const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
-  const merged = mergeByDomain(documents);
-  const domains = [...merged.keys()].sort();
+  // Files come in the order of their paths, as the rule set takes them.
+  const byDomain = Map.groupBy(documents, (document) => document.domain);
+  const domains = [...byDomain.keys()].sort();
   const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
   const { groups, problems: groupProblems } = parseNodeGroups(groupsText, domains);
   problems.push(...groupProblems);
@@ -92,13 +86,13 @@ export function buildSnapshots(
     problems.push(problemOf('warning', '(all files)', message));
   }
   const leftOut = new Map<string, readonly string[]>();
-  const resources = new Map<string, ResourceVariants>();
-  for (const document of merged.values()) {
-    const variants = toVariants(document, encode);
-    resources.set(document.domain, variants);
-    if (variants.leftOut.length > 0) leftOut.set(document.domain, variants.leftOut);
+  const resources = new Map<string, DomainResource>();
+  for (const [domain, group] of byDomain) {
+    const resource = toDomainResource(domain, group, encode);
+    resources.set(domain, resource);
+    problems.push(...resource.warnings);
+    if (resource.leftOut.length > 0) leftOut.set(domain, resource.leftOut);
   }
-  problems.push(...documents.flatMap(toLeftOutWarning));
   const built = toGroups(groups, domains, resources);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
   if (problems.some(isError)) return { ok: false, problems };
@@ -126,66 +120,11 @@ export function selectGroup(
   return groups.find(({ group }) => matchesNode(group.match, node));
 }
 
-interface ResourceVariants {
-  readonly ours: Resource;
-  readonly others: Resource;
-  readonly leftOut: readonly string[];
-}
-
-/** One document per domain, named for it: workers that merge nothing take it, and a file's new name is
- * no news to them. */
-function mergeByDomain(documents: readonly RuleDocument[]): ReadonlyMap<string, RuleDocument> {
-  const merged = new Map<string, RuleDocument>();
-  // Files come in the order of their paths, as the rule set takes them.
-  for (const { domain, descriptors } of documents) {
-    const before = merged.get(domain)?.descriptors ?? [];
-    merged.set(domain, {
-      file: domain,
-      domain,
-      position: undefined,
-      descriptors: [...before, ...descriptors],
-    });
-  }
-  return merged;
-}
-
-function toVariants(document: RuleDocument, encode: BuildDeps['encode']): ResourceVariants {
-  const { message, leftOut } = toResource(document, { withOurFields: false });
-  const others = createResource(document.domain, encode(message));
-  const withAll = toResource(document, { withOurFields: true });
-  const ours = createResource(document.domain, encode(withAll.message));
-  return { ours: ours.version === others.version ? others : ours, others, leftOut };
-}
-
-/** One warning for a file, at its domain. */
-function toLeftOutWarning(document: RuleDocument): Problem[] {
-  const { leftOut } = toResource(document, { withOurFields: false });
-  const [first] = leftOut;
-  if (first === undefined) return [];
-  const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
-  const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
-  const problem = problemOf(
-    'warning',
-    document.file,
-    `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be told to workers that are not Ratelane's; they get the rules without`,
-  );
-  const { position } = document;
-  return [
-    {
-      ...problem,
-      path: first,
-      line: position?.line,
-      column: position?.column,
-      sourceLine: position?.sourceLine,
-    },
-  ];
-}
-
 /** Groups with the same domains share their snapshots. */
 function toGroups(
   groups: readonly NodeGroup[],
   domains: readonly string[],
-  resources: ReadonlyMap<string, ResourceVariants>,
+  resources: ReadonlyMap<string, DomainResource>,
 ): GroupSnapshots[] {
   const known = new Map<string, Pick<GroupSnapshots, 'ours' | 'others'>>();
   return groups.map((group) => {

@@ -1,0 +1,91 @@
+// One domain as the resource that workers get, in the two variants that there are (decisions 31).
+import type { Problem } from '../../shared/rules/problem.ts';
+import { toResource } from '../../shared/rules/resource.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { problemOf } from '../../shared/rules-directory.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import { createResource, type Resource } from './snapshot.ts';
+
+export type Encode = (message: RateLimitConfigMessage) => Buffer;
+
+export interface DomainResource {
+  /** For workers that announce themselves as ours. */
+  readonly ours: Resource;
+  /** For all others; the same object where it makes no difference. */
+  readonly others: Resource;
+  /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
+  readonly leftOut: readonly string[];
+  /** One for each document with such fields. */
+  readonly warnings: readonly Problem[];
+}
+
+interface Remembered {
+  readonly documents: readonly RuleDocument[];
+  readonly resource: DomainResource;
+}
+
+/** By the first document: of many domains few change from one revision to the next. */
+const rememberedResources = new WeakMap<Encode, WeakMap<RuleDocument, Remembered>>();
+
+/** The documents of one domain as one resource, named for the domain: workers that merge nothing take
+ * it, and a file's new name is no news to them. The same object for the same documents. */
+export function toDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const [first] = documents;
+  const known = rememberedResources.get(encode) ?? new WeakMap<RuleDocument, Remembered>();
+  rememberedResources.set(encode, known);
+  const remembered = first && known.get(first);
+  if (remembered !== undefined && isSame(remembered.documents, documents)) {
+    return remembered.resource;
+  }
+  const resource = createDomainResource(domain, documents, encode);
+  if (first !== undefined) known.set(first, { documents, resource });
+  return resource;
+}
+
+function isSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolean {
+  return a.length === b.length && a.every((document, index) => document === b[index]);
+}
+
+function createDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const merged: RuleDocument = {
+    file: domain,
+    domain,
+    position: undefined,
+    descriptors: documents.flatMap(({ descriptors }) => descriptors),
+  };
+  const { message, leftOut } = toResource(merged, { withOurFields: false });
+  const others = createResource(domain, encode(message));
+  const withAll = toResource(merged, { withOurFields: true });
+  const ours = createResource(domain, encode(withAll.message));
+  const warnings = leftOut.length === 0 ? [] : documents.flatMap(toWarning);
+  return { ours: ours.version === others.version ? others : ours, others, leftOut, warnings };
+}
+
+/** At the document's domain. */
+function toWarning(document: RuleDocument): Problem[] {
+  const { leftOut } = toResource(document, { withOurFields: false });
+  const [first] = leftOut;
+  if (first === undefined) return [];
+  const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
+  const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
+  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be told to workers that are not Ratelane's; they get the rules without`;
+  const { position } = document;
+  return [
+    {
+      ...problemOf('warning', document.file, message),
+      path: first,
+      line: position?.line,
+      column: position?.column,
+      sourceLine: position?.sourceLine,
+    },
+  ];
+}
