@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url';
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const rulesFolder = pathOf('rules');
 const stateFolder = mkdtempSync(join(tmpdir(), 'ratelane-start-'));
-const xdsAddress = '127.0.0.1:18000';
-const adminAddress = '127.0.0.1:18001';
+const xdsAddress = process.env['CONFIG_GRPC_XDS_SERVER_URL'] ?? '127.0.0.1:18000';
+const adminAddress = process.env['RATELANE_ADMIN_ADDRESS'] ?? '127.0.0.1:18001';
 const readyTimeoutMs = 60_000;
 const pollMs = 100;
 
@@ -55,9 +55,9 @@ async function stop(exitCode: number): Promise<void> {
   process.exit(exitCode);
 }
 
-async function isServing(): Promise<boolean> {
+async function isHealthy(address: string): Promise<boolean> {
   try {
-    const answer = await fetch(`http://127.0.0.1:${port}/healthcheck`, {
+    const answer = await fetch(`http://${address}/healthcheck`, {
       signal: AbortSignal.timeout(1_000),
     });
     return answer.ok;
@@ -66,10 +66,11 @@ async function isServing(): Promise<boolean> {
   }
 }
 
-async function waitUntilServing(): Promise<boolean> {
+/** False when it is not healthy in time, which the program itself has then explained. */
+async function waitUntilHealthy(address: string): Promise<boolean> {
   const giveUpMs = performance.now() + readyTimeoutMs;
   while (!isStopping && performance.now() < giveUpMs) {
-    if (await isServing()) return true;
+    if (await isHealthy(address)) return true;
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   return false;
@@ -112,5 +113,6 @@ start(
   ...['--xds-address', xdsAddress],
   ...['--admin-address', adminAddress],
 );
-start('../worker/main.ts');
-if (await waitUntilServing()) process.stdout.write(invitation);
+await waitUntilHealthy(adminAddress);
+if (!isStopping) start('../worker/main.ts');
+if (await waitUntilHealthy(`127.0.0.1:${port}`)) process.stdout.write(invitation);

@@ -1,0 +1,74 @@
+// `npm start`, as a newcomer meets it: what it prints can be pasted, and does what it says.
+import { execFile, spawn } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import test from 'ava';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const run = promisify(execFile);
+
+test('the printed commands give what is printed beside them', async (t) => {
+  // A copy of the tree, since the newcomer changes a rule.
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-start-test-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  for (const name of ['package.json', 'proto', 'shared', 'worker', 'control-plane', 'compose']) {
+    await cp(join(root, name), join(folder, name), { recursive: true });
+  }
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const rulesFile = join(folder, 'compose', 'rules', 'shop.yaml');
+  // By the hour, so that no window ends in the middle of the test.
+  const rules = await readFile(rulesFile, 'utf8');
+  await writeFile(rulesFile, rules.replace('unit: minute', 'unit: hour'));
+
+  const ports = {
+    PORT: String(await freePort()),
+    GRPC_PORT: String(await freePort()),
+    DEBUG_PORT: String(await freePort()),
+    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${await freePort()}`,
+    RATELANE_ADMIN_ADDRESS: `127.0.0.1:${await freePort()}`,
+  };
+  const child = spawn(process.execPath, ['compose/start.ts'], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...ports },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+    });
+  }
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  await eventually('the invitation', () => output.includes('Ctrl-C stops'));
+
+  const commands = [...output.matchAll(/^ {3}(curl|perl|npm) .*$/gm)].map((match) =>
+    match[0].trim(),
+  );
+  const paste = async (command: string | undefined) =>
+    (await run('sh', ['-c', command ?? 'false'], { cwd: folder })).stdout;
+  const [one, three, stats, change, again, status] = commands;
+  const first = await paste(one);
+  t.regex(first, /^HTTP\/1\.1 200 /);
+  t.regex(first, /"limitRemaining":2/);
+  t.is(await paste(three), '200\n200\n429\n');
+  t.regex(await paste(stats), /\.over_limit: 1\n(?:.*\n)*.*\.total_hits: 4\n/);
+  await paste(change);
+  await eventually('the new limit', async () =>
+    (await paste(again)).includes('"requestsPerUnit":10'),
+  );
+  t.regex(
+    await paste(status?.replace('npm run -s control-plane --', 'node control-plane/main.ts')),
+    /in force/,
+  );
+
+  child.kill('SIGTERM');
+  t.is(await ended, 0);
+});
