@@ -3,6 +3,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { measureChanges, percentile95 } from '../support/change-delay.ts';
 import {
   type ControlPlaneProcess,
   createControlPlaneProcess,
@@ -148,6 +149,20 @@ test.serial(
     await atWorkers([worker, other], 23);
   },
 );
+
+test.serial('a change of a directory decides on a worker within a second', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 1));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+  const worker = await startWorker(t, plane.xdsAddress, 'w1');
+  const delays = await measureChanges(worker, async (text) => {
+    rules.write('shop.yaml', text);
+    return performance.now();
+  });
+  t.log(`p95 ${Math.round(percentile95(delays))} ms`);
+  t.true(percentile95(delays) < 1_000, delays.map(Math.round).join(' '));
+});
 
 test.serial('push, history and rollback, and a conflict that changes nothing', async (t) => {
   const rules = createRulesFolder(t);

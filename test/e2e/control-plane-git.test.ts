@@ -1,0 +1,245 @@
+// The control plane from outside, on a Git repository: a webhook brings commits to the workers, changes
+// through the admin API are commits with their authors, and who may do what is said by tokens.
+import { createHmac } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { measureChanges, percentile95 } from '../support/change-delay.ts';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  createGitRepository,
+  type GitRepository,
+  gitEnvironment,
+} from '../support/git-repository.ts';
+import { ruleText } from '../support/rules-folder.ts';
+import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+
+const secret = 'a secret of the webhook';
+const tokens = {
+  reader: 'reader-token-0123456789',
+  writer: 'writer-token-0123456789',
+  worker: 'worker-token-0123456789',
+};
+
+interface GitRun {
+  readonly repository: GitRepository;
+  readonly plane: ControlPlaneProcess;
+}
+
+/** Polled so rarely that only webhooks and looks count. */
+async function startOnGit(t: ExecutionContext, poll = '1h'): Promise<GitRun> {
+  const repository = createGitRepository(t);
+  repository.push({ 'limits/shop.yaml': ruleText('shop', 11), 'README.md': 'nothing' });
+  const tokensFile = join(repository.folder, 'tokens');
+  const lines = [
+    '# name scope token',
+    `ann read ${tokens.reader}`,
+    `bob write ${tokens.writer}`,
+    `fleet xds ${tokens.worker}`,
+  ];
+  writeFileSync(tokensFile, `${lines.join('\n')}\n`);
+  const secretFile = join(repository.folder, 'secret');
+  writeFileSync(secretFile, `${secret}\n`);
+  const plane = await createControlPlaneProcess(t, {
+    flags: [
+      ...['--git', repository.url, '--git-ref', 'main', '--git-path', 'limits', '--git-poll', poll],
+      ...['--webhook-secret-file', secretFile],
+      ...['--admin-tokens-file', tokensFile, '--xds-tokens-file', tokensFile],
+    ],
+    env: {
+      ...(gitEnvironment as Record<string, string>),
+      RATELANE_ADMIN_TOKEN: tokens.writer,
+    },
+  });
+  await plane.start();
+  return { repository, plane };
+}
+
+async function startWorker(
+  t: ExecutionContext,
+  plane: ControlPlaneProcess,
+): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({
+    env: {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      BACKEND_TYPE: 'memory',
+      CONFIG_GRPC_XDS_NODE_ID: 'w1',
+      XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '500ms',
+      CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${tokens.worker}`,
+    },
+  });
+  t.teardown(() => worker.stop());
+  return worker;
+}
+
+function asked(token: string, init: RequestInit = {}): RequestInit {
+  return { ...init, headers: { ...init.headers, authorization: `Bearer ${token}` } };
+}
+
+async function callWebhook({ plane }: GitRun, signer = secret) {
+  const body = JSON.stringify({ ref: 'refs/heads/main' });
+  const signature = createHmac('sha256', signer).update(body).digest('hex');
+  return plane.fetch('/webhooks', {
+    method: 'POST',
+    body,
+    headers: { 'x-hub-signature-256': `sha256=${signature}`, 'content-type': 'application/json' },
+  });
+}
+
+async function hasLimit(worker: WorkerProcess, requests: number): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
+  return (await answer.text()).includes(`requests_per_unit=${requests},`);
+}
+
+test.serial(
+  'a webhook brings a commit to the workers; a wrong signature does nothing',
+  async (t) => {
+    const run = await startOnGit(t);
+    const { repository, plane } = run;
+    const worker = await startWorker(t, plane);
+    await eventually('the worker has the rules', () => hasLimit(worker, 11));
+
+    const commit = repository.push({ 'limits/shop.yaml': ruleText('shop', 12) });
+    t.is((await callWebhook(run, 'another secret')).status, 401);
+    t.is((await plane.fetch('/webhooks', { method: 'POST', body: '{}' })).status, 401);
+    t.is((await callWebhook(run)).status, 202);
+    await eventually('the commit is in force on the worker', () => hasLimit(worker, 12));
+    const status = await plane.run('status', '--revision', commit, '--wait', '--timeout', '10s');
+    t.is(status.exitCode, 0, status.stderr);
+
+    repository.push({ 'limits/shop.yaml': 'domain: [' }, 'a mistake');
+    const mistaken = await plane.run('status');
+    t.is(mistaken.exitCode, 4, 'status itself looks at the repository');
+    t.regex(mistaken.stdout, /shop\.yaml:1:\d+: error: /);
+    t.true(await hasLimit(worker, 12));
+    repository.push({ 'limits/shop.yaml': ruleText('shop', 13) });
+    t.is((await callWebhook(run)).status, 202);
+    await eventually('the repair goes out', () => hasLimit(worker, 13));
+
+    repository.hide();
+    t.is((await plane.run('status')).exitCode, 3);
+    t.is(await plane.end('SIGKILL'), 'SIGKILL');
+    await plane.start();
+    const { body } = await plane.fetch('/status', asked(tokens.reader));
+    t.like(body, { verdict: 'pending', stale: { reason: 'store_unreachable' } });
+    await eventually(
+      'the worker is back',
+      async () => {
+        const { workers } = (await plane.fetch('/status', asked(tokens.reader))).body;
+        return workers.inForce === 1;
+      },
+      30_000,
+    );
+    repository.show();
+    t.is((await plane.run('status', '--wait', '--timeout', '20s')).exitCode, 0);
+  },
+);
+
+test.serial('a push with a webhook decides on a worker within two seconds', async (t) => {
+  const run = await startOnGit(t);
+  const worker = await startWorker(t, run.plane);
+  await eventually('the worker has the rules', () => hasLimit(worker, 11));
+  const delays = await measureChanges(worker, async (text) => {
+    run.repository.push({ 'limits/shop.yaml': text });
+    const startedMs = performance.now();
+    t.is((await callWebhook(run)).status, 202);
+    return startedMs;
+  });
+  t.log(`p95 ${Math.round(percentile95(delays))} ms`);
+  t.true(percentile95(delays) < 2_000, delays.map(Math.round).join(' '));
+});
+
+test.serial('a change through the admin API is a commit by its author', async (t) => {
+  const { repository, plane } = await startOnGit(t);
+  const read = await plane.fetch('/domains/shop', asked(tokens.reader));
+  const etag = read.headers.get('etag') ?? '';
+  const put = (token: string, requests: number, headers: Record<string, string>) =>
+    plane.fetch(
+      '/domains/shop',
+      asked(token, {
+        method: 'PUT',
+        body: ruleText('shop', requests),
+        headers: { 'content-type': 'application/yaml', ...headers },
+      }),
+    );
+
+  t.is((await put(tokens.writer, 12, {})).status, 428);
+  t.is((await put(tokens.reader, 12, { 'if-match': etag })).status, 403);
+  t.is((await put(tokens.worker, 12, { 'if-match': etag })).status, 401);
+  const done = await put(tokens.writer, 12, { 'if-match': etag });
+  t.is(done.status, 200);
+  t.is(
+    repository.gitAtRemote('log', '-1', '--format=%H %an %s', 'main'),
+    `${done.body.revision} bob Put domain shop`,
+  );
+  t.is(repository.gitAtRemote('show', 'main:limits/shop.yaml'), ruleText('shop', 12).trim());
+  const stale = await put(tokens.writer, 13, { 'if-match': etag });
+  t.is(stale.status, 412);
+  t.is(stale.headers.get('etag'), done.headers.get('etag'));
+
+  repository.push({ 'limits/mail.yaml': ruleText('mail', 20) }, 'someone else');
+  const other = await put(tokens.writer, 14, { 'if-match': done.headers.get('etag') ?? '' });
+  t.is(other.status, 200, 'a change of another domain is no conflict');
+  const push = ['push', join(repository.folder, 'clone', 'limits')];
+  const late = await plane.run(...push, '--expected-revision', done.body.revision);
+  t.is(late.exitCode, 5, late.stderr);
+
+  const made = await plane.fetch(
+    '/domains',
+    asked(tokens.writer, {
+      method: 'POST',
+      body: JSON.stringify({ yaml: ruleText('a/b', 1), message: 'a new one' }),
+      headers: { 'content-type': 'application/json' },
+    }),
+  );
+  t.is(made.status, 201);
+  t.is(made.headers.get('location'), '/domains/a%2Fb');
+  const found = await plane.fetch('/domains/a%2Fb', asked(tokens.reader));
+  t.is(found.body.domain, 'a/b');
+  const gone = await plane.fetch(
+    '/domains/a%2Fb',
+    asked(tokens.writer, { method: 'DELETE', headers: { 'if-match': '*' } }),
+  );
+  t.is(gone.status, 204);
+  t.is((await plane.fetch('/domains/a%2Fb', asked(tokens.reader))).status, 404);
+  for (const token of Object.values(tokens)) t.false(plane.output().includes(token));
+});
+
+test.serial('nothing but health is told without a token', async (t) => {
+  const { plane } = await startOnGit(t);
+  for (const path of [
+    '/status',
+    '/domains',
+    '/workers',
+    '/metrics',
+    '/openapi.json',
+    '/revisions',
+  ]) {
+    const answer = await plane.fetch(path);
+    t.deepEqual([path, answer.status], [path, 401]);
+    t.is(answer.headers.get('www-authenticate'), 'Bearer realm="ratelane"');
+    t.is(answer.headers.get('cache-control'), 'no-store');
+  }
+  t.is((await plane.fetch('/healthcheck')).status, 200);
+  t.is((await plane.fetch('/validations', asked(tokens.reader, validation()))).status, 200);
+  t.is(
+    (await plane.fetch('/validations', asked('no-such-token-at-all', validation()))).status,
+    401,
+  );
+  const refused = await plane.runElsewhere('watch', '--xds', plane.xdsAddress, '--once');
+  t.is(refused.exitCode, 2);
+  t.regex(refused.stderr, /UNAUTHENTICATED/);
+});
+
+function validation(): RequestInit {
+  return {
+    method: 'POST',
+    body: ruleText('shop', 1),
+    headers: { 'content-type': 'application/yaml' },
+  };
+}
