@@ -48,8 +48,8 @@ const maxErrorBytes = 64 * 1024;
 const defaultMaxBytes = 1024 * 1024;
 const shownErrorLength = 600;
 const tokenLength = 16;
-/** What git wrote is read within this time after its end. A connection that ssh keeps open for others
- * to use would hold the pipes for longer. */
+/** What was left on standard error is read within this time after git's end: a connection that ssh
+ * keeps open for others to use would hold the pipe for longer. Nobody but git has the other one. */
 const drainMs = 1_000;
 
 /** Of git's own variables only those about the way to the remote are passed on. */
@@ -219,8 +219,11 @@ async function runProcess(
   let drainTimer: NodeJS.Timeout | undefined;
   child.on('exit', () => {
     drainTimer = setTimeout(() => {
-      child.stdout.destroy();
-      child.stderr.destroy();
+      // After one more turn of reading: the timer may be late because nothing was read for long.
+      setImmediate(() => {
+        child.stderr.destroy();
+        if (reason !== undefined) child.stdout.destroy();
+      });
     }, drainMs);
   });
   child.on('close', (code) => finish(code === 0));

@@ -1,0 +1,132 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
+import { createGit, type GitError } from './git-command.ts';
+
+/** Runs a script in the place of git. */
+function createScript(t: ExecutionContext, lines: string, variables = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'git-command-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'git'), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+  const address = {
+    url: 'https://git.example/x',
+    shown: 'https://git.example/x',
+    credentials: undefined,
+    credentialScope: 'https://git.example',
+  };
+  return {
+    folder,
+    git: createGit({
+      repository: folder,
+      address,
+      environment: { PATH: `${folder}:${process.env['PATH']}`, ...variables },
+      readCredentials: async () => ({ username: 'ann', password: 's3cret/pass' }),
+    }),
+  };
+}
+
+async function failureOf(run: Promise<unknown>): Promise<GitError> {
+  return run.then(
+    () => {
+      throw new Error('it did not fail');
+    },
+    (error) => error,
+  );
+}
+
+test('an answer is whole, also when this process was busy while it came', async (t) => {
+  const { git } = createScript(t, 'head -c 60000 /dev/zero');
+  const run = git.run(['x'], { timeoutMs: 20_000 });
+  await new Promise((resolve) => setImmediate(resolve));
+  execFileSync('sleep', ['1.5']);
+  t.is((await run).length, 60_000);
+});
+
+test('who keeps standard error open does not hold the answer', async (t) => {
+  const { git, folder } = createScript(
+    t,
+    'sleep 20 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
+  );
+  const beganMs = performance.now();
+  t.is((await git.run(['x'], { timeoutMs: 20_000 })).toString(), 'done\n');
+  t.true(performance.now() - beganMs < 15_000);
+  process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')));
+});
+
+test('what is too slow ends, with all that it has started', async (t) => {
+  const { git, folder } = createScript(t, 'sleep 30 & echo $! > "$GIT_DIR/pid"; sleep 30');
+  const error = await failureOf(git.run(['fetch'], { timeoutMs: 300 }));
+  t.is(error.message, 'git fetch gave no answer within 0.3s');
+  t.is(error.output, undefined);
+  const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+  await eventually('the end of the helper', () => {
+    try {
+      // What has ended and was not yet waited for counts as ended.
+      return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+    } catch {
+      return true;
+    }
+  });
+});
+
+test('an answer that is too long ends git', async (t) => {
+  const { git } = createScript(t, 'exec cat /dev/zero');
+  const error = await failureOf(git.run(['log'], { timeoutMs: 20_000, maxBytes: 1_000 }));
+  t.is(error.message, 'git log answered with more than 1000 bytes');
+});
+
+test('an error has the words of git without passwords', async (t) => {
+  const { git } = createScript(
+    t,
+    `echo "remote: welcome" >&2
+echo "some noise" >&2
+echo "fatal: no access to https://ann:$RATELANE_GIT_PASSWORD@git.example/ (s3cret%2Fpass)" >&2
+exit 128`,
+  );
+  const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000, isRemote: true }));
+  t.is(
+    error.message,
+    'git fetch failed: remote: welcome; fatal: no access to https://ann:***@git.example/ (***)',
+  );
+  t.is(error.code, 'store');
+  t.notRegex(error.output ?? '', /s3cret/);
+});
+
+test('git gets what leads to the remote, and not what leads elsewhere', async (t) => {
+  const variables = {
+    HTTPS_PROXY: 'http://proxy',
+    GIT_SSH_COMMAND: 'ssh -i key',
+    GIT_SSL_CAINFO: '/ca.pem',
+    GIT_WORK_TREE: '/elsewhere',
+    GIT_DIR: '/elsewhere',
+    GIT_TRACE: '1',
+    GIT_TRACE_CURL: '1',
+    GIT_CONFIG_PARAMETERS: "'a.b=c'",
+    GIT_ALLOW_PROTOCOL: 'ext',
+  };
+  const { git, folder } = createScript(t, 'env', variables);
+  const lines = (await git.run(['x'], { timeoutMs: 20_000 })).toString().split('\n');
+  for (const line of [
+    'HTTPS_PROXY=http://proxy',
+    'GIT_SSH_COMMAND=ssh -i key',
+    'GIT_SSL_CAINFO=/ca.pem',
+    `GIT_DIR=${folder}`,
+    'GIT_ALLOW_PROTOCOL=file:git:http:https:ssh',
+    'GIT_TERMINAL_PROMPT=0',
+  ]) {
+    t.true(lines.includes(line), line);
+  }
+  t.deepEqual(
+    lines.filter((line) => /elsewhere|TRACE|PARAMETERS|PASSWORD/.test(line)),
+    [],
+  );
+});
+
+test('a git that is not there is told as such', async (t) => {
+  const { git } = createScript(t, '', { PATH: '/nonexistent' });
+  const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000 }));
+  t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
+});
