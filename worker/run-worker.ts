@@ -7,6 +7,7 @@ import { createLineOutput } from '../shared/line-output.ts';
 import { createLog, type LogFormat } from '../shared/log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
+import { startWorkerTracer } from './tracing.ts';
 import { createWorker, stopGraceMs, type WorkerAddresses } from './worker.ts';
 
 /** What may be left over when decisions in flight have ended. */
@@ -37,11 +38,13 @@ export async function runWorker(
     process.exit(exitCodes.failed);
   }
 
+  const clock = systemClock;
   const worker = createWorker({
     settings: result.settings,
     dump: result.dump,
     log,
-    clock: systemClock,
+    clock,
+    tracer: await startWorkerTracer(result.settings.tracing, { log, clock }),
     standardOutput: createLineOutput(process.stdout),
   });
   return runUntilStopped({

@@ -1,13 +1,14 @@
 // The worker put together from its parts, read from top to bottom: what it consists of, in which
 // order it starts and how it ends. What each part does is in the folder named for it.
 import { Resolver } from 'node:dns/promises';
-import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
+import type { TlsWatch } from '../shared/tls.ts';
+import type { Tracer } from '../shared/tracing.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadProtos, type Protos } from '../shared/wire/protos.ts';
 import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
@@ -18,6 +19,7 @@ import { createPerSecondStore } from './counters/per-second-store.ts';
 import { toRedisStoreOptions } from './counters/redis/redis-options.ts';
 import { createRedisStore } from './counters/redis/redis-store.ts';
 import type { CounterStore } from './counters/store.ts';
+import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
 import type { HeaderOptions } from './decision/response-headers.ts';
 import { createShouldRateLimit } from './decision/should-rate-limit.ts';
@@ -26,7 +28,7 @@ import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
 import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
-import type { GrpcTls } from './listen/grpc/transport.ts';
+import { readServerTls } from './listen/grpc/server-tls.ts';
 import { createHttpServer } from './listen/http.ts';
 import type { Metrics } from './metrics/metric.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
@@ -37,6 +39,8 @@ import type { RulesSource } from './rules-source/source.ts';
 import { createXdsSource } from './rules-source/xds-source.ts';
 import { toXdsSourceOptions } from './rules-source/xds-source-options.ts';
 import type { WorkerSettings } from './settings.ts';
+import { createDecisionSpans } from './tracing-decision.ts';
+import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
@@ -46,6 +50,8 @@ export interface WorkerDeps {
   readonly clock: Clock;
   /** Takes the statistics, as lines, when no other output is on. */
   readonly standardOutput: LineOutput;
+  /** Undefined when traces are off. The worker stops it. */
+  readonly tracer: Tracer | undefined;
 }
 
 export interface Worker {
@@ -66,12 +72,13 @@ export interface WorkerAddresses {
 /** How long decisions in flight may take after the signal to stop. */
 export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
+const tracerGraceMs = 5_000;
 /** Bounds of a look-up of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
 export function createWorker(deps: WorkerDeps): Worker {
-  const { settings, log, clock } = deps;
+  const { settings, log, clock, tracer } = deps;
   const startedAt = new Date(clock.wallMs()).toISOString();
   const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
   const { metrics } = statistics;
@@ -86,6 +93,13 @@ export function createWorker(deps: WorkerDeps): Worker {
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
     clock,
+    spans:
+      tracer &&
+      createDecisionSpans({
+        backend: settings.counting.backend,
+        hasPerSecondStore: settings.perSecondStore.enabled,
+      }),
+    trail: createDecisionTrail(log),
     options: {
       weekResetDay: settings.limits.weekResetDay,
       calendarMonths: settings.limits.calendarMonth,
@@ -128,8 +142,9 @@ export function createWorker(deps: WorkerDeps): Worker {
     },
     settings.debug,
   );
-  const http = createHttpServer({ shouldRateLimit, health, log, clock }, settings.http);
+  const http = createHttpServer({ shouldRateLimit, health, log, clock, tracer }, settings.http);
   let grpc: ReturnType<typeof createGrpcServer> | undefined;
+  let certificateWatch: TlsWatch | undefined;
 
   return {
     async start(signal) {
@@ -140,6 +155,9 @@ export function createWorker(deps: WorkerDeps): Worker {
       await store.connect(signal);
       awaited = 'a first load of the rules';
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
+      const serverTls = settings.grpc.tls.enabled
+        ? await readServerTls(settings.grpc.tls, { clock, log })
+        : undefined;
       grpc = createGrpcServer(
         {
           shouldRateLimit,
@@ -149,13 +167,23 @@ export function createWorker(deps: WorkerDeps): Worker {
           clock,
           protos,
           createTransport: createGrpcJsTransport,
+          tracing: tracer && {
+            tracer,
+            description: createRpcSpanDescription(
+              protos.rateLimitService.ShouldRateLimit.path,
+              toRpcConventions(settings.tracing.semanticConventions),
+            ),
+          },
         },
         {
           target:
             settings.grpc.uds === ''
               ? { host: settings.grpc.host, port: settings.grpc.port }
               : { path: settings.grpc.uds },
-          tls: await readTls(settings.grpc.tls),
+          tls: serverTls && {
+            ...serverTls.certificates,
+            clientSan: settings.grpc.tls.clientSan || undefined,
+          },
           maxConnectionAgeMs: settings.grpc.maxConnectionAgeMs,
           maxConnectionAgeGraceMs: settings.grpc.maxConnectionAgeGraceMs,
         },
@@ -166,6 +194,7 @@ export function createWorker(deps: WorkerDeps): Worker {
         grpc: await grpc.start(),
         http: await http.start(),
       };
+      certificateWatch = serverTls?.watch(grpc);
       awaited = 'nothing, it is serving';
       return addresses;
     },
@@ -175,9 +204,10 @@ export function createWorker(deps: WorkerDeps): Worker {
       if (reason === 'SIGTERM') health.set('sigterm', false);
     },
     async stop() {
+      certificateWatch?.close();
       await Promise.all([grpc?.stop(stopGraceMs), http.stop(stopGraceMs), source.close()]);
       await store.close(stopGraceMs);
-      await statistics.stop(statisticsGraceMs);
+      await Promise.all([statistics.stop(statisticsGraceMs), tracer?.stop(tracerGraceMs)]);
       await debug.stop(0);
     },
   };
@@ -269,16 +299,6 @@ function toHeaderOptions({ response, request }: WorkerSettings['headers']): Head
     response: response.enabled ? response : undefined,
     request: request.enabled ? request : undefined,
     perUnit: response.perUnit ? response : undefined,
-  };
-}
-
-async function readTls(tls: WorkerSettings['grpc']['tls']): Promise<GrpcTls | undefined> {
-  if (!tls.enabled) return undefined;
-  return {
-    cert: await readFile(tls.certFile),
-    key: await readFile(tls.keyFile),
-    clientCa: tls.clientCaFile === '' ? undefined : await readFile(tls.clientCaFile),
-    clientSan: tls.clientSan === '' ? undefined : tls.clientSan,
   };
 }
 

@@ -3,6 +3,7 @@ import { AppError } from '../../shared/errors.ts';
 import { overrideMetricKey } from '../../shared/rules/metric-key.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
+import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
 
 /** A limit that the request brings itself takes the place of every rule (reference-behaviour 1.6). */
@@ -39,7 +40,7 @@ function matchOverride(
 }
 
 /** Drops every limit that another one of the same request replaces (reference-behaviour 1.7). */
-function dropReplaced(matches: (Match | undefined)[]): void {
+function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | undefined): void {
   let replaced: Set<string> | undefined;
   for (const match of matches) {
     for (const name of match?.limit.replaces ?? []) {
@@ -50,7 +51,10 @@ function dropReplaced(matches: (Match | undefined)[]): void {
   if (!replaced) return;
   for (let index = 0; index < matches.length; index++) {
     const limit = matches[index]?.limit;
-    if (limit && !limit.unlimited && replaced.has(limit.name)) matches[index] = undefined;
+    if (limit && !limit.unlimited && replaced.has(limit.name)) {
+      trail?.replaced(limit.name);
+      matches[index] = undefined;
+    }
   }
 }
 
@@ -62,24 +66,18 @@ export function selectLimits(
   rules: DomainRules,
   request: RateLimitRequest,
   sanitizeMetricDots: boolean,
+  trail: DecisionTrail | undefined,
 ): (Match | undefined)[] | AppError {
   const matches: (Match | undefined)[] = [];
   for (let index = 0; index < request.descriptors.length; index++) {
     const descriptor = request.descriptors[index] as RequestDescriptor;
-    if (!descriptor.limit) {
-      matches.push(rules.match(descriptor.entries));
-      continue;
-    }
-    const match = matchOverride(
-      rules.domain,
-      descriptor,
-      descriptor.limit,
-      index,
-      sanitizeMetricDots,
-    );
+    const match = descriptor.limit
+      ? matchOverride(rules.domain, descriptor, descriptor.limit, index, sanitizeMetricDots)
+      : rules.match(descriptor.entries);
     if (match instanceof AppError) return match;
+    trail?.lookedUp(descriptor, match);
     matches.push(match);
   }
-  dropReplaced(matches);
+  dropReplaced(matches, trail);
   return matches;
 }

@@ -6,8 +6,11 @@ import type { Window, WindowOptions } from '../../shared/counting/window.ts';
 import { createWindows } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { SpanParent } from '../../shared/tracing.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
+import type { DecisionSpans } from '../tracing-decision.ts';
+import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { judgeHits, judgeKnownOver, judgeRefund, type Verdict } from './judge-hits.ts';
 import {
@@ -31,12 +34,14 @@ export type DecisionOutcome =
  * `timeoutMs`: how long the caller waits (grpc-timeout), undefined when it did not say; the store's
  * own timeout bounds the decision in any case. `done` is called exactly once, possibly before
  * `shouldRateLimit` returns. The returned function tells that the caller is gone: hits that were not
- * yet sent to the store are then not counted (and `done` may still be called).
+ * yet sent to the store are then not counted (and `done` may still be called). `trace`: what the
+ * spans of the decision belong to; undefined when none are wanted.
  */
 export type ShouldRateLimit = (
   request: RateLimitRequest,
   timeoutMs: number | undefined,
   done: (outcome: DecisionOutcome) => void,
+  trace?: SpanParent,
 ) => () => void;
 
 export interface DecisionOptions extends WindowOptions {
@@ -61,6 +66,10 @@ export interface DecisionParts {
   readonly overLimitCache: OverLimitCache;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  /** Undefined without tracing. */
+  readonly spans?: DecisionSpans | undefined;
+  /** Undefined when the log takes no debug lines. */
+  readonly trail?: DecisionTrail | undefined;
   readonly options: DecisionOptions;
 }
 
@@ -89,7 +98,7 @@ function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): n
 }
 
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
-  const { store, overLimitCache, metrics, clock, options } = parts;
+  const { store, overLimitCache, metrics, clock, spans, trail, options } = parts;
   const windowAt = createWindows(options);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
@@ -139,12 +148,14 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
           descriptorIndex: index,
           after: 0,
         };
+    if (isKnownOver) trail?.knownOver(key, match);
     return { match, stats, hits, window, hit };
   };
 
   const judge = ({ match, stats, hits, window, hit }: Judged): Verdict => {
     const { requestsPerUnit, shadowMode } = match.limit;
     if (!hit) return judgeKnownOver(hits, shadowMode, stats);
+    trail?.counted(hit, match);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
       return judgeRefund(hit.after, requestsPerUnit);
@@ -211,7 +222,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const headers = toHeaders(options.headers, statuses, isQuota);
     const isOver = isOverLimit(statuses, isQuota, matches);
     if (isOver && options.shadowMode) globalShadowMode.add(1);
-    return {
+    const response = {
       overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
       statuses,
       responseHeadersToAdd: headers.response,
@@ -224,6 +235,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
           )
         : undefined,
     };
+    trail?.answered(response);
+    return response;
   };
 
   const countMode = (hits: readonly Hit[], someKnownOver: boolean): CountMode => {
@@ -233,7 +246,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return hits.length > 1 ? 'add-unless-over' : 'add';
   };
 
-  return (request, timeoutMs, done) => {
+  const decide: ShouldRateLimit = (request, timeoutMs, done, trace) => {
     if (request.domain === '') {
       return fail(new AppError('bad_request', 'rate limit domain must not be empty'), done);
     }
@@ -250,10 +263,11 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const rules = ruleSet.domain(request.domain);
     let matches: (Match | undefined)[] | AppError;
     if (rules) {
-      matches = selectLimits(rules, request, options.sanitizeMetricDots);
+      matches = selectLimits(rules, request, options.sanitizeMetricDots, trail);
       if (matches instanceof AppError) return fail(matches, done);
     } else {
       metrics.unknownDomain(request.domain).add(request.descriptors.length);
+      trail?.unknownDomain(request);
       matches = request.descriptors.map(() => undefined);
     }
 
@@ -277,6 +291,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       return noop;
     }
 
+    trail?.counting(hits);
+    const storeCall = trace === undefined ? undefined : spans?.startStoreCall(trace, hits);
     const count: CountRequest = {
       hits,
       mode: countMode(hits, someKnownOver),
@@ -284,6 +300,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
       cancelled: false,
       settle: (error) => {
+        storeCall?.end(error?.message);
         if (!error) done({ ok: true, response: answer(request, matches, judged) });
         // Nobody waits any more: that is no error of the store.
         else if (count.cancelled) done({ ok: false, error });
@@ -294,5 +311,16 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return () => {
       count.cancelled = true;
     };
+  };
+
+  return (request, timeoutMs, done, trace) => {
+    trail?.asked(request);
+    if (trace === undefined || spans === undefined) return decide(request, timeoutMs, done);
+    const decision = spans.startDecision(trace, request);
+    const end = (outcome: DecisionOutcome) => {
+      decision.end(outcome.ok ? undefined : outcome.error.message);
+      done(outcome);
+    };
+    return decide(request, timeoutMs, end, trace);
   };
 }

@@ -3,7 +3,9 @@ import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
+import type { Tracer } from '../../shared/tracing.ts';
 import { codes } from '../decision/message.ts';
+import { toResponseText } from '../decision/message-text.ts';
 import type { DecisionOutcome, ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
 import {
@@ -27,10 +29,12 @@ export interface HttpDeps {
   readonly health: Health;
   readonly log: Log;
   readonly clock: Clock;
+  /** Undefined: no spans are made. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export function createHttpServer(
-  { shouldRateLimit, health, log, clock }: HttpDeps,
+  { shouldRateLimit, health, log, clock, tracer }: HttpDeps,
   { host, port }: { readonly host: string; readonly port: number },
 ): HttpListener {
   const failures = createRepeatedLog({ log, clock });
@@ -45,18 +49,25 @@ export function createHttpServer(
     }
     const parsed = parseJsonRequest(body.bytes);
     if (!parsed.ok) return refuse(reply, parsed.problem);
+    // As in the reference, a request's trace headers mean nothing here (reference-behaviour 11).
+    const trace = tracer?.roots();
     const outcome = await new Promise<DecisionOutcome>((resolve) => {
       let isDecided = false;
-      const cancel = shouldRateLimit(parsed.request, undefined, (result) => {
+      const settle = (result: DecisionOutcome) => {
         isDecided = true;
         resolve(result);
-      });
+      };
+      const cancel = shouldRateLimit(parsed.request, undefined, settle, trace);
       reply.raw.once('close', () => {
         if (!isDecided) cancel();
       });
     });
     if (!outcome.ok) return refuse(reply, outcome.error.message);
+    const span = trace?.startSpan('ratelimit server', 'NewJsonHandler Remaining Execution', {
+      response: toResponseText(outcome.response),
+    });
     const json = toJsonResponse(outcome.response);
+    span?.end();
     if (json === undefined) {
       failures.warning('error: the dynamic metadata holds a number that JSON cannot write');
       return sendError(reply, 500, 'Internal Server Error');

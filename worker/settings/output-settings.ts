@@ -12,8 +12,6 @@ import {
 } from '../../shared/settings/kind.ts';
 import { bothNames } from './names.ts';
 
-const notTraced = 'no spans are made';
-
 export function statsSettings() {
   return {
     disabled: bool({ names: ['DISABLE_STATS'], default: false, doc: 'Send no statistics at all' }),
@@ -121,34 +119,29 @@ export function tracingSettings() {
       names: ['TRACING_ENABLED'],
       words: { true: true, false: false },
       default: false,
-      doc: 'Send traces',
-      notYet: notTraced,
+      doc: 'Send traces over OTLP; `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*` and `OTEL_RESOURCE_ATTRIBUTES` apply as everywhere',
     }),
     protocol: choice({
       names: ['TRACING_EXPORTER_PROTOCOL'],
       words: { http: 'http', grpc: 'grpc' },
       default: 'http',
       doc: 'How to send them',
-      notYet: notTraced,
     }),
     serviceName: text({
       names: ['TRACING_SERVICE_NAME'],
       default: 'RateLimit',
       doc: 'Service name in spans',
-      notYet: notTraced,
     }),
     serviceNamespace: text({
       names: ['TRACING_SERVICE_NAMESPACE'],
       default: '',
       doc: 'Service namespace in spans',
-      notYet: notTraced,
     }),
     serviceInstanceId: text({
       names: ['TRACING_SERVICE_INSTANCE_ID'],
       default: '',
       defaultText: 'a random UUID',
       doc: 'Instance id in spans',
-      notYet: notTraced,
     }),
     samplingRate: float({
       names: ['TRACING_SAMPLING_RATE'],
@@ -156,7 +149,6 @@ export function tracingSettings() {
       min: 0,
       max: 1,
       doc: 'Part of the traces that are kept',
-      notYet: notTraced,
     }),
     semanticConventions: list({
       names: ['OTEL_SEMCONV_STABILITY_OPT_IN'],

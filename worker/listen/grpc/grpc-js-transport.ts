@@ -13,10 +13,12 @@ import {
 import { errorText } from '../../../shared/errors.ts';
 import { createAcceptor } from './acceptor.ts';
 import {
+  type GrpcAnswer,
   type GrpcErrorStatus,
   type GrpcMethods,
   grpcStatus,
   type StreamMethod,
+  type UnaryCaller,
   type UnaryMethod,
   unknownMethodText,
 } from './method.ts';
@@ -80,7 +82,7 @@ export function createGrpcJsTransport(
     return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
       const deadline = Number(call.getDeadline());
       const timeoutMs = deadline === Infinity ? undefined : Math.max(0, deadline - Date.now());
-      const cancel = method.answer(call.request, timeoutMs, (answer) => {
+      const send = (answer: GrpcAnswer) => {
         try {
           if (answer.ok) reply(null, answer.message);
           else reply({ code: answer.status, details: answer.text });
@@ -88,7 +90,9 @@ export function createGrpcJsTransport(
           // The connection broke while the answer was written: there is nobody to tell.
           if (log.isDebug) log.debug(`a gRPC answer could not be sent: ${errorText(error)}`);
         }
-      });
+      };
+      const caller = method.needsCaller ? toCaller(call) : undefined;
+      const cancel = method.answer(call.request, timeoutMs, send, caller);
       // Also emitted after a normal end, where it means nothing to the method.
       call.once('cancelled', cancel);
     };
@@ -152,6 +156,13 @@ export function createGrpcJsTransport(
 interface StreamError {
   readonly status: GrpcErrorStatus;
   readonly text: string;
+}
+
+function toCaller(call: ServerUnaryCall<Buffer, Buffer>): UnaryCaller {
+  return {
+    peer: call.getPeer(),
+    header: (name) => call.metadata.get(name)[0]?.toString(),
+  };
 }
 
 function identity(bytes: Buffer): Buffer {

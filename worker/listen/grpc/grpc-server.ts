@@ -5,7 +5,7 @@ import type { Protos } from '../../../shared/wire/protos.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
-import { createDecisionMethod } from './decision-method.ts';
+import { createDecisionMethod, type RpcTracing } from './decision-method.ts';
 import { createHealthMethods } from './health-methods.ts';
 import type { GrpcMethod } from './method.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
@@ -19,6 +19,8 @@ export interface GrpcServerDeps {
   readonly clock: Clock;
   readonly protos: Protos;
   readonly createTransport: CreateGrpcTransport;
+  /** Undefined: no spans are made. */
+  readonly tracing?: RpcTracing | undefined;
 }
 
 export function createGrpcServer(

@@ -17,9 +17,19 @@ export type GrpcAnswer =
   | { readonly ok: true; readonly message: Buffer }
   | { readonly ok: false; readonly status: GrpcErrorStatus; readonly text: string };
 
+/** What a call brings beside its message; to be read before `answer` returns. */
+export interface UnaryCaller {
+  /** `address:port` of the other end, or what the transport has in its place. */
+  readonly peer: string;
+  /** A header's first value, by its name in lower case. */
+  header(name: string): string | undefined;
+}
+
 /** One request, one answer. */
 export interface UnaryMethod {
   readonly kind: 'unary';
+  /** True: `answer` is to be given the caller, which costs transports an object for each call. */
+  readonly needsCaller?: boolean;
   /**
    * Calls `reply` once, possibly before it returns; never throws. `timeoutMs` is what the caller
    * still waits, undefined without grpc-timeout. The returned function says that the caller is gone.
@@ -28,6 +38,7 @@ export interface UnaryMethod {
     request: Buffer,
     timeoutMs: number | undefined,
     reply: (answer: GrpcAnswer) => void,
+    caller?: UnaryCaller,
   ): () => void;
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Metrics } from '../../metrics/metric.ts';
-import { type GrpcAnswer, grpcStatus, type UnaryMethod } from './method.ts';
+import { type GrpcAnswer, grpcStatus, type UnaryCaller, type UnaryMethod } from './method.ts';
 import type { Decoded } from './request-decoder.ts';
 
 export interface UnaryMethodDeps {
@@ -16,24 +16,27 @@ export interface UnaryMethodDeps {
 export interface UnaryMethodParts<Request> {
   /** The last part of the path, under which calls are counted. */
   readonly name: string;
+  readonly needsCaller?: boolean;
   readonly decode: (bytes: Buffer) => Decoded<Request>;
   readonly handle: (
     request: Request,
     timeoutMs: number | undefined,
     reply: (answer: GrpcAnswer) => void,
+    caller: UnaryCaller | undefined,
   ) => () => void;
 }
 
 /** Counted as `ratelimit_server.<name>` (reference-behaviour 6.1); undecodable requests are not. */
 export function createUnaryMethod<Request>(
   { metrics, clock, log }: UnaryMethodDeps,
-  { name, decode, handle }: UnaryMethodParts<Request>,
+  { name, needsCaller = false, decode, handle }: UnaryMethodParts<Request>,
 ): UnaryMethod {
   const totalRequests = metrics.counter(`ratelimit_server.${name}.total_requests`);
   const responseTime = metrics.timer(`ratelimit_server.${name}.response_time`);
   return {
     kind: 'unary',
-    answer(bytes, timeoutMs, reply) {
+    needsCaller,
+    answer(bytes, timeoutMs, reply, caller) {
       const decoded = decode(bytes);
       if (!decoded.ok) {
         const text = `grpc: error unmarshalling request: ${decoded.problem}`;
@@ -50,7 +53,7 @@ export function createUnaryMethod<Request>(
         reply(answer);
       };
       try {
-        const cancel = handle(decoded.message, timeoutMs, replyOnce);
+        const cancel = handle(decoded.message, timeoutMs, replyOnce, caller);
         // Transports say that the call is over also after a normal end.
         return () => {
           if (!isAnswered) cancel();

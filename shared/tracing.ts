@@ -1,0 +1,62 @@
+// Traces as the rest of the code sees them: spans that are started, described and ended. Without a
+// tracer there is nothing: no library is loaded and no object made. How spans are recorded and sent
+// is in tracing/otel-tracer.ts.
+import type { Clock } from './clock.ts';
+import type { Log } from './log.ts';
+
+export type SpanAttributes = Readonly<Record<string, string | number>>;
+
+/** One timed piece of work. Every span is ended, once. */
+export interface Span {
+  set(attributes: SpanAttributes): void;
+  /** `failure`, in words, marks the span as failed. */
+  end(failure?: string): void;
+}
+
+/** What spans belong to. */
+export interface SpanParent {
+  /** `scope` names the part of the program that the span is about. */
+  startSpan(scope: string, name: string, attributes?: SpanAttributes): Span;
+}
+
+export type ServerSpan = Span & SpanParent;
+
+/** Never throws, never blocks, and bounds what it remembers. */
+export interface Tracer {
+  /**
+   * For a call that came in: continues the trace that its headers name (B3, or W3C trace context,
+   * which wins), or begins one. `header` gives a header's first value, by its name in lower case.
+   * Undefined when the trace is not recorded: then nothing below it is either.
+   */
+  startServerSpan(
+    scope: string,
+    name: string,
+    header: (name: string) => string | undefined,
+  ): ServerSpan | undefined;
+  /** For work without a trace of its caller's: each span is a trace of its own. Undefined: none is
+   * recorded at the moment. */
+  roots(): SpanParent | undefined;
+  /** Sends what has been recorded, for at most `timeoutMs`; nothing is recorded from then on. */
+  stop(timeoutMs: number): Promise<void>;
+}
+
+export interface TracerOptions {
+  /** OTLP over HTTP with protobuf bodies, or over gRPC. */
+  readonly protocol: 'http' | 'grpc';
+  /** Part of the traces without a parent that are recorded, 0 to 1. */
+  readonly samplingRate: number;
+  /** What the spans come from, such as `service.name`. */
+  readonly resource: SpanAttributes;
+}
+
+export interface TracerDeps {
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Where spans go and how they are gathered is read from the environment by the exporter:
+ * OTEL_EXPORTER_OTLP_*, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES. */
+export async function startTracer(options: TracerOptions, deps: TracerDeps): Promise<Tracer> {
+  const { createOtelTracer } = await import('./tracing/otel-tracer.ts');
+  return createOtelTracer(options, deps);
+}

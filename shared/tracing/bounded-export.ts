@@ -1,0 +1,60 @@
+// The queue of recorded spans, in front of the exporter. The library's own queue drops spans one by
+// one once they have been made; this one knows beforehand that it is full, so that a receiver that
+// does not take spans costs nothing.
+import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace';
+import { errorText } from '../errors.ts';
+import type { ExportLog } from './export-log.ts';
+
+export interface BatchOptions {
+  readonly maxQueueSize: number;
+  readonly maxExportBatchSize: number;
+  readonly scheduledDelayMillis: number;
+  readonly exportTimeoutMillis: number;
+}
+
+export interface BoundedExport {
+  readonly processor: BatchSpanProcessor;
+  /** False: a span that ends now would be dropped. */
+  hasRoom(): boolean;
+}
+
+/** Of ExportResult: the batch has arrived. */
+const successCode = 0;
+
+export function createBoundedExport(
+  exporter: SpanExporter,
+  options: BatchOptions,
+  exportLog: ExportLog,
+): BoundedExport {
+  let waiting = 0;
+  const observed: SpanExporter = {
+    export(spans, done) {
+      waiting -= spans.length;
+      exporter.export(spans, (result) => {
+        if (result.code === successCode) exportLog.arrived();
+        else exportLog.failed(toReason(result.error));
+        done(result);
+      });
+    },
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => exporter.shutdown(),
+  };
+  const hasRoom = () => waiting < options.maxQueueSize;
+
+  class BoundedProcessor extends BatchSpanProcessor {
+    override onEnd(span: ReadableSpan): void {
+      if (!hasRoom()) {
+        exportLog.dropped();
+        return;
+      }
+      waiting++;
+      super.onEnd(span);
+    }
+  }
+  return { processor: new BoundedProcessor({ exporter: observed, ...options }), hasRoom };
+}
+
+function toReason(error: Error | undefined): string {
+  const text = error === undefined ? '' : errorText(error).trim();
+  return text === '' ? 'it refused them' : text.replace(/\.$/, '');
+}

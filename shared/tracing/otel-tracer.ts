@@ -1,0 +1,176 @@
+// The tracer over the OpenTelemetry library. It is built from parts and never registered globally:
+// parents are handed on, so that nothing has to follow calls through the event loop.
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  type Span as OtelSpan,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type TextMapGetter,
+  type TextMapPropagator,
+  trace,
+} from '@opentelemetry/api';
+import {
+  CompositePropagator,
+  getNumberFromEnv,
+  W3CTraceContextPropagator,
+} from '@opentelemetry/core';
+import { B3Propagator } from '@opentelemetry/propagator-b3';
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Log } from '../log.ts';
+import type {
+  ServerSpan,
+  Span,
+  SpanParent,
+  Tracer,
+  TracerDeps,
+  TracerOptions,
+} from '../tracing.ts';
+import { type BatchOptions, createBoundedExport } from './bounded-export.ts';
+import { createExportLog } from './export-log.ts';
+
+/** A request's text may be of any size; this much of an attribute is kept. */
+const maxAttributeLength = 4_096;
+/** Different complaints of the library about its settings that are passed on. */
+const maxComplaints = 20;
+
+type HeaderReader = (name: string) => string | undefined;
+const headerGetter: TextMapGetter<HeaderReader> = {
+  get: (header, name) => header(name),
+  keys: () => [],
+};
+
+export async function createOtelTracer(
+  { protocol, samplingRate, resource }: TracerOptions,
+  { log, clock }: TracerDeps,
+): Promise<Tracer> {
+  passOnComplaints(log);
+  const exportLog = createExportLog({ log, clock });
+  const { processor, hasRoom } = createBoundedExport(
+    await createExporter(protocol),
+    readBatchOptions(),
+    exportLog,
+  );
+  const provider = new TracerProvider({
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRate) }),
+    resource: defaultResource()
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
+      .merge(resourceFromAttributes(resource)),
+    spanLimits: { attributeValueLengthLimit: maxAttributeLength },
+    spanProcessors: [processor],
+  });
+  const propagator: TextMapPropagator = new CompositePropagator({
+    propagators: [new B3Propagator(), new W3CTraceContextPropagator()],
+  });
+  let isStopped = false;
+
+  const isRecording = (): boolean => {
+    if (isStopped) return false;
+    if (hasRoom()) return true;
+    exportLog.dropped();
+    return false;
+  };
+  const parentIn = (context: Context): SpanParent => ({
+    startSpan: (scope, name, attributes) =>
+      toSpan(
+        provider
+          .getTracer(scope)
+          .startSpan(name, attributes === undefined ? {} : { attributes }, context),
+      ),
+  });
+  const rootParent = parentIn(ROOT_CONTEXT);
+
+  return {
+    startServerSpan(scope, name, header): ServerSpan | undefined {
+      if (!isRecording()) return undefined;
+      const caller = propagator.extract(ROOT_CONTEXT, header, headerGetter);
+      const span = provider.getTracer(scope).startSpan(name, { kind: SpanKind.SERVER }, caller);
+      if (!span.isRecording()) return undefined;
+      return { ...toSpan(span), ...parentIn(trace.setSpan(caller, span)) };
+    },
+    roots: () => (isRecording() ? rootParent : undefined),
+    async stop(timeoutMs) {
+      isStopped = true;
+      const timedOut = Promise.withResolvers<void>();
+      const cancel = clock.after(timeoutMs, timedOut.resolve);
+      // What could not be sent has been told by the export log.
+      const sent = provider.shutdown().catch(() => undefined);
+      await Promise.race([sent, timedOut.promise]);
+      cancel();
+    },
+  };
+}
+
+function toSpan(span: OtelSpan): Span {
+  return {
+    set: (attributes) => {
+      span.setAttributes(attributes);
+    },
+    end(failure) {
+      if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure });
+      span.end();
+    },
+  };
+}
+
+/** Only the exporter that is asked for is loaded. */
+async function createExporter(protocol: TracerOptions['protocol']): Promise<SpanExporter> {
+  const { OTLPTraceExporter } =
+    protocol === 'grpc'
+      ? await import('@opentelemetry/exporter-trace-otlp-grpc')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  return new OTLPTraceExporter();
+}
+
+/** The library's defaults, as the standard has them, where a setting is absent or makes no sense. */
+function readBatchOptions(): BatchOptions {
+  const read = (name: string, least: number, fallback: number): number => {
+    const value = getNumberFromEnv(name) ?? fallback;
+    return value >= least ? value : fallback;
+  };
+  const maxQueueSize = read('OTEL_BSP_MAX_QUEUE_SIZE', 1, 2_048);
+  return {
+    maxQueueSize,
+    maxExportBatchSize: Math.min(read('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 1, 512), maxQueueSize),
+    scheduledDelayMillis: read('OTEL_BSP_SCHEDULE_DELAY', 0, 5_000),
+    exportTimeoutMillis: read('OTEL_BSP_EXPORT_TIMEOUT', 1, 30_000),
+  };
+}
+
+/**
+ * The library complains about OTEL_* settings that it cannot use. Each complaint is passed on once,
+ * without what it quotes: that may be the secret header or the address with a password.
+ */
+function passOnComplaints(log: Log): void {
+  const said = new Set<string>();
+  const ignore = () => {};
+  diag.setLogger(
+    {
+      verbose: ignore,
+      debug: ignore,
+      info: ignore,
+      warn(message) {
+        const text = message.replace(/['"(].*['")]/s, '(...)');
+        if (said.has(text) || said.size >= maxComplaints) return;
+        said.add(text);
+        log.warning(`tracing: ${text}`);
+      },
+      // Failed exports, which the export log tells.
+      error: ignore,
+    },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+}

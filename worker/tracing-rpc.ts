@@ -1,0 +1,55 @@
+// What a server span says about its call, in the three forms that OTEL_SEMCONV_STABILITY_OPT_IN
+// knows (specification, Tracing settings).
+import type { SpanAttributes } from '../shared/tracing.ts';
+
+/** rpc/dup beside rpc/old is rpc/dup: whoever asks for both sets gets both. */
+export type RpcConventions = 'stable' | 'old' | 'both';
+
+/** `optIns` are the items of the setting; those that are about something else mean nothing here. */
+export function toRpcConventions(optIns: readonly string[]): RpcConventions {
+  if (optIns.includes('rpc/dup')) return 'both';
+  return optIns.includes('rpc/old') ? 'old' : 'stable';
+}
+
+export interface RpcSpanDescription {
+  /** `<service>/<method>`. */
+  readonly name: string;
+  /** The same for every call. */
+  readonly method: SpanAttributes;
+  /** `peer` is `address:port`. */
+  toPeer(peer: string): SpanAttributes;
+  /** The name of a gRPC status, such as OK. */
+  toStatus(status: string): SpanAttributes;
+}
+
+/** `path` is the method's, such as `/grpc.health.v1.Health/Check`. */
+export function createRpcSpanDescription(
+  path: string,
+  conventions: RpcConventions,
+): RpcSpanDescription {
+  const name = path.slice(1);
+  const separator = name.lastIndexOf('/');
+  const service = name.slice(0, separator);
+  const old = { 'rpc.system': 'grpc', 'rpc.service': service };
+  const stable = { 'rpc.system.name': 'grpc', 'rpc.method': name };
+  const hasOld = conventions !== 'stable';
+  const hasStable = conventions !== 'old';
+  return {
+    name,
+    method: {
+      ...(hasOld ? { ...old, 'rpc.method': name.slice(separator + 1) } : {}),
+      ...(hasStable ? stable : {}),
+    },
+    toPeer(peer) {
+      const colon = peer.lastIndexOf(':');
+      const port = Number(peer.slice(colon + 1));
+      if (colon < 1 || !Number.isInteger(port)) return {};
+      const address = peer.slice(0, colon).replace(/^\[|\]$/g, '');
+      return {
+        ...(hasOld ? { 'net.sock.peer.addr': address, 'net.sock.peer.port': port } : {}),
+        ...(hasStable ? { 'network.peer.address': address, 'network.peer.port': port } : {}),
+      };
+    },
+    toStatus: (status) => ({ 'rpc.response.status_code': status }),
+  };
+}
