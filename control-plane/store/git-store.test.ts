@@ -1,7 +1,7 @@
 // What only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the
 // store contract.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
@@ -329,6 +329,15 @@ test('closing ends what is under way', async (t) => {
   await store.close();
   await read;
   t.true(performance.now() - beganMs < 10_000);
+});
+
+test('a path from here is taken from here', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const url = `./${relative(process.cwd(), repository.path)}`;
+  const { store } = openStore(t, repository, { url });
+  t.is(textsOf(await store.read()), 'a.yaml=1');
+  t.is(store.description, `${repository.path} (its default branch)`);
 });
 
 test('options that cannot be meant stop the start', (t) => {

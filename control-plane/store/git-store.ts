@@ -201,7 +201,8 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
 }
 
 function checkOptions({ url, ref, folder }: GitStoreOptions): GitAddress {
-  const parsed = parseGitAddress(url);
+  // Git runs in the mirror, for which `.` would be itself.
+  const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
   if (!parsed.ok) {
     // The URL may have a password in it, and cannot be told from it.
     throw new AppError('cannot_start', `The Git repository's URL cannot be used: ${parsed.reason}`);
