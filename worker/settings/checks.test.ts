@@ -288,10 +288,6 @@ const warned: [Environment, string[]][] = [
       'CONFIG_GRPC_XDS_CLIENT_TLS_CERT="/tls/cert.pem" has no effect without CONFIG_GRPC_XDS_CLIENT_TLS_KEY',
     ],
   ],
-  [
-    { TRACING_ENABLED: 'true' },
-    ['TRACING_ENABLED="true" is accepted but not in effect yet: no spans are made'],
-  ],
   [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
   [
     { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },
