@@ -40,13 +40,13 @@ export function createMapReader(
     return node === undefined || node.kind === 'null' || node.kind === 'gap' ? undefined : node;
   }
 
-  function refuse(node: TreeNode, name: string, wanted: string): undefined {
+  function refuse(node: TreeNode, name: string, wanted: string, at = pathOf(name)): undefined {
     const shown = 'source' in node ? `'${toExcerpt(node.source)}'` : `a ${toNoun(node)}`;
-    reporter.error(node.offset, pathOf(name), `${name} is ${shown}, not ${wanted}`);
+    reporter.error(node.offset, at, `${name} is ${shown}, not ${wanted}`);
   }
 
-  function toText(node: TreeNode, name: string): string | undefined {
-    return 'source' in node ? node.source : refuse(node, name, 'text');
+  function toText(node: TreeNode, name: string, at?: string): string | undefined {
+    return 'source' in node ? node.source : refuse(node, name, 'text', at);
   }
 
   function toNumber(node: TreeNode, name: string): number | undefined {
@@ -105,7 +105,8 @@ export function createMapReader(
         return [];
       }
       return [...node.entries].flatMap(([key, { value }]) => {
-        const text = value.kind === 'gap' ? undefined : toText(value, key);
+        const text =
+          value.kind === 'gap' ? undefined : toText(value, key, `${pathOf(name)}.${key}`);
         return text === undefined ? [] : [[key, text] as const];
       });
     },
@@ -117,10 +118,9 @@ export function createMapReader(
     },
     maps(name) {
       return toItems(name).flatMap((item, index) => {
-        if (item.kind === 'map') {
-          return createMapReader(item, `${pathOf(name)}[${index}]`, reporter);
-        }
-        refuse(item, `an item of ${name}`, 'a mapping');
+        const at = `${pathOf(name)}[${index}]`;
+        if (item.kind === 'map') return createMapReader(item, at, reporter);
+        refuse(item, `an item of ${name}`, 'a mapping', at);
         return [];
       });
     },

@@ -2,8 +2,10 @@ import { createServer } from 'node:net';
 import { Writable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
 import { createLineOutput } from '../../shared/line-output.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { freePort } from '../../test/support/free-port.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { StatsdReceiver } from '../../test/support/statsd-receiver.ts';
@@ -65,6 +67,77 @@ for (const protocol of ['tcp', 'tcp4', 'udp', 'udp4'] as const) {
     t.true(receiver.totals.has(`ratelimit.node.uptime_seconds${suffix}|g`));
   });
 }
+
+test('tagged statistics are sent over UDP with their tags', async (t) => {
+  const receiver = await startReceiver(t);
+  const pattern = /^ratelimit\.service\.rate_limit\.([^.]+)\.(.*)\.([^.]+)$/;
+  const rewrites = [{ pattern, metricName: 'rl.$3', tags: { domain: '$1', rule: '$2' } }];
+  const { statistics, metrics, clock } = setUp(t, {
+    tagged: { host: '127.0.0.1', port: receiver.port, rewrites },
+    extraTags: { zone: 'b' },
+    flushIntervalMs: 10,
+  });
+  await statistics.start();
+  metrics.ruleStats('d.k', true).totalHits.add(4);
+  metrics.timer('t').observe(3);
+  await eventually('the counter', () => {
+    clock.advance(10);
+    return receiver.totals.get('rl.total_hits|c|domain:d,rule:k,zone:b') === 4;
+  });
+  await eventually('the timer', () => receiver.totals.has('t|ms|zone:b'));
+  t.is(receiver.totals.get('t|ms|zone:b'), 1);
+});
+
+test('every output may be on at once, and each tells the whole', async (t) => {
+  const pushed = await startReceiver(t);
+  const tagged = await startReceiver(t);
+  const pullPort = await freePort();
+  const { statistics, metrics, clock } = setUp(t, {
+    push: { protocol: 'tcp', host: '127.0.0.1', port: pushed.port },
+    tagged: { host: '127.0.0.1', port: tagged.port, rewrites: [] },
+    pull: {
+      host: '127.0.0.1',
+      port: pullPort,
+      path: '/metrics',
+      mapperFile: '',
+      responseTimeInMs: false,
+    },
+    flushIntervalMs: 10,
+  });
+  await statistics.start();
+  const name = 'ratelimit.service.rate_limit.d.k.total_hits|c';
+  const { totalHits } = metrics.ruleStats('d.k', true);
+  for (let i = 0; i < 5; i++) {
+    totalHits.add(1);
+    metrics.timer('ratelimit_server.Check.response_time').observe(1);
+    clock.advance(10);
+  }
+  await eventually('all counts', () => {
+    clock.advance(10);
+    return pushed.totals.get(name) === 5 && tagged.totals.get(name) === 5;
+  });
+  const answer = await fetch(`http://127.0.0.1:${pullPort}/metrics`);
+  const text = await answer.text();
+  t.true(text.includes('ratelimit_service_rate_limit_total_hits{domain="d",key1="k"} 5\n'));
+  t.true(text.includes('response_time_seconds_count{grpc_method="Check"} 5\n'));
+  t.regex(text, /^ratelimit_node_uptime_seconds \d+$/m);
+  t.is(pushed.totals.get('ratelimit_server.Check.response_time|ms'), 5);
+  t.is(tagged.totals.get('ratelimit_server.Check.response_time|ms'), 5);
+});
+
+test('a mapping file with a mistake keeps the worker from starting', async (t) => {
+  const { statistics } = setUp(t, {
+    pull: {
+      host: '127.0.0.1',
+      port: 0,
+      path: '/metrics',
+      mapperFile: '/no/such/file.yaml',
+      responseTimeInMs: false,
+    },
+  });
+  const error = await t.throwsAsync(statistics.start(), { instanceOf: AppError });
+  t.is(error?.code, 'cannot_start');
+});
 
 test('timers leave each second, counters only at the flush', async (t) => {
   const receiver = await startReceiver(t);
