@@ -67,10 +67,14 @@ export interface AdsServer {
   /** Ends the streams with UNAVAILABLE, so that workers go elsewhere, and after `graceMs` what is
    * left of the connections. Idempotent. */
   stop(graceMs: number): Promise<void>;
-  /** For connections that come from now on. Throws on PEM texts that do not fit. */
+  /** For connections that come from now on: another certificate, other authorities. Throws on PEM
+   * texts that do not fit, and then goes on with what it had. */
   replaceTls(tls: AdsTls): void;
   readonly workers: ConnectedWorkers;
 }
+
+/** A peer that does not finish a TLS handshake by then is closed. */
+const handshakeTimeoutMs = 10_000;
 
 export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
   const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
@@ -122,12 +126,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   }
 
   function onSession(session: ServerHttp2Session): void {
-    if (connections.size >= limits.maxConnections) {
-      events.note('warning', 'too_many_connections', 'xDS: too many connections: one was closed');
-      session.on('error', () => {});
-      session.destroy();
-      return;
-    }
     const onClose = (): void => void connections.delete(session);
     connections.set(session, createConnection(session, { clock, limits, onClose }));
   }
@@ -135,7 +133,8 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const connection = stream.session && connections.get(stream.session as ServerHttp2Session);
     const peerAddress = toPeerAddress(stream);
-    const refuse = (status: GrpcStatus, text: string): void => refuseCall(stream, status, text);
+    const refuse = (status: GrpcStatus, text: string): void =>
+      refuseCall(stream, { status, text, clock });
     const method = methods.get(headers[':path'] ?? '');
     if (connection === undefined || stopping !== undefined) {
       refuse(grpcStatus.unavailable, 'the control plane is stopping');
@@ -173,7 +172,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const { connection, peerAddress, method } = admission;
     const { closed, abandon } = connection.openCall();
     calls++;
-    const callOptions = { peerAddress, maxMessageBytes: limits.maxRequestBytes };
+    const callOptions = { peerAddress, maxMessageBytes: limits.maxRequestBytes, clock };
     openCall(stream, headers, callOptions, (call) => {
       const handler = method({
         ...call,
@@ -210,6 +209,11 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     events.flush();
   }
 
+  server.maxConnections = limits.maxConnections;
+  server.on('drop', () => {
+    const text = `xDS: there are ${limits.maxConnections} connections already: one was closed`;
+    events.note('warning', 'too_many_connections', text);
+  });
   server.on('session', onSession);
   server.on('stream', onStream);
   server.on('sessionError', () => {});
@@ -240,7 +244,12 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       return stopping;
     },
     replaceTls(tls) {
-      if ('setSecureContext' in server) server.setSecureContext(toTlsOptions(tls));
+      // Whether clients need a certificate is settled when the server is made.
+      const hadAuthorities = options.tls?.clientAuthorities !== undefined;
+      if (!('setSecureContext' in server) || hadAuthorities !== 'clientAuthorities' in tls) {
+        throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
+      }
+      server.setSecureContext(toTlsOptions(tls));
     },
   };
 }
@@ -256,7 +265,12 @@ function createHttp2Server(
     maxSessionMemory: 1_000_000,
   };
   if (tls === undefined) return createServer(options);
-  return createSecureServer({ ...options, ...toTlsOptions(tls), minVersion: 'TLSv1.2' });
+  return createSecureServer({
+    ...options,
+    ...toTlsOptions(tls),
+    minVersion: 'TLSv1.2',
+    handshakeTimeout: handshakeTimeoutMs,
+  });
 }
 
 function toTlsOptions({ certificate, key, clientAuthorities }: AdsTls) {

@@ -31,6 +31,9 @@ export interface DiscoveryStream extends CallHandler {
   finish(status: GrpcStatus, text: string): void;
 }
 
+/** Of a worker's refusal, in the log; the record has more. */
+const maxShownText = 1_000;
+
 export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   deps: DiscoveryStreamDeps,
   protocol: DiscoveryProtocol<Request>,
@@ -85,17 +88,16 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   function recordAnswer(answer: Answer | undefined): void {
     if (answer === undefined) return;
     if (answer.kind === 'holds') {
-      metrics.acked(mode);
       record?.acked(answer.version);
       return;
     }
     const { version, text, holds } = answer;
-    metrics.nacked(mode);
     if (holds !== '') record?.acked(holds);
     record?.nacked(version, text);
     const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
+    const shown = text.length > maxShownText ? `${text.slice(0, maxShownText)}...` : text;
     // By version: a bad one is refused by all workers at once, each in the same words.
-    events.note('warning', `nack ${version}`, `xDS: ${whoIsIt()} refused ${what}: ${text}`);
+    events.note('warning', `nack ${version}`, `xDS: ${whoIsIt()} refused ${what}: ${shown}`);
   }
 
   /** Undefined, with the stream ended, when the bytes are not a request. */
@@ -150,6 +152,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
         if (takeTokens(bytes, 1)) passOver(typeUrl ?? '');
         return;
       }
+      const isFirst = record === undefined;
       record ??= join(node);
       const { response, answer } = session.onRequest(request, snapshots.current(node));
       // An answer to what was sent costs nothing: there is one for each response.
@@ -158,6 +161,9 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
         refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
         return;
       }
+      // What a first request says is about an earlier stream.
+      if (answer !== undefined && !isFirst)
+        metrics[answer.kind === 'holds' ? 'acked' : 'nacked'](mode);
       recordAnswer(answer);
       send(response);
     },

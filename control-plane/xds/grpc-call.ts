@@ -1,6 +1,7 @@
 // One gRPC call on a stream of node:http2: messages in and out, and the status at its end. Which
 // method it is, and what the messages say, is left to its handler.
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
 import { createMessageReader } from './message-reader.ts';
 import { createSliceSender } from './slice-sender.ts';
@@ -35,7 +36,10 @@ export type OpenCall = (call: GrpcCall) => CallHandler;
 export interface GrpcCallOptions {
   readonly peerAddress: string;
   readonly maxMessageBytes: number;
+  readonly clock: Clock;
 }
+
+const closeTimeoutMs = 5_000;
 
 const responseHeaders = {
   ':status': 200,
@@ -44,17 +48,28 @@ const responseHeaders = {
 } as const;
 
 /** Answers a request without opening a call: a status and no message. */
-export function refuseCall(stream: ServerHttp2Stream, status: GrpcStatus, text: string): void {
+export function refuseCall(
+  stream: ServerHttp2Stream,
+  refusal: { readonly status: GrpcStatus; readonly text: string; readonly clock: Clock },
+): void {
+  const { status, text, clock } = refusal;
   stream.on('error', ignoreError);
   if (stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...toTrailers(status, text) }, { endStream: true });
-  stream.close(constants.NGHTTP2_NO_ERROR);
+  // What the client still sends is dropped, so that its end is seen.
+  stream.resume();
+  stream.once('close', closeLater(stream, clock));
+}
+
+/** The client has its answer and closes its side; one that does not is not waited for. */
+function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
+  return clock.after(closeTimeoutMs, () => stream.close(constants.NGHTTP2_NO_ERROR));
 }
 
 export function openCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  { peerAddress, maxMessageBytes }: GrpcCallOptions,
+  { peerAddress, maxMessageBytes, clock }: GrpcCallOptions,
   open: OpenCall,
 ): void {
   const reader = createMessageReader(maxMessageBytes);
@@ -65,8 +80,7 @@ export function openCall(
   stream.respond(responseHeaders, { waitForTrailers: true });
   stream.once('wantTrailers', () => {
     stream.sendTrailers(trailers);
-    // Tells a client that goes on sending to stop.
-    stream.close(constants.NGHTTP2_NO_ERROR);
+    stream.once('close', closeLater(stream, clock));
   });
 
   const call: GrpcCall = {

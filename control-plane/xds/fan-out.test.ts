@@ -1,0 +1,54 @@
+// A change reaches every stream, a few at a time.
+import test from 'ava';
+import { createFanOut, type Refreshable } from './fan-out.ts';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function createStreams(count: number) {
+  const refreshed: number[] = [];
+  const streams: Refreshable[] = Array.from({ length: count }, (_, at) => ({
+    refresh: () => void refreshed.push(at),
+  }));
+  return { refreshed, streams };
+}
+
+test('every stream is told once, and other work gets its turn in between', async (t) => {
+  const { refreshed, streams } = createStreams(100);
+  const fanOut = createFanOut(() => streams);
+  fanOut.start();
+  t.deepEqual(refreshed, []);
+  await turn();
+  const afterOneTurn = refreshed.length;
+  t.true(afterOneTurn > 0 && afterOneTurn < 100);
+  while (refreshed.length < 100) await turn();
+  await turn();
+  t.deepEqual(
+    refreshed,
+    streams.map((_, at) => at),
+  );
+});
+
+test('a change in between tells those again that were told, after those that still wait', async (t) => {
+  const { refreshed, streams } = createStreams(100);
+  const fanOut = createFanOut(() => streams);
+  fanOut.start();
+  await turn();
+  const told = refreshed.length;
+  fanOut.start();
+  while (refreshed.length < 100 + told) await turn();
+  await turn();
+  t.is(refreshed.length, 100 + told);
+  t.deepEqual(
+    refreshed.slice(0, 100),
+    streams.map((_, at) => at),
+  );
+});
+
+test('after a stop nobody is told', async (t) => {
+  const { refreshed, streams } = createStreams(100);
+  const fanOut = createFanOut(() => streams);
+  fanOut.start();
+  fanOut.stop();
+  await turn();
+  t.deepEqual(refreshed, []);
+});

@@ -1,0 +1,75 @@
+// Large messages go out in slices, in order, and one at a time.
+import { Writable } from 'node:stream';
+import test from 'ava';
+import { createSliceSender } from './slice-sender.ts';
+
+/** A stream whose reader takes what is written only when told to. */
+function createSlowStream() {
+  const taken: Buffer[] = [];
+  let pending: { readonly bytes: Buffer; readonly done: () => void } | undefined;
+  let ended = false;
+  const stream = new Writable({
+    writev(chunks, callback) {
+      const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer));
+      pending = { bytes, done: callback };
+    },
+    final(callback) {
+      ended = true;
+      callback();
+    },
+  });
+  return {
+    stream,
+    taken,
+    get pendingBytes() {
+      return pending?.bytes.length ?? 0;
+    },
+    get ended() {
+      return ended;
+    },
+    async take() {
+      const now = pending;
+      if (now === undefined) throw new Error('nothing is pending');
+      pending = undefined;
+      taken.push(now.bytes);
+      now.done();
+      // The stream calls back in a later turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+test('a message is handed on in slices, and is sent when the last one is taken', async (t) => {
+  const slow = createSlowStream();
+  const sender = createSliceSender(slow.stream);
+  const parts = [Buffer.alloc(5, 1), Buffer.alloc(150_000, 2), Buffer.of(), Buffer.alloc(7, 3)];
+  let sent = 0;
+  sender.send(parts, () => sent++);
+  sender.end();
+  while (slow.pendingBytes > 0) {
+    t.is(sent, 0);
+    t.true(slow.pendingBytes <= 65_536);
+    await slow.take();
+  }
+  t.is(sent, 1);
+  t.true(slow.ended);
+  t.is(slow.taken.length, 3);
+  t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
+});
+
+test('a message given when one is sent follows it, and the end comes after both', async (t) => {
+  const slow = createSlowStream();
+  const sender = createSliceSender(slow.stream);
+  const order: string[] = [];
+  sender.send([Buffer.from('one')], () => {
+    order.push('one');
+    sender.send([Buffer.from('two')], () => order.push('two'));
+    sender.end();
+  });
+  await slow.take();
+  t.false(slow.ended);
+  await slow.take();
+  t.deepEqual(order, ['one', 'two']);
+  t.deepEqual(slow.taken.map(String), ['one', 'two']);
+  t.true(slow.ended);
+});

@@ -1,0 +1,22 @@
+// So many at once, and so many each second after that.
+import test from 'ava';
+import { createTokenBucket } from './token-bucket.ts';
+
+test('a full bucket gives its capacity at once, then what time brings, never more than fits', (t) => {
+  const bucket = createTokenBucket({ capacity: 3, perSecond: 2 });
+  t.deepEqual(
+    [0, 0, 0, 0].map((nowMs) => bucket.take(1, nowMs)),
+    [true, true, true, false],
+  );
+  t.false(bucket.take(1, 499));
+  t.true(bucket.take(1, 501));
+  t.false(bucket.take(4, 1_000_000));
+  t.true(bucket.take(3, 1_000_000));
+  t.false(bucket.take(1, 1_000_000));
+});
+
+test('what is refused costs nothing', (t) => {
+  const bucket = createTokenBucket({ capacity: 2, perSecond: 1 });
+  t.false(bucket.take(3, 0));
+  t.true(bucket.take(2, 0));
+});

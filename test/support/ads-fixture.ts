@@ -1,0 +1,156 @@
+// The ADS server on a free port, with snapshots that a test sets; and discovery streams towards it.
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  type StatusObject,
+} from '@grpc/grpc-js';
+import type { MethodDefinition } from '@grpc/proto-loader';
+import {
+  createResource,
+  createSnapshot,
+  type NodeIdentity,
+  type Snapshot,
+} from '../../control-plane/snapshot/snapshot.ts';
+import {
+  type AdsServer,
+  type AdsServerDeps,
+  type AdsServerOptions,
+  createAdsServer,
+} from '../../control-plane/xds/ads-server.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { eventually } from './eventually.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+
+export const discoveryProtos = loadDiscoveryProtos();
+
+/** Resources with these texts as their content, which need not be configurations here. */
+export function snapshotOf(contents: Readonly<Record<string, string>>): Snapshot {
+  return createSnapshot(
+    Object.entries(contents).map(([name, text]) => createResource(name, Buffer.from(text))),
+  );
+}
+
+export interface AdsFixture {
+  readonly server: AdsServer;
+  readonly port: number;
+  readonly log: RecordedLog;
+  /** For all nodes. */
+  set(snapshot: Snapshot): void;
+  /** For each node what the function says. */
+  choose(choice: (node: NodeIdentity) => Snapshot | undefined): void;
+  stop(): Promise<void>;
+}
+
+export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
+  readonly snapshot?: Snapshot;
+  readonly authorize?: NonNullable<AdsServerDeps['authorize']>;
+  readonly metrics?: NonNullable<AdsServerDeps['metrics']>;
+}
+
+export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
+  const { snapshot, authorize, metrics, ...serverOptions } = options;
+  const log = createRecordedLog();
+  const listeners = new Set<() => void>();
+  let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
+  const server = createAdsServer(
+    {
+      snapshots: {
+        current: (node) => current(node),
+        onChange(listener) {
+          listeners.add(listener);
+          return () => listeners.delete(listener);
+        },
+      },
+      log,
+      clock: systemClock,
+      protos: discoveryProtos,
+      ...(authorize === undefined ? {} : { authorize }),
+      ...(metrics === undefined ? {} : { metrics }),
+    },
+    { host: '127.0.0.1', port: 0, ...serverOptions },
+  );
+  const choose = (choice: typeof current): void => {
+    current = choice;
+    for (const listener of listeners) listener();
+  };
+  return {
+    server,
+    port: await server.start(),
+    log,
+    set: (next) => choose(() => next),
+    choose,
+    stop: () => server.stop(500),
+  };
+}
+
+export interface DiscoveryCaller<Request, Response> {
+  /** With our type, unless it has another. */
+  send(request: Request): void;
+  /** The next response; fails when none comes. */
+  next(): Promise<Response>;
+  /** Responses that `next` has not given out. */
+  readonly waiting: readonly Response[];
+  /** How the stream ended; fails when it does not. */
+  status(): Promise<StatusObject>;
+  halfClose(): void;
+  close(): void;
+}
+
+export interface CallerOptions {
+  readonly credentials?: ChannelCredentials;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** A stream on a connection of its own. */
+export function callDiscovery<Request extends object, Response>(
+  port: number,
+  method: MethodDefinition<Request, Response, Request, Response>,
+  options: CallerOptions = {},
+): DiscoveryCaller<Request, Response> {
+  const client = new Client(
+    `localhost:${port}`,
+    options.credentials ?? credentials.createInsecure(),
+    {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': -1,
+    },
+  );
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(options.metadata ?? {})) metadata.set(name, value);
+  const stream: ClientDuplexStream<Request, Response> = client.makeBidiStreamRequest(
+    method.path,
+    method.requestSerialize,
+    method.responseDeserialize,
+    metadata,
+  );
+  const waiting: Response[] = [];
+  let status: StatusObject | undefined;
+  stream.on('data', (response: Response) => waiting.push(response));
+  stream.on('status', (given: StatusObject) => {
+    status = given;
+  });
+  stream.on('error', () => {});
+  return {
+    waiting,
+    send: (request) => void stream.write({ typeUrl: rateLimitConfigTypeUrl, ...request }),
+    async next() {
+      await eventually('a response', () => waiting.length > 0 || status !== undefined);
+      const response = waiting.shift();
+      if (response === undefined) throw new Error(`the stream ended: ${status?.details}`);
+      return response;
+    },
+    async status() {
+      await eventually('the end of the stream', () => status !== undefined);
+      return status as StatusObject;
+    },
+    halfClose: () => void stream.end(),
+    close() {
+      stream.cancel();
+      client.close();
+    },
+  };
+}
