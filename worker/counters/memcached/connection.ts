@@ -57,10 +57,14 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
             ...(isIP(address.host) === 0 && { servername: address.host }),
             ...(tls.skipHostnameVerification && { checkServerIdentity: () => undefined }),
           });
-    const cancelTimeout = clock.after(timeoutMs, () => {
-      socket.destroy(new Error(`no answer to the attempt to connect in ${timeoutMs} ms`));
-    });
+    let isOver = false;
+    const giveUp = () => {
+      if (!isOver) fail(new Error(`no answer to the attempt to connect in ${timeoutMs} ms`));
+    };
+    // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
+    const cancelTimeout = clock.after(timeoutMs, () => setImmediate(giveUp));
     const fail = (error?: Error) => {
+      isOver = true;
       cancelTimeout();
       socket.destroy();
       reject(new Error(toConnectionText(error)));
@@ -69,6 +73,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
     socket.once('error', fail);
     socket.once('close', onClose);
     socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
+      isOver = true;
       cancelTimeout();
       socket.off('error', fail);
       socket.off('close', onClose);
@@ -143,8 +148,17 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
     const oldest = unanswered[head];
     if (oldest === undefined) return;
     const leftMs = oldest.sentMs + timeoutMs - clock.monotonicMs();
-    if (leftMs > 0) cancelTimeout = clock.after(leftMs, checkSilence);
-    else end(new Error(`no answer in ${timeoutMs} ms`));
+    if (leftMs > 0) {
+      cancelTimeout = clock.after(leftMs, checkSilence);
+      return;
+    }
+    // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
+    const immediate = setImmediate(() => {
+      cancelTimeout = undefined;
+      if (unanswered[head] === oldest) end(new Error(`no answer in ${timeoutMs} ms`));
+      else checkSilence();
+    });
+    cancelTimeout = () => clearImmediate(immediate);
   }
 
   function end(reason: Error): void {

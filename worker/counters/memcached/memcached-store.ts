@@ -108,7 +108,7 @@ export function createMemcachedStore(
       else arrange(request, readings);
     }
     for (const [lane, turns] of readings) startReading(lane, turns);
-    if (opens.size > 0) cancelSweep ??= clock.after(sweepMs, sweep);
+    if (opens.size > 0) cancelSweep ??= scheduleSweep();
     checkSettled();
   }
 
@@ -207,6 +207,11 @@ export function createMemcachedStore(
     }
   }
 
+  function scheduleSweep(): () => void {
+    // After a pause of this process answers may be there and unread: they get a chance to be seen.
+    return clock.after(sweepMs, () => setImmediate(sweep));
+  }
+
   /** A deadline may come before a node is given up: the decision is then made without it. */
   function sweep(): void {
     cancelSweep = undefined;
@@ -216,7 +221,7 @@ export function createMemcachedStore(
       for (const turn of open.turns) decide(turn, undefined);
       for (const { lane } of open.turns) lane?.flush();
     }
-    if (opens.size > 0) cancelSweep = clock.after(sweepMs, sweep);
+    if (opens.size > 0) cancelSweep = scheduleSweep();
   }
 
   function state() {
