@@ -149,7 +149,7 @@ function toSettings(reading: WorkerReading, { mogrifiers }: MogrifierReading): W
 }
 
 function toTarget(store: Values['store']): StoreTarget | undefined {
-  const result = parseStoreTarget(store.url, store.socketType);
+  const result = parseStoreTarget(store.url, store.type, store.socketType);
   if (!result.ok) return undefined;
   const { value: target } = result;
   return { ...target, credentials: target.credentials ?? parseCredentials(store.auth) };

@@ -2,7 +2,7 @@
 // continued and restarted at will, and talked to without the client library under test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,6 +37,8 @@ export interface RedisServer {
 export interface RedisServerOptions {
   /** A unix socket instead of a port. */
   readonly unix?: boolean;
+  /** Makes it a sentinel: the lines of its file of configuration. */
+  readonly sentinel?: readonly string[];
   /** Further arguments of redis-server. */
   readonly args?: readonly string[];
   /** Sent by `command` before anything else. */
@@ -61,11 +63,11 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     const listening = options.unix
       ? ['--port', '0', '--unixsocket', socketPath]
       : ['--port', String(port), '--bind', '127.0.0.1'];
-    const started = spawn(
-      'redis-server',
-      [...listening, '--dir', folder, '--save', '', '--appendonly', 'no', ...(options.args ?? [])],
-      { stdio: 'ignore' },
-    );
+    const args =
+      options.sentinel === undefined
+        ? [...listening, '--dir', folder, '--save', '', '--appendonly', 'no']
+        : [await writeSentinelFile(options.sentinel), '--sentinel', ...listening];
+    const started = spawn('redis-server', [...args, ...(options.args ?? [])], { stdio: 'ignore' });
     await once(started, 'spawn');
     // A test process that ends early must not leave it behind.
     const endWithUs = () => started.kill('SIGKILL');
@@ -83,6 +85,13 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
         await sleep(10);
       }
     }
+  }
+
+  /** A sentinel keeps what it learns in its file. */
+  async function writeSentinelFile(lines: readonly string[]): Promise<string> {
+    const path = join(folder, 'sentinel.conf');
+    await writeFile(path, [`dir ${folder}`, ...lines, ''].join('\n'));
+    return path;
   }
 
   async function end(): Promise<void> {

@@ -1,6 +1,6 @@
 // A counter store over a real Redis, with what it reports kept for the test to look at.
 import { systemClock } from '../../shared/clock.ts';
-import { parseStoreTarget } from '../../worker/counters/redis/address.ts';
+import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/address.ts';
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
 import {
@@ -21,6 +21,7 @@ export interface RecordedRedisStoreOptions
   extends Partial<Omit<RedisStoreOptions, 'target' | 'pool'>>,
     Partial<PoolOptions> {
   readonly socketType?: 'tcp' | 'unix';
+  readonly type?: StoreType;
   /** As KVSTORE_AUTH. */
   readonly auth?: string;
 }
@@ -29,8 +30,9 @@ export function createRecordedRedisStore(
   url: string,
   options: RecordedRedisStoreOptions = {},
 ): RecordedRedisStore {
-  const { socketType = 'tcp', auth = '', startup, readCredentials, tls, ...pool } = options;
-  const parsed = parseStoreTarget(url, socketType);
+  const { socketType = 'tcp', type = 'single', auth = '', ...rest } = options;
+  const { startup, readCredentials, tls, sentinelCredentials, ...pool } = rest;
+  const parsed = parseStoreTarget(url, type, socketType);
   if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
   const healthChanges: boolean[] = [];
@@ -60,6 +62,7 @@ export function createRecordedRedisStore(
       addressSetting: 'KVSTORE_URL',
       readCredentials,
       tls,
+      sentinelCredentials,
       pool: {
         size: 2,
         onEmpty: { behavior: 'wait', waitMs: 0 },

@@ -40,12 +40,8 @@ const refused: [Environment, string[]][] = [
   [
     { REDIS_TYPE: 'sentinel', REDIS_URL: 'main,a:1,b' },
     [
-      'REDIS_URL="main,a:1,b": address 2: the port is missing; write such as mymaster,sentinel-1:26379',
+      'REDIS_URL="main,a:1,b": address 2: the port is missing; write such as mymaster,sentinel-1:26379,sentinel-2:26379',
     ],
-  ],
-  [
-    { REDIS_TYPE: 'Sentinel', REDIS_URL: 'main,a:1' },
-    ['REDIS_TYPE="Sentinel": type sentinel is not supported yet'],
   ],
   [
     { KVSTORE_TYPE: 'cluster', REDIS_URL: 'a:1,b:x' },

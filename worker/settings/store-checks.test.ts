@@ -20,6 +20,11 @@ const warned: [Environment, string[]][] = [
       'REDIS_TLS_CLIENT_KEY="/tls/key.pem" has no effect without KVSTORE_TLS_CLIENT_CERT/REDIS_TLS_CLIENT_CERT',
     ],
   ],
+  [
+    { REDIS_SENTINEL_AUTH: 'open' },
+    ['REDIS_SENTINEL_AUTH="*****" has no effect without KVSTORE_TYPE/REDIS_TYPE=sentinel'],
+  ],
+  [{ REDIS_TYPE: 'SENTINEL', REDIS_URL: 'main,h:1', REDIS_SENTINEL_AUTH: 'open' }, []],
   [{ REDIS_URL: 'rediss://h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
   [{ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
 ];

@@ -12,7 +12,17 @@ export function checkStores(reading: WorkerReading): string[] {
 
 /** Sentences about what stays without effect. */
 export function warnStores(reading: WorkerReading): string[] {
-  return [...warnCredentials(reading), ...warnTls(reading)];
+  return [...warnCredentials(reading), ...warnSentinels(reading), ...warnTls(reading)];
+}
+
+function warnSentinels(reading: WorkerReading): string[] {
+  return (['store', 'perSecondStore'] as const).flatMap((which) => {
+    const { type, sentinelAuth } = reading.values[which];
+    if (type === 'sentinel' || sentinelAuth === '') return [];
+    const rows = workerTable[which].settings;
+    const shown = showSetting(reading, rows.sentinelAuth);
+    return [`${shown} has no effect without ${joinNames(rows.type)}=sentinel`];
+  });
 }
 
 function checkBackend(reading: WorkerReading): string[] {
@@ -45,35 +55,23 @@ function checkStore(
   const typeIsKnown = reading.of(rows.type).problems.length === 0;
   if (reading.of(rows.url).problems.length > 0 || !typeIsKnown) return problems;
   if (store.url === '') return [...problems, `${joinNames(rows.url)} is not set: ${withoutUrl}`];
-  const wrong = checkAddresses(store.type, store.url, store.socketType);
-  if (wrong !== undefined) problems.push(`${showSetting(reading, rows.url)}: ${wrong}`);
-  else if (store.type !== 'single') problems.push(unsupported(rows.type, `type ${store.type} is`));
+  const target = parseStoreTarget(store.url, store.type, store.socketType);
+  if (!target.ok) {
+    problems.push(
+      `${showSetting(reading, rows.url)}: ${target.reason}; write ${addressForms[store.type]}`,
+    );
+  } else if (store.type === 'cluster')
+    problems.push(unsupported(rows.type, `type ${store.type} is`));
   return problems;
 }
 
-/** What is wrong with the addresses of a store of this type. */
-function checkAddresses(
-  type: 'single' | 'sentinel' | 'cluster',
-  url: string,
-  socketType: 'tcp' | 'unix' | undefined,
-): string | undefined {
-  if (type === 'single') {
-    const target = parseStoreTarget(url, socketType);
-    if (target.ok) return undefined;
-    return `${target.reason}; write host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket`;
-  }
-  const items = url.split(',');
-  const addresses = type === 'sentinel' ? items.slice(1) : items;
-  if (type === 'sentinel' && (items[0] === '' || addresses.length === 0)) {
-    return 'sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379';
-  }
-  const example = type === 'sentinel' ? 'mymaster,sentinel-1:26379' : 'node-1:6379,node-2:6379';
-  for (const [index, address] of addresses.entries()) {
-    const target = parseStoreTarget(address, 'tcp');
-    if (!target.ok) return `address ${index + 1}: ${target.reason}; write such as ${example}`;
-  }
-  return undefined;
-}
+/** How addresses of each type are written. */
+const addressForms = {
+  single:
+    'host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket',
+  sentinel: 'such as mymaster,sentinel-1:26379,sentinel-2:26379',
+  cluster: 'such as node-1:6379,node-2:6379',
+} as const;
 
 function checkCredentials(reading: WorkerReading): string[] {
   return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
@@ -86,8 +84,8 @@ function checkCredentials(reading: WorkerReading): string[] {
 function warnCredentials(reading: WorkerReading): string[] {
   return (['store', 'perSecondStore'] as const).flatMap((which) => {
     const rows = workerTable[which].settings;
-    const { url, socketType } = reading.values[which];
-    const target = parseStoreTarget(url, socketType);
+    const { url, type, socketType } = reading.values[which];
+    const target = parseStoreTarget(url, type, socketType);
     if (!target.ok || target.value.credentials === undefined) return [];
     return [rows.auth, rows.authFile]
       .filter((row) => reading.of(row).value !== '')

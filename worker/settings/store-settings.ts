@@ -50,8 +50,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('SENTINEL_AUTH'),
       default: '',
       secret: 'whole',
-      doc: 'Password, or user:password, of the sentinels',
-      notYet: 'sentinels are not supported',
+      doc: 'Password, or user:password, of the sentinels; without it they are sent none',
     }),
     tls: bool({ names: names('TLS'), default: false, doc: 'Speak TLS with the store' }),
     poolSize: int({

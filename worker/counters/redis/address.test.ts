@@ -54,7 +54,7 @@ const read: [string, 'tcp' | 'unix' | undefined, StoreTarget][] = [
 ];
 for (const [text, socketType, value] of read) {
   test(`${text} (${socketType ?? 'any'}) leads to a store`, (t) => {
-    t.deepEqual(parseStoreTarget(text, socketType), { ok: true, value });
+    t.deepEqual(parseStoreTarget(text, 'single', socketType), { ok: true, value });
   });
 }
 
@@ -73,13 +73,43 @@ const refused: [string, 'tcp' | 'unix' | undefined, string][] = [
 ];
 for (const [text, socketType, reason] of refused) {
   test(`${text} (${socketType ?? 'any'}) leads to no store: ${reason}`, (t) => {
-    t.deepEqual(parseStoreTarget(text, socketType), { ok: false, reason });
+    t.deepEqual(parseStoreTarget(text, 'single', socketType), { ok: false, reason });
+  });
+}
+
+const groups: [string, 'sentinel' | 'cluster', StoreTarget | string][] = [
+  [
+    'main,a:1,[::1]:2',
+    'sentinel',
+    {
+      ...plain,
+      address: { kind: 'sentinel', master: 'main', addresses: [tcp('a', 1), tcp('::1', 2)] },
+    },
+  ],
+  ['a:1', 'cluster', { ...plain, address: { kind: 'cluster', addresses: [tcp('a', 1)] } }],
+  [
+    'redis://a:1,rediss://b:2',
+    'cluster',
+    { ...plain, tls: true, address: { kind: 'cluster', addresses: [tcp('a', 1), tcp('b', 2)] } },
+  ],
+  ['main', 'sentinel', 'sentinels need the name of the master and at least one address'],
+  [',a:1', 'sentinel', 'sentinels need the name of the master and at least one address'],
+  ['main,a:1,b', 'sentinel', 'address 2: the port is missing'],
+  ['a:1,', 'cluster', 'address 2: the port is missing'],
+  ['redis://:x@a:1', 'cluster', 'address 1: credentials have a setting of their own'],
+  ['redis://a:1/3', 'cluster', 'address 1: a database cannot be chosen'],
+  ['/run/redis.sock', 'cluster', 'address 1: the host has a character that hosts do not have'],
+];
+for (const [text, type, expected] of groups) {
+  test(`${text} (${type}) is read as a list`, (t) => {
+    const result = parseStoreTarget(text, type, undefined);
+    t.deepEqual(result.ok ? result.value : result.reason, expected);
   });
 }
 
 test('an address is shown without the credentials that came with it', (t) => {
   const shown = ['redis://me:secret@h:1/3', '[::1]:6379', '/run/redis.sock'].map((text) => {
-    const result = parseStoreTarget(text, undefined);
+    const result = parseStoreTarget(text, 'single', undefined);
     return result.ok && showStoreAddress(result.value.address);
   });
   t.deepEqual(shown, ['h:1', '[::1]:6379', '/run/redis.sock']);
@@ -89,9 +119,11 @@ test('no address makes the reader throw', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...'redis:/@[]%?&=,0123456789 .') });
   const prefixed = fc.oneof(likely, fc.string()).map((rest) => `redis://${rest}`);
   const socketTypes = fc.constantFrom('tcp', 'unix', undefined);
+  const texts = fc.oneof(likely, prefixed, fc.string());
+  const types = fc.constantFrom('single', 'sentinel', 'cluster');
   fc.assert(
-    fc.property(fc.oneof(likely, prefixed, fc.string()), socketTypes, (text, socketType) => {
-      const result = parseStoreTarget(text, socketType);
+    fc.property(texts, types, socketTypes, (text, type, socketType) => {
+      const result = parseStoreTarget(text, type, socketType);
       t.true(result.ok ? result.value.database >= 0 : result.reason !== '');
     }),
   );

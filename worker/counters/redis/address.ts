@@ -3,13 +3,34 @@
 import { parseHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
-/** Where one store listens. */
-export type StoreAddress =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string };
+export interface TcpAddress {
+  readonly kind: 'tcp';
+  readonly host: string;
+  readonly port: number;
+}
 
-export interface StoreTarget {
-  readonly address: StoreAddress;
+/** Where one server listens. */
+export type StoreAddress = TcpAddress | { readonly kind: 'unix'; readonly path: string };
+
+/** Several servers: which one to count with is asked of them. */
+export type StoreGroup =
+  | {
+      readonly kind: 'sentinel';
+      readonly master: string;
+      /** Of the sentinels. */
+      readonly addresses: readonly TcpAddress[];
+    }
+  | {
+      readonly kind: 'cluster';
+      /** Of nodes that know the others. */
+      readonly addresses: readonly TcpAddress[];
+    };
+
+/** KVSTORE_TYPE. */
+export type StoreType = 'single' | StoreGroup['kind'];
+
+export interface StoreTarget<Address = StoreAddress | StoreGroup> {
+  readonly address: Address;
   /** The address asks for TLS. */
   readonly tls: boolean;
   /** Those in the address itself. */
@@ -18,42 +39,84 @@ export interface StoreTarget {
   readonly database: number;
 }
 
-export type StoreTargetResult =
-  | { readonly ok: true; readonly value: StoreTarget }
+export type StoreTargetResult<Address = StoreAddress | StoreGroup> =
+  | { readonly ok: true; readonly value: StoreTarget<Address> }
   | { readonly ok: false; readonly reason: string };
 
 const defaultPort = 6379;
 
 /**
- * `host:port`, `redis://user:password@host:port/db` (user, password and db also as query items; with
- * `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path. `socketType` undefined: the text tells which.
- * No reason repeats a part of the text, which may hold a password.
+ * For `single`: `host:port`, `redis://user:password@host:port/db` (user, password and db also as query
+ * items; with `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path;
+ * `socketType` undefined: the text tells which. For the others a comma-separated list of the first
+ * two, for `sentinel` after the master's name. No reason repeats a part of the text, which may hold a
+ * password.
  */
 export function parseStoreTarget(
   text: string,
+  type: StoreType,
   socketType: 'tcp' | 'unix' | undefined,
 ): StoreTargetResult {
-  const isUrl = /^[a-z]+:\/\//i.test(text) && !text.startsWith('unix:');
+  if (type === 'single') return parseSingle(text, socketType);
+  const items = text.split(',');
+  if (type === 'cluster') return parseGroup(items, (addresses) => ({ kind: 'cluster', addresses }));
+  const [master, ...sentinels] = items;
+  if (master === undefined || master === '' || sentinels.length === 0) {
+    return bad('sentinels need the name of the master and at least one address');
+  }
+  return parseGroup(sentinels, (addresses) => ({ kind: 'sentinel', master, addresses }));
+}
+
+function parseGroup(
+  items: readonly string[],
+  toGroup: (addresses: TcpAddress[]) => StoreGroup,
+): StoreTargetResult {
+  const addresses: TcpAddress[] = [];
+  let tls = false;
+  for (const [index, item] of items.entries()) {
+    const result = isUrl(item) ? parseUrl(item) : parseAddress(item);
+    const place = `address ${index + 1}`;
+    if (!result.ok) return bad(`${place}: ${result.reason}`);
+    const { value } = result;
+    if (value.credentials !== undefined)
+      return bad(`${place}: credentials have a setting of their own`);
+    if (value.database !== 0) return bad(`${place}: a database cannot be chosen`);
+    tls ||= value.tls;
+    addresses.push(value.address);
+  }
+  return {
+    ok: true,
+    value: { address: toGroup(addresses), tls, credentials: undefined, database: 0 },
+  };
+}
+
+function parseSingle(
+  text: string,
+  socketType: 'tcp' | 'unix' | undefined,
+): StoreTargetResult<StoreAddress> {
   const isPath = text.startsWith('/') || text.startsWith('unix:');
   if (socketType === 'unix' || (socketType === undefined && isPath)) {
-    if (isUrl || (!isPath && /:\d+$/.test(text))) {
+    if (isUrl(text) || (!isPath && /:\d+$/.test(text))) {
       return bad('this is not the path of a unix socket');
     }
     const path = text.replace(/^unix:(\/\/)?/, '');
-    if (path === '') return bad('the path is missing');
-    return good({ kind: 'unix', path });
+    return path === '' ? bad('the path is missing') : good({ kind: 'unix', path });
   }
   if (isPath) return bad('this is the path of a unix socket');
-  return isUrl ? parseUrl(text) : parseAddress(text);
+  return isUrl(text) ? parseUrl(text) : parseAddress(text);
 }
 
-function parseAddress(text: string): StoreTargetResult {
+function isUrl(text: string): boolean {
+  return /^[a-z]+:\/\//i.test(text) && !text.startsWith('unix:');
+}
+
+function parseAddress(text: string): StoreTargetResult<TcpAddress> {
   const result = parseHostPort(text, 1);
   if (!result.ok) return result;
   return good({ kind: 'tcp', host: result.value.host || 'localhost', port: result.value.port });
 }
 
-function parseUrl(text: string): StoreTargetResult {
+function parseUrl(text: string): StoreTargetResult<TcpAddress> {
   if (!/^rediss?:/i.test(text)) return bad('the address begins with an unknown scheme');
   const url = URL.parse(text);
   if (url === null) return bad('this is not a valid URL');
@@ -88,16 +151,23 @@ function decode(text: string): string {
 }
 
 /** For logs and errors: an address has no credentials in it. */
-export function showStoreAddress(address: StoreAddress): string {
-  if (address.kind === 'unix') return address.path;
-  const host = address.host.includes(':') ? `[${address.host}]` : address.host;
-  return `${host}:${address.port}`;
+export function showStoreAddress(address: StoreAddress | StoreGroup): string {
+  switch (address.kind) {
+    case 'unix':
+      return address.path;
+    case 'tcp':
+      return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+    case 'sentinel':
+      return `${address.master} of sentinels ${address.addresses.map(showStoreAddress).join(',')}`;
+    case 'cluster':
+      return `cluster ${address.addresses.map(showStoreAddress).join(',')}`;
+  }
 }
 
-function good(address: StoreAddress): StoreTargetResult {
+function good<Address>(address: Address): StoreTargetResult<Address> {
   return { ok: true, value: { address, tls: false, credentials: undefined, database: 0 } };
 }
 
-function bad(reason: string): StoreTargetResult {
+function bad(reason: string): { readonly ok: false; readonly reason: string } {
   return { ok: false, reason };
 }

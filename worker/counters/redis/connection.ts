@@ -18,6 +18,9 @@ export interface Connection {
    * command; those that the connection's end left unanswered are errors.
    */
   send(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void;
+  /** One command and its reply, an array where the server sends one. Rejects with what the server
+   * refuses, and when no reply comes in time, which ends the connection. */
+  ask(command: RedisCommand): Promise<unknown>;
   /** Ends it now, whatever is in flight. */
   destroy(): void;
   /** Resolves, with the reason, when the connection has ended, whoever ended it. */
@@ -89,6 +92,7 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
           client.once('end', () => end(lastError || 'the connection was closed'));
         }),
         send: (commands, done) => sendCommands(client, commands, done),
+        ask: (command) => ask(client, command, deps),
         destroy: () => destroyClient(client),
       });
     }
@@ -173,6 +177,24 @@ function sendCommands(
     redis.sendCommand(new Command(name, parameters, { replyEncoding: 'utf8' }, onReply));
   }
   redis.stream.uncork();
+}
+
+function ask(
+  redis: Redis,
+  command: RedisCommand,
+  { clock, timeoutMs }: ConnectionDeps,
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const cancelTimeout = clock.after(timeoutMs, () => {
+      reject(new Error(`no answer in ${timeoutMs} ms`));
+      destroyClient(redis);
+    });
+    sendCommands(redis, [command], ([reply]) => {
+      cancelTimeout();
+      if (reply instanceof Error) reject(reply);
+      else resolve(reply);
+    });
+  });
 }
 
 function destroyClient(redis: Redis): void {

@@ -2,7 +2,7 @@
 import { AppError } from '../../../shared/errors.ts';
 import type { WorkerSettings } from '../../settings.ts';
 import type { StoreTlsOptions } from './connection-tls.ts';
-import { createFileCredentials } from './credentials.ts';
+import { createFileCredentials, parseCredentials } from './credentials.ts';
 import type { RedisStoreOptions } from './redis-store.ts';
 
 /** The store for limits per second takes its own settings alone (decisions 3). */
@@ -17,6 +17,7 @@ export function toRedisStoreOptions(
     target: store.target,
     addressSetting: which === 'store' ? 'KVSTORE_URL' : 'KVSTORE_PERSECOND_URL',
     readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
+    sentinelCredentials: parseCredentials(store.sentinelAuth),
     tls: store.tls || store.target.tls ? toTlsOptions(tls) : undefined,
     pool: {
       size: store.poolSize,

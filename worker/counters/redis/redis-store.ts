@@ -1,15 +1,18 @@
-// The counter store over one Redis server: puts pool, connections and start together.
+// The counter store over one Redis server, fixed or named by sentinels: puts pool, connections and
+// start together.
 import type { Clock } from '../../../shared/clock.ts';
+import { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreTarget, showStoreAddress } from './address.ts';
-import { openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
 import { type ConnectionTotalsDeps, createConnectionTotals } from './connection-totals.ts';
-import type { ReadCredentials } from './credentials.ts';
+import type { Credentials, ReadCredentials } from './credentials.ts';
 import { awaitFirstConnection, type StartupOptions } from './first-connection.ts';
 import { createRedisPool, type PoolOptions } from './redis-pool.ts';
+import { createMasterOpener } from './sentinel.ts';
 
 export interface RedisStoreOptions {
   readonly target: StoreTarget;
@@ -17,6 +20,8 @@ export interface RedisStoreOptions {
   readonly addressSetting: string;
   /** Asked for each attempt to connect, instead of using those of the target. */
   readonly readCredentials?: ReadCredentials | undefined;
+  /** KVSTORE_SENTINEL_AUTH. */
+  readonly sentinelCredentials: Credentials | undefined;
   /** Undefined: no TLS. */
   readonly tls: StoreTlsOptions | undefined;
   readonly pool: PoolOptions;
@@ -32,25 +37,13 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
 export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDeps): CounterStore {
   const { target, startup, addressSetting } = options;
   const { clock, log } = deps;
-  const { timeoutMs } = options.pool;
   const address = showStoreAddress(target.address);
   const name = `key-value store ${address}`;
-  const readCredentials = options.readCredentials ?? (() => Promise.resolve(target.credentials));
-  const { database } = target;
-  const tls = options.tls && createConnectionTls(options.tls);
-  const connectionDeps = {
-    address: target.address,
-    database,
-    readCredentials,
-    tls,
-    timeoutMs,
-    clock,
-  };
   const closing = new AbortController();
   const totals = createConnectionTotals(deps);
   const pool = createRedisPool(options.pool, {
     name,
-    open: (signal) => openConnection(connectionDeps, signal),
+    open: createOpen(options, clock, closing.signal),
     knownExpiries: createKnownExpiries(clock),
     totals,
     clock,
@@ -83,5 +76,30 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
     await pool.drain(graceMs);
     totals.close();
     pool.close();
+  }
+}
+
+/** How the next connection to the server comes about. */
+function createOpen(
+  { target, tls, pool, sentinelCredentials, readCredentials }: RedisStoreOptions,
+  clock: Clock,
+  closing: AbortSignal,
+): (signal: AbortSignal) => Promise<Connection> {
+  const { address, database, credentials } = target;
+  const common = {
+    database,
+    readCredentials: readCredentials ?? (() => Promise.resolve(credentials)),
+    tls: tls && createConnectionTls(tls),
+    timeoutMs: pool.timeoutMs,
+    clock,
+  };
+  switch (address.kind) {
+    case 'tcp':
+    case 'unix':
+      return (signal) => openConnection({ ...common, address }, signal);
+    case 'sentinel':
+      return createMasterOpener({ ...common, group: address, sentinelCredentials, closing });
+    case 'cluster':
+      throw new AppError('internal', 'a cluster has no one server');
   }
 }

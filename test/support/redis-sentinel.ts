@@ -1,0 +1,80 @@
+// A Redis master with a replica, watched by three real sentinels that make the replica the master
+// when the master is silent.
+import { eventually } from './eventually.ts';
+import { type RedisServer, startRedisServer } from './redis-server.ts';
+
+export interface RedisSentinels {
+  /** As KVSTORE_URL with type sentinel. */
+  readonly url: string;
+  /** The first master and the server that takes its place. */
+  readonly servers: readonly [RedisServer, RedisServer];
+  readonly sentinels: readonly RedisServer[];
+  /** Whom the sentinels take for the master. */
+  findMaster(): Promise<RedisServer>;
+  stop(): Promise<void>;
+}
+
+export interface RedisSentinelsOptions {
+  /** Password of the sentinels. */
+  readonly sentinelPassword?: string;
+  /** Password of the servers. */
+  readonly password?: string;
+}
+
+const masterName = 'main';
+const downAfterMs = 500;
+
+export async function startRedisSentinels({
+  password,
+  sentinelPassword,
+}: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
+  const passwordArgs = password ? ['--requirepass', password, '--masterauth', password] : [];
+  const auth = password ? { auth: [password] } : {};
+  const master = await startRedisServer({ args: passwordArgs, ...auth });
+  const replica = await startRedisServer({
+    args: [...passwordArgs, '--replicaof', `127.0.0.1 ${master.port}`],
+    ...auth,
+  });
+  await eventually('the replica follows', async () =>
+    /master_link_status:up/.test(String(await replica.command('INFO', 'replication'))),
+  );
+  const sentinels = await Promise.all(
+    [1, 2, 3].map(() =>
+      startRedisServer({
+        sentinel: [
+          `sentinel monitor ${masterName} 127.0.0.1 ${master.port} 2`,
+          `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
+          `sentinel failover-timeout ${masterName} 3000`,
+          ...(password ? [`sentinel auth-pass ${masterName} ${password}`] : []),
+          ...(sentinelPassword
+            ? [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]
+            : []),
+        ],
+        ...(sentinelPassword ? { auth: [sentinelPassword] } : {}),
+      }),
+    ),
+  );
+  for (const sentinel of sentinels) {
+    await eventually('the sentinels know each other and the replica', async () => {
+      const others = await sentinel.command('SENTINEL', 'SENTINELS', masterName);
+      const replicas = await sentinel.command('SENTINEL', 'REPLICAS', masterName);
+      return (
+        [others, replicas].every(Array.isArray) &&
+        String(others).split('runid').length === 3 &&
+        String(replicas).includes('slave')
+      );
+    });
+  }
+  return {
+    url: [masterName, ...sentinels.map(({ url }) => url)].join(','),
+    servers: [master, replica],
+    sentinels,
+    async findMaster() {
+      const reply = await sentinels[0]?.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName);
+      return Array.isArray(reply) && Number(reply[1]) === replica.port ? replica : master;
+    },
+    async stop() {
+      await Promise.all([...sentinels, replica, master].map((server) => server.stop()));
+    },
+  };
+}

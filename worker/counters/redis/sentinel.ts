@@ -1,0 +1,117 @@
+// Which server is the master now: asked of the sentinels at each attempt to connect, so that a
+// failover needs nothing but new connections.
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
+import { type Connection, openConnection } from './connection.ts';
+import type { ConnectionTls } from './connection-tls.ts';
+import type { Credentials, ReadCredentials } from './credentials.ts';
+
+/** A sentinel that has not answered by then is no longer waited for alone. */
+const nextSentinelMs = 250;
+
+export interface MasterOpenerDeps {
+  readonly group: StoreGroup & { readonly kind: 'sentinel' };
+  /** Of the master. */
+  readonly readCredentials: ReadCredentials;
+  /** Undefined: the sentinels are sent none. */
+  readonly sentinelCredentials: Credentials | undefined;
+  /** For the sentinels too. */
+  readonly tls: ConnectionTls | undefined;
+  readonly database: number;
+  readonly timeoutMs: number;
+  /** Ends the asking. */
+  readonly closing: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** Opens connections to whoever the sentinels say is the master, and who says so itself. */
+export function createMasterOpener(
+  deps: MasterOpenerDeps,
+): (signal: AbortSignal) => Promise<Connection> {
+  const { group, clock } = deps;
+  /** The one that answered last is asked first. */
+  let order = [...group.addresses];
+  /** Shared by attempts that begin at once. */
+  let asking: Promise<TcpAddress> | undefined;
+
+  return async (signal) => {
+    asking ??= findMaster().finally(() => {
+      asking = undefined;
+    });
+    const address = await asking;
+    const connection = await openConnection({ ...deps, address }, signal).catch(
+      (error: unknown) => {
+        throw new Error(`master ${showStoreAddress(address)}: ${errorText(error)}`);
+      },
+    );
+    const role = await readRole(connection);
+    if (role === 'master') return connection;
+    connection.destroy();
+    throw new Error(`${showStoreAddress(address)} is said to be the master and is a ${role}`);
+  };
+
+  /** The first good answer; the next sentinel is asked when one fails or is slow. */
+  function findMaster(): Promise<TcpAddress> {
+    return new Promise((resolve, reject) => {
+      const settled = new AbortController();
+      const left = [...order];
+      const failures: string[] = [];
+      let cancelNext: (() => void) | undefined;
+      const askNext = () => {
+        cancelNext?.();
+        const sentinel = left.shift();
+        if (sentinel === undefined) return;
+        cancelNext = clock.after(nextSentinelMs, askNext);
+        askSentinel(sentinel, AbortSignal.any([settled.signal, deps.closing])).then(
+          (master) => {
+            cancelNext?.();
+            settled.abort();
+            order = [sentinel, ...order.filter((other) => other !== sentinel)];
+            resolve(master);
+          },
+          (error: unknown) => {
+            failures.push(`sentinel ${showStoreAddress(sentinel)}: ${errorText(error)}`);
+            if (failures.length < group.addresses.length) askNext();
+            else reject(new Error(failures.join('; ')));
+          },
+        );
+      };
+      askNext();
+    });
+  }
+
+  async function askSentinel(address: TcpAddress, signal: AbortSignal): Promise<TcpAddress> {
+    const readCredentials = () => Promise.resolve(deps.sentinelCredentials);
+    const connection = await openConnection(
+      { ...deps, address, database: 0, readCredentials },
+      signal,
+    );
+    try {
+      const reply = await connection.ask(['sentinel', 'get-master-addr-by-name', group.master]);
+      if (reply === null) throw new Error(`there is no master named ${group.master}`);
+      return parseMaster(reply);
+    } finally {
+      connection.destroy();
+    }
+  }
+}
+
+function parseMaster(reply: unknown): TcpAddress {
+  if (Array.isArray(reply)) {
+    const [host, port] = reply.map(String);
+    if (host && /^\d{1,5}$/.test(port ?? '')) return { kind: 'tcp', host, port: Number(port) };
+  }
+  throw new Error('the answer is not the address of a master');
+}
+
+/** `master` also where nobody may ask: then it is the sentinels' word alone. */
+async function readRole(connection: Connection): Promise<string> {
+  try {
+    const reply = await connection.ask(['role']);
+    return Array.isArray(reply) && reply[0] === 'slave' ? 'replica' : 'master';
+  } catch (error) {
+    if (error instanceof Error && error.name === 'ReplyError') return 'master';
+    throw error;
+  }
+}
