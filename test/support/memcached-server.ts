@@ -1,5 +1,5 @@
-// A real memcached for a test: on a free loopback port, with TLS if wanted, killed, stopped, continued
-// and restarted at will, and talked to without the client under test.
+// A real memcached for a test: on a free loopback port, with TLS if wanted, killed and restarted at
+// will, and talked to without the client under test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -23,10 +23,6 @@ export interface MemcachedServer {
   flush(): Promise<void>;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
-  /** SIGSTOP: keeps its connections and says nothing. */
-  pause(): void;
-  /** SIGCONT. */
-  resume(): void;
   /** Starts it again at the same address, empty, after `kill`. */
   restart(): Promise<void>;
   /** Idempotent. */
@@ -41,6 +37,22 @@ export interface MemcachedServerOptions {
 const host = '127.0.0.1';
 const startDeadlineMs = 10_000;
 const commandDeadlineMs = 10_000;
+
+const running = new Set<ChildProcess>();
+
+/** A test process that ends early must not leave any behind. */
+function endWithUs(child: ChildProcess): void {
+  if (running.size === 0) process.once('exit', killAll);
+  running.add(child);
+  child.once('exit', () => {
+    running.delete(child);
+    if (running.size === 0) process.removeListener('exit', killAll);
+  });
+}
+
+function killAll(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
 
 export async function startMemcachedServer(
   options: MemcachedServerOptions = {},
@@ -60,10 +72,7 @@ export async function startMemcachedServer(
       { stdio: 'ignore' },
     );
     await once(started, 'spawn');
-    // A test process that ends early must not leave it behind.
-    const endWithUs = () => started.kill('SIGKILL');
-    process.once('exit', endWithUs);
-    started.once('exit', () => process.removeListener('exit', endWithUs));
+    endWithUs(started);
     const giveUpAt = Date.now() + startDeadlineMs;
     for (;;) {
       try {
@@ -123,12 +132,6 @@ export async function startMemcachedServer(
       await exchange('flush_all\r\n', ['OK']);
     },
     kill: end,
-    pause: () => {
-      child.kill('SIGSTOP');
-    },
-    resume: () => {
-      child.kill('SIGCONT');
-    },
     async restart() {
       await end();
       child = await start();

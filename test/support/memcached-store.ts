@@ -1,5 +1,5 @@
 // A counter store over real memcacheds, with what it reports kept for the test to look at.
-import { systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { createMemcachedMetrics } from '../../worker/counters/memcached/memcached-metrics.ts';
 import type { MemcachedNodesOptions } from '../../worker/counters/memcached/memcached-nodes.ts';
@@ -20,11 +20,13 @@ export interface RecordedMemcachedStoreOptions extends Partial<MemcachedNodesOpt
   /** `host:port` of each node. */
   readonly urls?: readonly string[];
   readonly resolveSrv?: ResolveSrv;
+  readonly clock?: Clock;
 }
 
 export function createRecordedMemcachedStore({
   urls = [],
   resolveSrv = () => Promise.reject(new Error('this test has no DNS')),
+  clock = systemClock,
   ...options
 }: RecordedMemcachedStoreOptions): RecordedMemcachedStore {
   const log = createRecordedLog();
@@ -42,7 +44,7 @@ export function createRecordedMemcachedStore({
       jitterMaxSeconds: 300,
       ...options,
     },
-    { clock: systemClock, log, metrics: createMemcachedMetrics(metrics), resolveSrv },
+    { clock, log, metrics: createMemcachedMetrics(metrics), resolveSrv },
   );
   return { ...store, log, metrics };
 }
