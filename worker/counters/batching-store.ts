@@ -2,9 +2,9 @@
 // request is settled once and by its deadline. What a batch contains is planned in batch.ts.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import type { FailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
 import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
-import type { FailureLog } from './failure-log.ts';
 import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
 import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';

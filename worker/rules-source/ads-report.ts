@@ -2,9 +2,9 @@
 // left to xds-source.ts.
 import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
+import { createFailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
-import { createFailureLog } from '../counters/failure-log.ts';
 import type { Metrics } from '../metrics/metric.ts';
 
 export interface AdsReport {

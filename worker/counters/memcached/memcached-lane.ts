@@ -3,7 +3,7 @@
 // so what a reading has not seen is exactly what is pending when it is answered.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { FailureLog } from '../failure-log.ts';
+import type { FailureLog } from '../../../shared/failure-log.ts';
 import type { Answer, Connection } from './connection.ts';
 import { type CounterValue, parseCounterValue } from './counter-value.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';

@@ -1,8 +1,8 @@
 // One memcached server: its lanes, and what is said when it fails and when it is back.
 import type { Clock } from '../../../shared/clock.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
-import { createFailureLog } from '../failure-log.ts';
 import { type ConnectionTls, openConnection } from './connection.ts';
 import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';

@@ -3,6 +3,7 @@
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import {
@@ -13,7 +14,6 @@ import {
   watchTlsFiles,
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
-import { createFailureLog } from '../failure-log.ts';
 import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';

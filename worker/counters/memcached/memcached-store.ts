@@ -3,9 +3,9 @@
 // A node that does not answer fails no decision: its counters count as 0.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import { findUncountable } from '../batch.ts';
-import { createFailureLog } from '../failure-log.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey } from './key-check.ts';

@@ -1,8 +1,8 @@
 // Waits at start for a store's first answer, with growing pauses (reference-behaviour 9.2).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
-import { createFailureLog } from '../failure-log.ts';
 
 /** The attempts themselves are spaced; this bounds the lines when they are set close. */
 const failureIntervalMs = 900;

@@ -2,9 +2,9 @@
 // has slots, and one more when all are busy. Which server that is, is left to `open`.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createBatchingStore } from '../batching-store.ts';
-import { createFailureLog } from '../failure-log.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';

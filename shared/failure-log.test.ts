@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createManualClock } from '../test/support/manual-clock.ts';
 import { createFailureLog } from './failure-log.ts';
 
 function setUp() {

@@ -1,6 +1,6 @@
 // Keeps something that fails again and again from flooding the log: the first failure is said at
 // once, later ones at most once per interval, with a count. The caller chooses level and words.
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from './clock.ts';
 
 export interface FailureLog {
   /** `text` is one sentence without a final full stop. */
