@@ -1,4 +1,5 @@
 import test from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createJsonFormat } from './json-format.ts';
 import type { LineFormat } from './line-sink.ts';
@@ -101,6 +102,24 @@ test('a transport that fills up in the middle gets the rest at the next flush', 
   t.true(sends > 1);
   t.is(received.size, 10_000);
   t.true([...received.values()].every((value) => value === 1));
+});
+
+test('a flush of very many counters is sent in pieces, and its rest before the end', async (t) => {
+  const { registry, sink, take } = setUp();
+  for (let i = 0; i < 30_000; i++) registry.counter(`counter.number.${i}`).add(1);
+  sink.flush();
+  const first = take().length;
+  t.true(first > 100 && first < 5000, `${first} lines at once`);
+  let received = first;
+  await eventually('some more', () => {
+    received += take().length;
+    return received > first;
+  });
+  // Passed by already: it takes another flush.
+  registry.counter('counter.number.0').add(1);
+  sink.flush();
+  await sink.close(0);
+  t.is(received + take().length, 30_001);
 });
 
 test('tags follow every name but that of the counter of reserved tags', (t) => {

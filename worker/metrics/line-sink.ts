@@ -2,7 +2,7 @@
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
 // transports, the rhythm to flusher.ts.
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
-import type { MetricsRegistry } from './registry.ts';
+import type { MetricsRegistry, NamedCounter } from './registry.ts';
 
 /** One line each, its newline included. `name` is clean and carries the tags. */
 export interface LineFormat {
@@ -23,11 +23,13 @@ export interface LineTransport {
 }
 
 export interface MetricsSink {
-  /** Sends what changed in the counters, and all gauges. While the transport is not ready nothing
-   * is taken away: the counters' changes add up and go out later. */
+  /** Sends what changed in the counters, and all gauges; when that is much, in pieces during the next
+   * turns of the event loop. While the transport is not ready nothing is taken away: the counters'
+   * changes add up and go out later. */
   flush(): void;
   /** Sends the observations of timers since the last call. */
   flushTimers(): void;
+  /** Sends the rest of a flush, waits for it, `graceMs` at most, and lets go. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -46,6 +48,8 @@ export const untaggedName = 'reserved_tag';
 export const droppedLinesName = 'ratelimit.node.dropped_metric_lines';
 
 const chunkLength = 64 * 1024;
+/** Counters that are looked at in one turn, so that decisions do not wait for a flush. */
+const countersPerTurn = 20_000;
 /** One line per observation: more text than this at a time is more than receivers take. */
 const maxTimerText = 4 * 1024 * 1024;
 
@@ -63,25 +67,54 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     return buffer.observe;
   });
 
+  /** The counter with which a flush goes on; undefined while none is under way. */
+  let next: number | undefined;
+  let isScheduled = false;
+  /** Whether a flush was asked for while one was under way, which had passed by some changes. */
+  let isAskedAgain = false;
+
+  /** Sends one chunk at most; false when the rest of the flush has to wait. */
+  function flushSome(): boolean {
+    if (next === undefined || !transport.ready) return false;
+    let chunk = '';
+    const end = Math.min(counters.length, next + countersPerTurn);
+    while (next < end && chunk.length < chunkLength) {
+      const counter = counters[next];
+      if (counter !== undefined) chunk += takeLine(counter, next);
+      next++;
+    }
+    if (next === counters.length) {
+      next = undefined;
+      for (const { name, value } of gauges) chunk += format.gauge(name + tagSuffix, value);
+      chunk += format.flushed();
+    }
+    if (chunk !== '') transport.send(chunk);
+    return next !== undefined;
+  }
+
+  function takeLine(counter: NamedCounter, place: number): string {
+    const { value } = counter;
+    const delta = value - (sent[place] ?? 0);
+    sent[place] = value;
+    if (delta === 0) return '';
+    const { name } = counter;
+    return format.counter(name === untaggedName ? name : name + tagSuffix, delta);
+  }
+
+  function flushOn(): void {
+    if (!flushSome() || isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      flushOn();
+    });
+  }
+
   return {
     flush() {
-      let chunk = '';
-      const put = (line: string) => {
-        chunk += line;
-        if (chunk.length < chunkLength) return;
-        transport.send(chunk);
-        chunk = '';
-      };
-      for (const [index, { name, value }] of counters.entries()) {
-        if (!transport.ready) return;
-        const delta = value - (sent[index] ?? 0);
-        sent[index] = value;
-        if (delta === 0) continue;
-        put(format.counter(name === untaggedName ? name : name + tagSuffix, delta));
-      }
-      for (const { name, value } of gauges) put(format.gauge(name + tagSuffix, value));
-      put(format.flushed());
-      if (chunk !== '') transport.send(chunk);
+      isAskedAgain = next !== undefined;
+      next ??= 0;
+      flushOn();
     },
     flushTimers() {
       if (!transport.ready) return;
@@ -101,6 +134,11 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
         buffer.clear();
       }
     },
-    close: (graceMs) => transport.close(graceMs),
+    close(graceMs) {
+      while (flushSome());
+      if (isAskedAgain) next ??= 0;
+      while (flushSome());
+      return transport.close(graceMs);
+    },
   };
 }

@@ -30,7 +30,6 @@ export type Series = ValueSeries | ObservedSeries;
 
 /** The sum of counters; those of nothing are not shown. */
 export class SumSeries implements ValueSeries {
-  readonly kind = 'value';
   readonly labels: string;
   readonly #aging: Aging | undefined;
   #sources: ValueSource | ValueSource[];
@@ -39,6 +38,9 @@ export class SumSeries implements ValueSeries {
     this.labels = labels;
     this.#sources = source;
     this.#aging = ttlMs > 0 ? new Aging(ttlMs) : undefined;
+  }
+  get kind() {
+    return 'value' as const;
   }
   add(source: ValueSource): void {
     if (Array.isArray(this.#sources)) this.#sources.push(source);
@@ -54,13 +56,15 @@ export class SumSeries implements ValueSeries {
 
 /** Gauges are set again before each reading, so they never age. */
 export class GaugeSeries implements ValueSeries {
-  readonly kind = 'value';
   readonly labels: string;
   readonly #source: ValueSource;
 
   constructor(labels: string, source: ValueSource) {
     this.labels = labels;
     this.#source = source;
+  }
+  get kind() {
+    return 'value' as const;
   }
   read(): number {
     return this.#source.value;
@@ -69,7 +73,6 @@ export class GaugeSeries implements ValueSeries {
 
 /** A timer without observations is not shown; one that pauses for too long begins anew. */
 export class TimedSeries implements ObservedSeries {
-  readonly kind = 'timer';
   readonly labels: string;
   readonly #create: () => TimerSeries;
   readonly #aging: Aging | undefined;
@@ -80,6 +83,9 @@ export class TimedSeries implements ObservedSeries {
     this.#create = create;
     this.#timer = create();
     this.#aging = ttlMs > 0 ? new Aging(ttlMs) : undefined;
+  }
+  get kind() {
+    return 'timer' as const;
   }
   observe(value: number): void {
     this.#timer.observe(value);
