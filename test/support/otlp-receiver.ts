@@ -1,0 +1,285 @@
+// Receives traces over OTLP, as a collector would: protobuf over HTTP and gRPC. It describes the
+// messages by itself, so that it does not share a mistake with the library that sends them.
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type Metadata, Server, ServerCredentials } from '@grpc/grpc-js';
+import { fromJSON, type MethodDefinition } from '@grpc/proto-loader';
+
+type Attributes = Readonly<Record<string, string | number>>;
+
+export interface ReceivedSpan {
+  readonly scope: string;
+  readonly name: string;
+  /** 1 internal, 2 server. */
+  readonly kind: number;
+  /** In hexadecimal, as trace headers have them; '' without a parent. */
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string;
+  readonly attributes: Attributes;
+  /** 0 unset, 2 error. */
+  readonly status: number;
+  readonly statusText: string;
+  readonly resource: Attributes;
+}
+
+export interface OtlpReceiver {
+  /** To be an endpoint, without a path. */
+  readonly url: string;
+  /** In the order of arrival. */
+  readonly spans: readonly ReceivedSpan[];
+  /** The headers of each export, in the order of arrival. */
+  readonly headers: readonly Readonly<Record<string, string | undefined>>[];
+  /** HTTP only: from now on exports are answered with this status; 200 takes them. */
+  answerWith(status: number): void;
+  close(): Promise<void>;
+}
+
+/** Takes connections, reads nothing, and never answers. */
+export interface StalledReceiver {
+  readonly url: string;
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+interface Value {
+  readonly stringValue?: string;
+  readonly intValue?: number;
+  readonly doubleValue?: number;
+}
+interface KeyValue {
+  readonly key: string;
+  readonly value: Value;
+}
+interface SpanMessage {
+  readonly traceId: Buffer;
+  readonly spanId: Buffer;
+  readonly parentSpanId?: Buffer;
+  readonly name: string;
+  readonly kind: number;
+  readonly attributes?: readonly KeyValue[];
+  readonly status?: { readonly message?: string; readonly code?: number };
+}
+interface ExportRequest {
+  readonly resourceSpans?: readonly {
+    readonly resource?: { readonly attributes?: readonly KeyValue[] };
+    readonly scopeSpans?: readonly {
+      readonly scope?: { readonly name?: string };
+      readonly spans?: readonly SpanMessage[];
+    }[];
+  }[];
+}
+
+const field = (id: number, type: string) => ({ id, type });
+const list = (id: number, type: string) => ({ id, type, rule: 'repeated' });
+
+/** opentelemetry.proto.collector.trace.v1, of its messages only what is looked at. */
+const definition = fromJSON(
+  {
+    nested: {
+      opentelemetry: {
+        nested: {
+          proto: {
+            nested: {
+              collector: {
+                nested: {
+                  trace: {
+                    nested: {
+                      v1: {
+                        nested: {
+                          AnyValue: {
+                            fields: {
+                              stringValue: field(1, 'string'),
+                              intValue: field(3, 'int64'),
+                              doubleValue: field(4, 'double'),
+                            },
+                          },
+                          KeyValue: {
+                            fields: { key: field(1, 'string'), value: field(2, 'AnyValue') },
+                          },
+                          Resource: { fields: { attributes: list(1, 'KeyValue') } },
+                          Scope: { fields: { name: field(1, 'string') } },
+                          Status: {
+                            fields: { message: field(2, 'string'), code: field(3, 'int32') },
+                          },
+                          Span: {
+                            fields: {
+                              traceId: field(1, 'bytes'),
+                              spanId: field(2, 'bytes'),
+                              parentSpanId: field(4, 'bytes'),
+                              name: field(5, 'string'),
+                              kind: field(6, 'int32'),
+                              attributes: list(9, 'KeyValue'),
+                              status: field(15, 'Status'),
+                            },
+                          },
+                          ScopeSpans: {
+                            fields: { scope: field(1, 'Scope'), spans: list(2, 'Span') },
+                          },
+                          ResourceSpans: {
+                            fields: {
+                              resource: field(1, 'Resource'),
+                              scopeSpans: list(2, 'ScopeSpans'),
+                            },
+                          },
+                          ExportTraceServiceRequest: {
+                            fields: { resourceSpans: list(1, 'ResourceSpans') },
+                          },
+                          ExportTraceServiceResponse: { fields: {} },
+                          TraceService: {
+                            methods: {
+                              Export: {
+                                comment: '',
+                                requestType: 'ExportTraceServiceRequest',
+                                responseType: 'ExportTraceServiceResponse',
+                              },
+                            },
+                          },
+                        },
+                      },
+                    },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  { longs: Number },
+);
+const service = definition['opentelemetry.proto.collector.trace.v1.TraceService'] as unknown as {
+  readonly Export: MethodDefinition<ExportRequest, object, ExportRequest, object>;
+};
+
+export async function startOtlpReceiver(protocol: 'http' | 'grpc'): Promise<OtlpReceiver> {
+  const spans: ReceivedSpan[] = [];
+  const headers: Record<string, string | undefined>[] = [];
+  const take = (request: ExportRequest) => spans.push(...toSpans(request));
+  const received = { spans, headers };
+  return protocol === 'grpc' ? serveGrpc(received, take) : serveHttp(received, take);
+}
+
+type Received = Pick<OtlpReceiver, 'spans'> & {
+  readonly headers: Record<string, string | undefined>[];
+};
+
+async function serveHttp(
+  received: Received,
+  take: (request: ExportRequest) => void,
+): Promise<OtlpReceiver> {
+  let status = 200;
+  const server = createHttpServer(async (request, response) => {
+    const body = await readBody(request);
+    received.headers.push(request.headers as Record<string, string | undefined>);
+    if (request.method !== 'POST' || request.url !== '/v1/traces') response.statusCode = 404;
+    else response.statusCode = status;
+    if (response.statusCode === 200) take(service.Export.requestDeserialize(body));
+    response.setHeader('content-type', 'application/x-protobuf').end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    ...received,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answerWith: (newStatus) => {
+      status = newStatus;
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function serveGrpc(
+  received: Received,
+  take: (request: ExportRequest) => void,
+): Promise<OtlpReceiver> {
+  const server = new Server();
+  server.addService({ Export: service.Export }, {
+    Export(
+      call: { readonly metadata: Metadata; readonly request: ExportRequest },
+      reply: (error: null, answer: object) => void,
+    ) {
+      received.headers.push(call.metadata.getMap() as Record<string, string>);
+      take(call.request);
+      reply(null, {});
+    },
+  } as never);
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  return {
+    ...received,
+    url: `http://127.0.0.1:${port}`,
+    answerWith() {
+      throw new Error('only over HTTP');
+    },
+    async close() {
+      server.forceShutdown();
+    },
+  };
+}
+
+export async function startStalledReceiver(): Promise<StalledReceiver> {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on('error', () => {});
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get connections() {
+      return connections;
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function toSpans({ resourceSpans = [] }: ExportRequest): ReceivedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans = [] }) =>
+    scopeSpans.flatMap(({ scope, spans = [] }) =>
+      spans.map((span) => ({
+        scope: scope?.name ?? '',
+        name: span.name,
+        kind: span.kind,
+        traceId: span.traceId.toString('hex'),
+        spanId: span.spanId.toString('hex'),
+        parentSpanId: span.parentSpanId?.toString('hex') ?? '',
+        attributes: toAttributes(span.attributes),
+        status: span.status?.code ?? 0,
+        statusText: span.status?.message ?? '',
+        resource: toAttributes(resource?.attributes),
+      })),
+    ),
+  );
+}
+
+function toAttributes(pairs: readonly KeyValue[] = []): Attributes {
+  return Object.fromEntries(
+    pairs.map(({ key, value }) => [
+      key,
+      value.stringValue ?? value.intValue ?? value.doubleValue ?? '',
+    ]),
+  );
+}
