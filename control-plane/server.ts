@@ -57,6 +57,7 @@ export interface ControlPlane {
 
 const tlsIntervalMs = 5_000;
 const gitTimeoutMs = 60_000;
+const firstReadMs = 5_000;
 /** Workers have longer than people: their streams end with a word that sends them elsewhere. */
 export const stopGraceMs = 2_000;
 
@@ -70,7 +71,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   };
   const { stateDirectory } = settings;
   const snapshots = createSnapshotCache({
-    store,
+    store: withPatience(store, clock),
     options: build,
     encode,
     stateDirectory,
@@ -222,6 +223,26 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
     environment,
     readCredentials: createCredentialReader({ username, password, passwordFile }),
   });
+}
+
+/** A store that hangs must not keep the last good revision from the workers: it is read on, and what
+ * comes of it arrives like any other change. */
+function withPatience(store: ConfigStore, clock: Clock): ConfigStore {
+  return {
+    ...store,
+    async read() {
+      const late = Promise.withResolvers<never>();
+      const seconds = firstReadMs / 1000;
+      const cancel = clock.after(firstReadMs, () => {
+        late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
+      });
+      try {
+        return await Promise.race([store.read(), late.promise]);
+      } finally {
+        cancel();
+      }
+    },
+  };
 }
 
 function createWebhook(

@@ -158,9 +158,7 @@ function checkPlace(reading: Reading): string[] {
     return [`${show(reading, directory)} and ${show(reading, url)}: give one of them`];
   }
   if (isDirectory || isGit) return [];
-  return [
-    `where the rules files are is not set: give ${joinNames(directory)} or ${joinNames(url)}`,
-  ];
+  return [`no rules are named: give ${joinNames(directory)} or ${joinNames(url)}`];
 }
 
 function checkPorts(xds: AddressReading, admin: AddressReading): string[] {

@@ -1,17 +1,13 @@
-// The admin API's HTTP server: Fastify around the convention router, whose controllers are in the
-// folder controllers/. What they do is left to admin-api.ts.
-import { fileURLToPath } from 'node:url';
+// The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
-import { createApp } from '../../shared/router/app.ts';
 import type { Guard } from '../../shared/router/guard.ts';
-import { readModuleTree } from '../../shared/router/module-tree.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import type { AdminApi } from './admin-api.ts';
-import { bindControllers } from './admin-controller.ts';
+import { createAdminApp, maxBodyBytes } from './admin-app.ts';
 import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
 import { toJsonRequest } from './yaml-body.ts';
 
@@ -38,8 +34,6 @@ export interface AdminServer {
   replaceTls(material: TlsMaterial): void;
 }
 
-/** A push brings all rules of a company; the store's own bounds are not far above. */
-const maxBodyBytes = 32 * 1024 * 1024;
 /** JSON may need a second character for many of a text's. */
 const maxYamlBytes = maxBodyBytes / 4;
 
@@ -50,15 +44,9 @@ export async function createAdminServer(
   options: AdminServerOptions,
 ): Promise<AdminServer> {
   const { api, guard, webhook, log, onAnswer } = deps;
-  const app = await createApp({
-    controllerPrefix: fileURLToPath(new URL('controllers', import.meta.url)),
-    loadModules: async (prefix) => bindControllers(await readModuleTree(prefix), api),
+  const app = await createAdminApp({
+    api,
     guard,
-    // Forms and plain texts are what a page of another site could send.
-    bodyKinds: ['json'],
-    limits: { bodyBytes: maxBodyBytes },
-    strictNames: true,
-    info: { title: 'Ratelane admin API', version: '1' },
     reportError({ request, status, error }) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       log.error(
@@ -96,7 +84,7 @@ export async function createAdminServer(
       try {
         await fastify.listen({ host: host === '' ? '::' : host, port });
       } catch (error) {
-        const text = `the admin API cannot listen on ${host}:${port}: ${errorText(error)}`;
+        const text = `the admin API cannot listen on ${host}:${port}: ${errorText(error)}; --admin-address chooses another`;
         throw new AppError('cannot_start', text, { cause: error });
       }
       const address = fastify.server.address();

@@ -4,6 +4,7 @@ import Type from 'typebox';
 import { formatDuration } from '../../shared/duration.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toShortId, toTime } from './revision-json.ts';
@@ -85,7 +86,8 @@ export interface StatusSources {
 export function toStatusJson(sources: StatusSources): StatusJson {
   const { snapshots, storeDescription, nowMs } = sources;
   const state = snapshots.state();
-  const { newest, inForce, stale, store } = state;
+  const { newest, inForce, store } = state;
+  const stale = findStaleness(state);
   const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots));
   const counts = countWorkers(workers);
   const { verdict, text } = judge(state, counts, workers, nowMs);
@@ -124,8 +126,15 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   };
 }
 
+/** What an earlier process kept is stale from the first moment, whatever becomes of the store. */
+export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
+  const { stale, newest, inForce } = state;
+  if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
+  return { reason: 'store_unreachable', sinceMs: inForce.sinceMs };
+}
+
 function judge(
-  state: ReturnType<SnapshotCache['state']>,
+  state: SnapshotState,
   counts: StatusJson['workers'],
   workers: readonly WorkerJson[],
   nowMs: number,
@@ -149,7 +158,7 @@ function judge(
     return { verdict: 'pending', text };
   }
   if (newest === undefined || inForce === undefined) {
-    return { verdict: 'pending', text: 'no revision has been read from the store yet' };
+    return { verdict: 'pending', text: `no revision has been read from the store yet: ${kept}` };
   }
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {

@@ -1,16 +1,17 @@
 // What the metrics show of the state that changes all the time.
-import { countWorkers, toWorkerJson } from '../admin/status-report.ts';
+import { countWorkers, findStaleness, toWorkerJson } from '../admin/status-report.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';
 
 export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers): Overview {
-  const { newest, inForce, stale, store, counts } = snapshots.state();
+  const state = snapshots.state();
+  const { newest, inForce, store, counts } = state;
   const having = countWorkers(workers.list().map((worker) => toWorkerJson(worker, snapshots)));
   const errors = newest?.problems.filter(({ severity }) => severity === 'error').length ?? 0;
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
-    isStale: stale !== undefined,
+    isStale: findStaleness(state) !== undefined,
     isNewestValid: newest?.valid === true,
     errors,
     warnings: (newest?.problems.length ?? 0) - errors,

@@ -1,0 +1,36 @@
+// The admin API as an application of the convention router, whose controllers are in the folder
+// controllers/. Serving it is left to admin-server.ts.
+import { fileURLToPath } from 'node:url';
+import { type App, createApp } from '../../shared/router/app.ts';
+import type { ReportError } from '../../shared/router/error-report.ts';
+import type { Guard } from '../../shared/router/guard.ts';
+import { readModuleTree } from '../../shared/router/module-tree.ts';
+import type { AdminApi } from './admin-api.ts';
+import { bindControllers } from './admin-controller.ts';
+
+export interface AdminAppDeps {
+  /** Not needed by an application that is only described. */
+  readonly api: AdminApi | undefined;
+  readonly guard: Guard;
+  readonly reportError?: ReportError;
+}
+
+/** A push brings all rules of a company; the store's own bounds are not far above. */
+export const maxBodyBytes = 32 * 1024 * 1024;
+
+export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promise<App> {
+  return createApp({
+    controllerPrefix: fileURLToPath(new URL('controllers', import.meta.url)),
+    async loadModules(prefix) {
+      const tree = await readModuleTree(prefix);
+      return api === undefined ? tree : bindControllers(tree, api);
+    },
+    guard,
+    // Forms and plain texts are what a page of another site could send.
+    bodyKinds: ['json'],
+    limits: { bodyBytes: maxBodyBytes },
+    strictNames: true,
+    info: { title: 'Ratelane admin API', version: '1' },
+    ...(reportError && { reportError }),
+  });
+}

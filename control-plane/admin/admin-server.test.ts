@@ -1,0 +1,320 @@
+// The admin API over real sockets and a real directory, without workers.
+
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { bearer } from '../../shared/router/guard.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createRecordedLog, type RecordedLog } from '../../test/support/recorded-log.ts';
+import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import { createControlPlaneMetrics } from '../metrics/metrics.ts';
+import { toOverview } from '../metrics/overview.ts';
+import { createSnapshotCache } from '../snapshot/cache.ts';
+import { createDirectoryStore } from '../store/directory-store.ts';
+import { createAdminApp } from './admin-app.ts';
+import { createAdminServer } from './admin-server.ts';
+import { createAudit } from './audit.ts';
+import { createAuthorizer } from './authorize.ts';
+import { createExamine } from './examination.ts';
+
+interface Running {
+  readonly port: number;
+  readonly rules: RulesFolder;
+  readonly log: RecordedLog;
+  ask(method: string, path: string, options?: Asking): Promise<Reply>;
+}
+
+interface Asking {
+  readonly yaml?: string;
+  readonly json?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
+  readonly body: any;
+}
+
+const { rateLimitConfig } = loadProtos();
+const encode = rateLimitConfig.serialize;
+const options = { mergeDomains: false, maxResponseBytes: 100_000 };
+
+async function run(t: ExecutionContext, files: Readonly<Record<string, string>>): Promise<Running> {
+  const rules = createRulesFolder(t);
+  const state = createRulesFolder(t).path;
+  for (const [name, text] of Object.entries(files)) rules.write(name, text);
+  const log = createRecordedLog();
+  const clock = systemClock;
+  const store = createDirectoryStore({
+    options: { directory: rules.path, stateDirectory: state },
+    log,
+    clock,
+  });
+  const snapshots = createSnapshotCache({
+    ...{ store, options, encode, stateDirectory: state, log, clock },
+  });
+  const workers = { list: () => [] };
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  const authorizer = createAuthorizer(undefined);
+  const server = await createAdminServer(
+    {
+      api: {
+        store,
+        snapshots,
+        workers,
+        examine: createExamine({ encode, options }),
+        clock,
+        audit: createAudit(log),
+        callerOf: authorizer.callerOf,
+        awaited: () => undefined,
+        exposeMetrics: metrics.expose,
+      },
+      guard: authorizer.guard,
+      webhook: {
+        verify: async () => ({ ok: false, reason: 'no webhook here' }),
+        trigger: store.trigger,
+        onCall() {},
+      },
+      log,
+      onAnswer: metrics.adminAnswer,
+    },
+    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
+  );
+  t.teardown(async () => {
+    await server.stop(100);
+    await snapshots.close();
+    await store.close();
+  });
+  await snapshots.start();
+  const port = await server.start();
+  return {
+    port,
+    rules,
+    log,
+    async ask(method, path, { yaml, json, headers } = {}) {
+      const type = yaml === undefined ? 'application/json' : 'application/yaml';
+      const body = yaml ?? (json === undefined ? undefined : JSON.stringify(json));
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method,
+        ...(body !== undefined && { body }),
+        headers: { ...(body !== undefined && { 'content-type': type }), ...headers },
+      });
+      const text = await answer.text();
+      const isJson = answer.headers.get('content-type')?.includes('json') === true;
+      const { status } = answer;
+      return { status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
+    },
+  };
+}
+
+function sendRaw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, '127.0.0.1', () => socket.end(text));
+    socket.setTimeout(5_000, () => socket.destroy(new Error('no answer')));
+    socket.on('data', (chunk) => {
+      answer += chunk.toString();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(answer));
+  });
+}
+
+const wrongUnit = ruleText('shop', 1).replace('hour', 'huor');
+
+test('a domain is created, read, replaced and deleted, each under its tag', async (t) => {
+  const { ask } = await run(t, {});
+  const put = await ask('PUT', '/domains/shop', { yaml: ruleText('shop', 1) });
+  t.is(put.status, 201);
+  t.is((await ask('POST', '/domains', { yaml: ruleText('shop', 2) })).status, 409);
+  const create = { yaml: ruleText('shop', 2), headers: { 'if-none-match': '*' } };
+  t.is((await ask('PUT', '/domains/shop', create)).status, 412);
+  const read = await ask('GET', '/domains/shop');
+  t.is(read.headers.get('etag'), put.headers.get('etag'));
+  t.deepEqual(read.body.files, [{ path: 'shop.yaml', yaml: ruleText('shop', 1) }]);
+
+  const ifMatch = (tag: string | null) => ({ headers: { 'if-match': tag ?? '' } });
+  const tag = read.headers.get('etag');
+  const replaced = await ask('PUT', '/domains/shop', {
+    yaml: ruleText('shop', 3),
+    ...ifMatch(tag),
+  });
+  t.is(replaced.status, 200);
+  t.is((await ask('DELETE', '/domains/shop')).status, 428);
+  t.is((await ask('DELETE', '/domains/shop', ifMatch(tag))).status, 412);
+  t.is((await ask('DELETE', '/domains/shop', ifMatch(replaced.headers.get('etag')))).status, 204);
+  t.is((await ask('DELETE', '/domains/shop', ifMatch('*'))).status, 412);
+  t.is((await ask('GET', '/domains/shop')).status, 404);
+  const other = await ask('PUT', '/domains/mail', { yaml: ruleText('shop', 1) });
+  t.like(other, { status: 400, body: { detail: 'the rules are for domain shop, not mail' } });
+});
+
+test('rules with errors are refused with every problem, and nothing is written', async (t) => {
+  const { ask } = await run(t, {
+    'shop.yaml': ruleText('shop', 1),
+    'mail.yaml': ruleText('mail', 1),
+  });
+  const { revision } = (await ask('GET', '/domains')).body;
+  const refused = await ask('PUT', '/domains/shop', {
+    yaml: wrongUnit,
+    headers: { 'if-match': '*' },
+  });
+  t.is(refused.status, 422);
+  t.is(refused.headers.get('content-type'), 'application/problem+json');
+  t.like(refused.body, { title: 'Unprocessable Content', problems: [{ line: 4, column: 25 }] });
+  const twice = await ask('POST', '/revisions', {
+    json: {
+      files: [
+        { path: 'a.yaml', text: ruleText('shop', 1) },
+        { path: 'b.yaml', text: ruleText('shop', 1) },
+      ],
+    },
+  });
+  t.is(twice.status, 422);
+  t.regex(twice.body.problems[0].message, /duplicate domain 'shop'/);
+  for (const path of [
+    '../evil.yaml',
+    '/etc/evil.yaml',
+    'a/../../evil.yaml',
+    '.git/evil.yaml',
+    'evil.sh',
+  ]) {
+    const files = [{ path, text: ruleText('shop', 1) }];
+    const answer = await ask('POST', '/revisions', { json: { files } });
+    t.deepEqual([path, answer.status], [path, 422]);
+  }
+  t.is((await ask('GET', '/domains')).body.revision, revision);
+});
+
+test('one of two broken files can be repaired, and the broken one is found by its name', async (t) => {
+  const { ask } = await run(t, { 'shop.yaml': wrongUnit, 'mail.yaml': 'domain: [' });
+  t.is((await ask('GET', '/status')).body.verdict, 'invalid');
+  const repair = (domain: string) =>
+    ask('PUT', `/domains/${domain}`, { yaml: ruleText(domain, 2), headers: { 'if-match': '*' } });
+  t.is((await repair('shop')).status, 200);
+  t.is((await ask('GET', '/status')).body.verdict, 'invalid');
+  t.is((await repair('mail')).status, 200);
+  t.is((await ask('GET', '/status')).body.verdict, 'in_force');
+});
+
+test('two writers at once: one wins, the other is told', async (t) => {
+  const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const tag = (await ask('GET', '/domains/shop')).headers.get('etag') ?? '';
+  const answers = await Promise.all(
+    [2, 3, 4].map((requests) =>
+      ask('PUT', '/domains/shop', {
+        yaml: ruleText('shop', requests),
+        headers: { 'if-match': tag },
+      }),
+    ),
+  );
+  t.deepEqual(answers.map(({ status }) => status).sort(), [200, 412, 412]);
+});
+
+test('rules are checked and requests explained without a change', async (t) => {
+  const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 7) });
+  const checked = await ask('POST', '/validations', { yaml: wrongUnit });
+  t.like(checked.body, { valid: false, problems: [{ file: 'body.yaml', line: 4 }] });
+  const files = [{ path: 'a.yaml', text: ruleText('shop', 1) }];
+  t.deepEqual((await ask('POST', '/validations', { json: { files } })).body, {
+    valid: true,
+    problems: [],
+  });
+  t.is((await ask('POST', '/validations', { json: {} })).status, 400);
+  const question = { domain: 'shop', descriptors: [[{ key: 'k', value: 'v' }]] };
+  const explained = await ask('POST', '/explanations', { json: question });
+  t.like(explained.body.descriptors[0], {
+    verdict: "the limit of 'k' applies",
+    match: { limit: { requestsPerUnit: 7, unit: 'hour' } },
+  });
+  const unknown = await ask('POST', '/explanations', { json: { ...question, domain: 'other' } });
+  t.is(unknown.status, 404);
+});
+
+test('every change that was asked for is in the audit log', async (t) => {
+  const { ask, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const { revision: before } = (await ask('GET', '/domains')).body;
+  const yaml = ruleText('shop', 2);
+  const done = await ask('PUT', '/domains/shop', { yaml, headers: { 'if-match': '*' } });
+  await ask('PUT', '/domains/shop', { yaml, headers: { 'if-match': '"other"' } });
+  const lines = log.lines.filter((line) => line.includes('audit: '));
+  const [first, second] = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+  t.is(lines.length, 2);
+  t.like(first, {
+    who: 'local',
+    address: '127.0.0.1',
+    what: 'put domain shop',
+    before,
+    after: done.body.revision,
+    outcome: 'done',
+    requestId: done.headers.get('x-request-id'),
+  });
+  t.is(second.after, undefined);
+  t.regex(second.outcome, /^412: the domain shop has changed since/);
+});
+
+const malformed: [string, string, number][] = [
+  ['no HTTP at all', 'GET / HTTQ/1.1\r\n\r\n', 400],
+  ['a header without a colon', 'GET / HTTP/1.1\r\nhost\r\n\r\n', 400],
+  [
+    'a broken percent sequence',
+    'GET /domains/%zz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
+    400,
+  ],
+  ['an unknown method', 'BREW /domains HTTP/1.1\r\nhost: localhost\r\n\r\n', 501],
+  [
+    'a verb that is not there',
+    'DELETE /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
+    405,
+  ],
+  [
+    'a path that is not there',
+    'GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
+    404,
+  ],
+  [
+    'a body that is no JSON',
+    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{',
+    400,
+  ],
+  [
+    'a form',
+    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\na=b',
+    415,
+  ],
+  [
+    'a body that is announced to be huge',
+    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 999999999\r\n\r\n',
+    413,
+  ],
+];
+test('malformed requests are answered with problem documents', async (t) => {
+  const { port } = await run(t, {});
+  for (const [what, text, status] of malformed) {
+    const answer = await sendRaw(port, text);
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    t.true(head.startsWith(`HTTP/1.1 ${status} `), `${what}: ${head}`);
+    t.regex(head, /content-type: application\/problem\+json/i, what);
+    t.is(JSON.parse(body).status, status, what);
+  }
+});
+
+test('metrics count answers by route, never by path', async (t) => {
+  const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  await ask('GET', '/domains/shop');
+  await ask('GET', '/something/else');
+  const { body, headers } = await ask('GET', '/metrics');
+  t.regex(headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  t.regex(body, /admin_answers_total\{route="domains",method="GET",status="200"\} 1/);
+  t.regex(body, /admin_answers_total\{route="other",method="GET",status="404"\} 1/);
+  t.regex(body, /^ratelane_control_plane_domains 1$/m);
+});
+
+test('the description of the API is the one that is kept with it', async (t) => {
+  const app = await createAdminApp({ api: undefined, guard: bearer() });
+  const kept = await readFile(new URL('openapi.json', import.meta.url), 'utf8');
+  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept), 'run npm run generate');
+});

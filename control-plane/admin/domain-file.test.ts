@@ -1,0 +1,64 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { findDomainFiles, listDomainFiles, namesTag, toFileName, toTag } from './domain-file.ts';
+
+const parse = (files: readonly { path: string; text: string }[]) =>
+  files.flatMap(({ path, text }) => parseRuleDocument(text, path).document ?? []);
+const pathsOf = (files: readonly { path: string }[]) => files.map(({ path }) => path);
+
+const files = [
+  { path: 'a/one.yaml', text: ruleText('shop', 1) },
+  { path: 'b/broken.yaml', text: 'domain: [' },
+  { path: 'mail.yaml', text: 'domain: [' },
+  { path: 'two.yaml', text: ruleText('shop', 2).replace('key: k', 'key: j') },
+];
+const documents = parse(files);
+
+test('the files of a domain are those that name it', (t) => {
+  t.deepEqual(pathsOf(findDomainFiles({ files }, documents, [], 'shop')), [
+    'a/one.yaml',
+    'two.yaml',
+  ]);
+  t.deepEqual(pathsOf(findDomainFiles({ files }, documents, [], 'other')), []);
+});
+
+test('a broken file has the domain that it had, or that its name says', (t) => {
+  const inForce = parse([{ path: 'b/broken.yaml', text: ruleText('jobs', 1) }]);
+  t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'jobs')), ['b/broken.yaml']);
+  t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'mail')), ['mail.yaml']);
+  t.deepEqual([...listDomainFiles({ files }, documents, inForce).keys()], ['jobs', 'shop']);
+});
+
+test('the name of a new file is safe, and tells domains apart', (t) => {
+  t.is(toFileName('shop'), 'shop.yaml');
+  const odd = [
+    'Shop',
+    'a/b',
+    'a\\b',
+    '..',
+    '../../etc/passwd',
+    '',
+    '.hidden',
+    'node-groups',
+    'ä',
+    'x'.repeat(500),
+  ];
+  const names = odd.map(toFileName);
+  for (const name of names) t.regex(name, /^[A-Za-z0-9][\w-]{0,80}\.yaml$/);
+  t.is(
+    new Set([...names.map((name) => name.toLowerCase()), 'node-groups.yaml']).size,
+    odd.length + 1,
+  );
+});
+
+test('a tag stands for one content', (t) => {
+  const tag = toTag(files);
+  t.regex(tag, /^"[0-9a-f]{32}"$/);
+  t.not(toTag(files.slice(1)), tag);
+  t.true(namesTag(tag, tag));
+  t.true(namesTag(`"other" , ${tag}`, tag));
+  t.true(namesTag(' * ', tag));
+  t.false(namesTag(`W/${tag}`, tag));
+  t.false(namesTag('', tag));
+});

@@ -1,0 +1,165 @@
+import test from 'ava';
+import { problemOf } from '../../shared/rules-directory.ts';
+import { createSnapshot, type NodeIdentity } from '../snapshot/snapshot.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import { toStatusJson } from './status-report.ts';
+
+const nowMs = 1_800_000_000_000;
+const snapshot = createSnapshot([]);
+const [r1, r2] = ['1', '2'].map((digit) => ({
+  id: digit.repeat(40),
+  atMs: nowMs - 60_000,
+  author: 'Ann',
+  message: 'a change',
+}));
+if (r1 === undefined || r2 === undefined) throw new Error('there are two revisions');
+
+function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
+  return {
+    store: {
+      reachable: true,
+      lastSuccessMs: nowMs,
+      failingSinceMs: undefined,
+      lastError: undefined,
+      revision: r1,
+    },
+    newest: { revision: r1, valid: true, problems: [] },
+    inForce: {
+      revision: r1,
+      sinceMs: nowMs - 5_000,
+      domains: ['shop'],
+      limitCount: 3,
+      groups: [],
+      leftOut: [],
+    },
+    stale: undefined,
+    counts: { accepted: 1, refused: 0 },
+    ...change,
+  } as SnapshotState;
+}
+
+function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedWorker {
+  const node: NodeIdentity = { id, cluster: '', metadata: new Map() };
+  const has = { version: snapshot.version, atMs: nowMs };
+  const stream = { address: '10.0.0.1:5', mode: 'sotw' as const, sinceMs: nowMs };
+  return { node, ...stream, sent: has, acked: has, nacked: undefined, ...change };
+}
+
+function statusOf(state: SnapshotState, workers: readonly ConnectedWorker[] = []) {
+  return toStatusJson({
+    storeDescription: '/rules',
+    snapshots: {
+      state: () => state,
+      current: () => (state.inForce ? snapshot : undefined),
+      groupOf: () => 'default',
+    },
+    workers,
+    nowMs,
+  });
+}
+
+const old = { version: 'old', atMs: nowMs };
+const refusal = { version: snapshot.version, text: 'duplicate domain', atMs: nowMs };
+const failing = { ...stateOf().store, reachable: false, failingSinceMs: nowMs - 90_000 };
+const invalid = {
+  revision: r2,
+  valid: false,
+  problems: [problemOf('warning', 'b.yaml', 'odd'), problemOf('error', 'a.yaml', 'wrong')],
+};
+
+const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string][] = [
+  [
+    'no worker',
+    stateOf(),
+    [],
+    'in_force',
+    'revision 111111111111 is served, and no worker is connected',
+  ],
+  [
+    'all workers have it',
+    stateOf(),
+    [workerOf('a'), workerOf('b')],
+    'in_force',
+    'revision 111111111111 is in force on all 2 connected workers',
+  ],
+  [
+    'one has not answered',
+    stateOf(),
+    [workerOf('a'), workerOf('b', { acked: old })],
+    'pending',
+    'revision 111111111111 is in force on 1 of 2 workers, 1 have not answered',
+  ],
+  [
+    'one has refused, though it had accepted the same before',
+    stateOf(),
+    [workerOf('a'), workerOf('b', { nacked: refusal })],
+    'pending',
+    'revision 111111111111 is in force on 1 of 2 workers, 1 refused it; b says: duplicate domain',
+  ],
+  [
+    'the newest is invalid',
+    stateOf({ newest: invalid }),
+    [workerOf('a')],
+    'invalid',
+    'revision 222222222222 has 1 error (a.yaml: error: wrong): revision 111111111111 stays in force',
+  ],
+  [
+    'the first one is invalid, and nothing is in force',
+    stateOf({ newest: invalid, inForce: undefined }),
+    [],
+    'invalid',
+    'revision 222222222222 has 1 error (a.yaml: error: wrong): nothing is in force',
+  ],
+  [
+    'the store is away',
+    stateOf({ store: { ...failing, lastError: 'connection refused' } }),
+    [workerOf('a')],
+    'pending',
+    'the store has not been reached for 1m30s (connection refused), so the newest revision is not known: revision 111111111111 stays in force',
+  ],
+  [
+    'the newest is invalid and the store is away',
+    stateOf({ store: failing, newest: invalid }),
+    [],
+    'invalid',
+    'revision 222222222222 has 1 error (a.yaml: error: wrong): revision 111111111111 stays in force',
+  ],
+  [
+    'nothing has been read yet',
+    stateOf({ newest: undefined, inForce: undefined }),
+    [],
+    'pending',
+    'no revision has been read from the store yet: nothing is in force',
+  ],
+];
+for (const [title, state, workers, verdict, text] of cases) {
+  test(`the verdict when ${title} is ${verdict}`, (t) => {
+    const status = statusOf(state, workers);
+    t.deepEqual({ verdict: status.verdict, text: status.text }, { verdict, text } as never);
+  });
+}
+
+test('workers that are waited for are shown with what they have', (t) => {
+  const { workers, waitingFor } = statusOf(stateOf(), [
+    workerOf('a'),
+    workerOf('b', { nacked: refusal, acked: old }),
+    workerOf('c', { acked: undefined }),
+  ]);
+  t.deepEqual(workers, { connected: 3, inForce: 1, pending: 1, refused: 1 });
+  t.deepEqual(
+    waitingFor.map(({ id, state, acked, nacked }) => [id, state, acked?.version, nacked?.text]),
+    [
+      ['b', 'refused', 'old', 'duplicate domain'],
+      ['c', 'pending', undefined, undefined],
+    ],
+  );
+});
+
+test('what an earlier process kept is stale before the store has answered', (t) => {
+  t.is(statusOf(stateOf()).stale, null);
+  t.deepEqual(statusOf(stateOf({ newest: undefined })).stale, {
+    reason: 'store_unreachable',
+    since: new Date(nowMs - 5_000).toISOString(),
+  });
+});

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { openTokenFile, parseTokens } from './tokens.ts';
+
+const [ann, bob] = ['token-of-ann-0123456789', 'token-of-bob-0123456789'];
+
+test('a token is found with its name and scope, and nothing else is', (t) => {
+  const result = parseTokens(`# people\n\nann read ${ann}\r\n  bob\twrite  ${bob}  \n`, 'tokens');
+  t.true(result.ok);
+  if (!result.ok) return;
+  t.is(result.count, 2);
+  t.deepEqual(result.tokens.find(ann), { name: 'ann', scope: 'read' });
+  t.deepEqual(result.tokens.find(bob), { name: 'bob', scope: 'write' });
+  for (const other of ['', `${ann} `, ann.slice(0, -1), 'ann', ann.toUpperCase()]) {
+    t.is(result.tokens.find(other), undefined);
+  }
+});
+
+test('every mistake is told with its line, and no token is', (t) => {
+  const text = [
+    `ann read ${ann}`,
+    `ann write ${bob}`,
+    `eve admin ${bob}`,
+    'mallory read short',
+    `a/b read ${bob}`,
+    `two words read ${bob}`,
+  ].join('\n');
+  const result = parseTokens(text, 'tokens');
+  t.deepEqual(result.ok ? [] : result.problems, [
+    'tokens:2: there are two tokens of the name ann',
+    'tokens:3: the scope is not one of read, write, xds',
+    'tokens:4: a token has at least 16 characters',
+    'tokens:5: a name has 1 to 64 letters, digits and . _ @ -',
+    'tokens:6: write a name, a scope and a token, with spaces between',
+  ]);
+  const empty = parseTokens('# nobody\n', 'tokens');
+  t.deepEqual(empty.ok ? [] : empty.problems, ['tokens: there is no token in it']);
+});
+
+test('a changed file is taken up, and a broken one leaves the tokens in force', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'tokens-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'tokens');
+  writeFileSync(path, `ann read ${ann}\n`);
+  const log = createRecordedLog();
+  const clock = createManualClock();
+  const tokens = await openTokenFile({ path, log, clock, intervalMs: 1_000 });
+  t.teardown(() => tokens.close());
+  const look = async (what: string, condition: () => boolean) => {
+    await eventually('a look is due', () => clock.pending === 1);
+    clock.advance(1_000);
+    await eventually(what, condition);
+  };
+
+  writeFileSync(path, `bob write ${bob}\n`);
+  await look('bob is known', () => tokens.find(bob) !== undefined);
+  t.is(tokens.find(ann), undefined, 'a token that was removed is refused');
+  writeFileSync(path, 'bob write\n');
+  await look('the mistake is told', () => log.lines.length === 2);
+  t.is(tokens.find(bob)?.scope, 'write');
+  await look('the next look is over', () => clock.pending === 1);
+  t.deepEqual(log.lines, [
+    `info ${path} has changed: 1 tokens are in force`,
+    `error The tokens in force are kept: ${path}:1: write a name, a scope and a token, with spaces between`,
+  ]);
+});
+
+test('a file that is missing or wrong at the start is told', async (t) => {
+  const deps = { log: createRecordedLog(), clock: createManualClock() };
+  await t.throwsAsync(openTokenFile({ ...deps, path: '/nonexistent/tokens' }), {
+    code: 'cannot_start',
+    message: /the tokens file cannot be read: .*\/nonexistent\/tokens/,
+  });
+});

@@ -1,0 +1,140 @@
+import { readFile } from 'node:fs/promises';
+import test from 'ava';
+import { Command } from 'commander';
+import { replaceSettings } from '../shared/settings/document.ts';
+import { addFlags, overlayFlags } from './settings/flags.ts';
+import { controlPlaneTable } from './settings/table.ts';
+import { parseControlPlaneSettings } from './settings.ts';
+
+const directory = { '--config-dir': '/rules', HOME: '/home/ann' };
+
+function problemsOf(environment: Readonly<Record<string, string>>): readonly string[] {
+  const result = parseControlPlaneSettings(environment);
+  return result.ok ? [] : result.problems;
+}
+
+/** What the program sees of a command line. */
+function settingsOf(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const command = new Command().exitOverride();
+  addFlags(command, controlPlaneTable);
+  command.parse(args, { from: 'user' });
+  return parseControlPlaneSettings(overlayFlags(controlPlaneTable, environment, command.opts()));
+}
+
+test('a directory is all that has to be given', (t) => {
+  const result = parseControlPlaneSettings({ ...directory, XDG_STATE_HOME: '/state' });
+  t.true(result.ok);
+  if (!result.ok) return;
+  t.deepEqual(result.warnings, []);
+  t.deepEqual(result.settings, {
+    config: { kind: 'directory', directory: '/rules' },
+    stateDirectory: '/state/ratelane/127.0.0.1-18001',
+    mergeDomains: false,
+    webhook: { secret: '', secretFile: undefined },
+    xds: {
+      address: { host: '0.0.0.0', port: 18_000 },
+      tls: undefined,
+      tokensFile: undefined,
+      maxResponseBytes: 4 * 1024 * 1024,
+    },
+    admin: {
+      address: { host: '127.0.0.1', port: 18_001 },
+      tls: undefined,
+      tokensFile: undefined,
+      isLoopback: true,
+    },
+    log: { level: 'info', format: 'text' },
+  });
+});
+
+test('a flag wins over its variable, and is named in messages', (t) => {
+  const git = ['--git', 'https://git.example/r', '--git-path', 'rules', '--git-poll', '1s'];
+  const result = settingsOf(git, { RATELANE_GIT: 'https://other.example/r' });
+  t.true(result.ok);
+  if (!result.ok || result.settings.config.kind !== 'git') return t.fail();
+  t.like(result.settings.config, { url: 'https://git.example/r', path: 'rules', pollMs: 1_000 });
+  const wrong = settingsOf([...git, '--git-poll', '1'], { RATELANE_GIT_POLL: '30s' });
+  t.deepEqual(wrong.ok ? [] : wrong.problems, [
+    '--git-poll="1": the unit is missing (one of ns, us, ms, s, m, h); write a duration from 100ms to 480h such as 30s',
+  ]);
+});
+
+test('a switch may be given without a value', (t) => {
+  for (const [args, expected] of [
+    [[], false],
+    [['--merge-domains'], true],
+    [['--merge-domains', 'false'], false],
+  ] as const) {
+    const result = settingsOf(['--config-dir', '/rules', ...args]);
+    t.is(result.ok && result.settings.mergeDomains, expected);
+  }
+});
+
+test('everything that is wrong is told at once', (t) => {
+  t.deepEqual(
+    problemsOf({
+      RATELANE_XDS_ADDRESS: '18000',
+      RATELANE_ADMIN_TLS_KEY: '/key.pem',
+      RATELANE_LOG_LEVEL: 'loud',
+      '--max-response-bytes': '3',
+    }),
+    [
+      '--max-response-bytes="3": out of range; write a whole number from 1024 to 1073741824 such as 4194304',
+      'RATELANE_LOG_LEVEL="loud": unknown value; write one of error, warning, info, debug',
+      'no rules are named: give --config-dir/RATELANE_CONFIG_DIR or --git/RATELANE_GIT',
+      'RATELANE_XDS_ADDRESS="18000": the port is missing; write host:port such as 0.0.0.0:18000',
+      '--admin-tls-cert/RATELANE_ADMIN_TLS_CERT is not set: RATELANE_ADMIN_TLS_KEY="/key.pem" needs it',
+    ],
+  );
+});
+
+for (const address of ['0.0.0.0:1', ':1', '10.0.0.1:1', '[::]:1', 'example.test:1']) {
+  test(`the admin address ${address} needs tokens`, (t) => {
+    const [problem, ...others] = problemsOf({ ...directory, '--admin-address': address });
+    t.deepEqual(others, []);
+    t.regex(problem ?? '', /can be reached from elsewhere, and --admin-tokens-file.* is not set/);
+    const tokens = { '--admin-tokens-file': '/tokens' };
+    t.deepEqual(problemsOf({ ...directory, '--admin-address': address, ...tokens }), []);
+  });
+}
+
+for (const address of ['127.0.0.1:1', '127.9.9.9:1', '[::1]:1', 'localhost:1', 'LOCALHOST:1']) {
+  test(`the admin address ${address} needs no tokens`, (t) => {
+    t.deepEqual(problemsOf({ ...directory, '--admin-address': address }), []);
+  });
+}
+
+test('settings that exclude each other are refused', (t) => {
+  t.regex(
+    problemsOf({ ...directory, RATELANE_GIT: 'https://ann:geheim@git.example/r' }).join(),
+    /^--config-dir="\/rules" and RATELANE_GIT="https:\/\/\*\*\*\*\*@git\.example\/r": give one/,
+  );
+  t.regex(
+    problemsOf({ ...directory, '--xds-address': '0.0.0.0:18001' }).join(),
+    /have the same port 18001$/,
+  );
+  const secrets = { RATELANE_WEBHOOK_SECRET: 'geheim', '--webhook-secret-file': '/secret' };
+  const problems = problemsOf({ ...directory, ...secrets });
+  t.deepEqual(problems, [
+    'RATELANE_WEBHOOK_SECRET and --webhook-secret-file="/secret" are both set; remove one of them',
+  ]);
+});
+
+test('what has no effect, and what is misspelled, is a warning', (t) => {
+  const result = parseControlPlaneSettings({
+    ...directory,
+    '--git-ref': 'main',
+    RATELANE_ADMIN_ADRESS: 'x',
+    RATELANE_ADMIN_TOKEN: 'of another command',
+    KVSTORE_URL: 'of the worker',
+  });
+  t.deepEqual(result.warnings, [
+    'RATELANE_ADMIN_ADRESS is not a setting and is ignored: did you mean RATELANE_ADMIN_ADDRESS?',
+    '--git-ref="main" has no effect without --git',
+  ]);
+});
+
+test('the README has the table of settings as it is', async (t) => {
+  const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
+  t.is(replaceSettings(readme, controlPlaneTable), readme, 'run npm run generate');
+});
