@@ -404,6 +404,27 @@ test('files of TLS with a management server are looked for when they are used', 
   t.deepEqual(files({ ...xds, CONFIG_GRPC_XDS_SERVER_USE_TLS: 'false' }), []);
 });
 
+test('the files of TLS with a memory cache are looked at when it is in use', (t) => {
+  const files = (environment: Environment) => {
+    const result = parse({
+      BACKEND_TYPE: 'memcache',
+      MEMCACHE_TLS: 'true',
+      MEMCACHE_TLS_CACERT: '/tls/ca.pem',
+      MEMCACHE_TLS_CLIENT_CERT: '/tls/cert.pem',
+      ...environment,
+    });
+    return result.ok ? result.tlsFiles.map(({ path }) => path) : undefined;
+  };
+  t.deepEqual(files({}), ['/tls/ca.pem']);
+  t.deepEqual(files({ MEMCACHE_TLS_CLIENT_KEY: '/tls/key.pem' }), [
+    '/tls/ca.pem',
+    '/tls/cert.pem',
+    '/tls/key.pem',
+  ]);
+  t.deepEqual(files({ MEMCACHE_TLS: 'false' }), []);
+  t.deepEqual(files({ BACKEND_TYPE: 'redis' }), []);
+});
+
 test('files of TLS that cannot be read are told with setting and path', async (t) => {
   const tls = {
     GRPC_SERVER_USE_TLS: 'true',
