@@ -33,6 +33,7 @@ export interface DiscoveryStream extends CallHandler {
 
 /** Of a worker's refusal, in the log; the record has more. */
 const maxShownText = 1_000;
+const maxShownId = 200;
 
 export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   deps: DiscoveryStreamDeps,
@@ -55,7 +56,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   );
 
   function whoIsIt(): string {
-    return node === undefined ? call.peerAddress : `worker '${node.id}' at ${call.peerAddress}`;
+    if (node === undefined) return call.peerAddress;
+    return `worker '${node.id.slice(0, maxShownId)}' at ${call.peerAddress}`;
   }
 
   function refuse(reason: DropReason, status: GrpcStatus, text: string): void {
