@@ -11,6 +11,7 @@ import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadProtos, type Protos } from '../shared/wire/protos.ts';
+import { toAgreement } from './agreement.ts';
 import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
 import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
 import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
@@ -82,6 +83,8 @@ export function createWorker(deps: WorkerDeps): Worker {
   const startedAt = new Date(clock.wallMs()).toISOString();
   const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
   const { metrics } = statistics;
+  const agreement = toAgreement(settings);
+  metrics.gauge('ratelimit.agreement').set(agreement.number);
   const health = createHealth({ requireConfig: settings.health.needsConfig });
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
   const protos = loadProtos();
@@ -123,10 +126,12 @@ export function createWorker(deps: WorkerDeps): Worker {
       providers: {
         rules: () => rulesInForce.current?.describe(),
         stats: () => metrics.snapshot(),
-        settings: () =>
-          deps.dump.map(({ name, value, from }) =>
+        settings: () => [
+          ...deps.dump.map(({ name, value, from }) =>
             from === 'default' ? `${name}=${value}` : `${name}=${value} (from ${from})`,
           ),
+          `agreement: ${agreement.hash} (what has to be the same on all workers; /status lists it)`,
+        ],
         status: () => [
           `started: ${startedAt}`,
           `waiting for: ${awaited}`,
@@ -135,6 +140,8 @@ export function createWorker(deps: WorkerDeps): Worker {
           `rules: ${rulesInForce.describe()}`,
           `rules come from: ${source.describe()}`,
           `counters: ${store.state().detail}`,
+          `agreement: ${agreement.hash}, the same on all workers that count together`,
+          ...agreement.parts.map((part) => `  ${part}`),
         ],
       },
       log,

@@ -27,7 +27,10 @@ async function setUp(t: ExecutionContext, { server: serverOptions, ...options }:
 }
 
 test('the first request asks for all rules, and says who asks', async (t) => {
-  const { stream } = await setUp(t, { nodeId: 'node-1', nodeMetadata: 'team=edge,x=a=b,ignored' });
+  const { stream } = await setUp(t, {
+    nodeId: 'node-1',
+    nodeMetadata: 'team=edge,x=a=b,ignored,ratelane.agreement=x',
+  });
   const request = await stream.request(0);
   t.is(request.typeUrl, 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig');
   t.deepEqual([request.versionInfo, request.responseNonce], ['', '']);
@@ -41,6 +44,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
     team: text('edge'),
     x: text('a=b'),
     'ratelane.fields': text('value_to_metric share_threshold'),
+    'ratelane.agreement': text('0c0ffee0'),
   });
 });
 

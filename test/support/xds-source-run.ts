@@ -45,6 +45,7 @@ export function createSourceUnderTest(
     options: {
       nodeId: 'default',
       nodeMetadata: '',
+      agreement: '0c0ffee0',
       connectRetryMs: 20,
       backoff: { initialMs: 20, maxMs: 100, multiplier: 2, random: undefined },
       rules: { mergeDomains: false, sanitizeMetricDots: false },

@@ -1,13 +1,14 @@
 // How this worker presents itself to a management server.
+import { agreementKey } from '../../shared/agreement-key.ts';
 import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
  * `metadata` is comma-separated key=value items, each split at its first `=`; what has none is left
  * out (reference-behaviour 8.1). What announces the fields that the public message lacks is added
- * (decisions 31).
+ * (decisions 31), and `agreement`, by which workers are compared.
  */
-export function toAdsNode(id: string, metadata: string): NodeMessage {
+export function toAdsNode(id: string, metadata: string, agreement: string): NodeMessage {
   const given = metadata
     .split(',')
     .filter((item) => item.includes('='))
@@ -15,7 +16,7 @@ export function toAdsNode(id: string, metadata: string): NodeMessage {
       const at = item.indexOf('=');
       return [item.slice(0, at), item.slice(at + 1)] as const;
     });
-  const fields = [...given, ourFieldsAnnouncement].map(
+  const fields = [...given, ourFieldsAnnouncement, [agreementKey, agreement] as const].map(
     ([key, value]) => [key, { stringValue: value }] as const,
   );
   return { id, metadata: { fields: Object.fromEntries(fields) } };

@@ -54,7 +54,8 @@ test('what is told to the server and accepted from it is taken over', (t) => {
     MERGE_DOMAIN_CONFIG: 'true',
     SANITIZE_DESCRIPTOR_METRIC_DOTS: 'true',
   });
-  t.like(options, { nodeId: 'n', nodeMetadata: 'a=b' });
+  // Counters inside the process, all else as by default.
+  t.like(options, { nodeId: 'n', nodeMetadata: 'a=b', agreement: 'c86a7824' });
   t.deepEqual(options.rules, { mergeDomains: true, sanitizeMetricDots: true });
   t.deepEqual(options.server, {
     url: 'xds:1',

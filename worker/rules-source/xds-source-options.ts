@@ -1,4 +1,5 @@
 // The settings of a management server as its source takes them.
+import { type AgreementSettings, toAgreement } from '../agreement.ts';
 import type { WorkerSettings } from '../settings.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
@@ -7,9 +8,10 @@ const leastWaitMs = 100;
 const usualLongestWaitMs = 10_000;
 
 export function toXdsSourceOptions(
-  { xds, config, stats }: Pick<WorkerSettings, 'xds' | 'config' | 'stats'>,
+  settings: AgreementSettings & Pick<WorkerSettings, 'xds' | 'config' | 'stats'>,
   random: () => number,
 ): XdsSourceOptions {
+  const { xds, config, stats } = settings;
   const { tls, backoff } = xds;
   const toPath = (path: string) => (path === '' ? undefined : path);
   const hasPair = tls.certFile !== '' && tls.keyFile !== '';
@@ -30,6 +32,7 @@ export function toXdsSourceOptions(
     },
     nodeId: xds.nodeId,
     nodeMetadata: xds.nodeMetadata,
+    agreement: toAgreement(settings).hash,
     connectRetryMs: xds.connectRetryIntervalMs || leastWaitMs,
     backoff: {
       initialMs: backoff.initialIntervalMs || leastWaitMs,

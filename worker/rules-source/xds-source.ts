@@ -27,6 +27,8 @@ export interface XdsSourceOptions {
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
+  /** What all workers that count together have in common, hashed. */
+  readonly agreement: string;
   /** The wait after an attempt to connect that failed. */
   readonly connectRetryMs: number;
   /** The waits after streams that ended. */
@@ -52,7 +54,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
   const { server, nodeId } = options;
   const clientOptions = {
-    node: toAdsNode(nodeId, options.nodeMetadata),
+    node: toAdsNode(nodeId, options.nodeMetadata, options.agreement),
     typeUrl: rateLimitConfigTypeUrl,
     backoff: options.backoff,
     connectRetryMs: options.connectRetryMs,

@@ -1,0 +1,86 @@
+// What has to be the same on all workers that count in one store, as one short text to compare. Who
+// compares it is left to the debug port, to dashboards and to the control plane.
+import { createHash } from 'node:crypto';
+import { parseHostPort } from '../shared/host-port.ts';
+import { showNode } from './counters/memcached/memcached-node.ts';
+import type { WorkerSettings } from './settings.ts';
+
+export interface Agreement {
+  /** 8 hexadecimal digits; the same where, and only where, `parts` are (but for rare chance). */
+  readonly hash: string;
+  /** The hash as a number, for a gauge. */
+  readonly number: number;
+  /** One line for each thing that has to be the same. */
+  readonly parts: readonly string[];
+}
+
+export type AgreementSettings = Pick<
+  WorkerSettings,
+  'counting' | 'limits' | 'memcached' | 'store' | 'perSecondStore'
+>;
+
+const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+/**
+ * In it is what decides which counter a hit goes to, and whether it is counted:
+ * - BACKEND_TYPE: another kind of store is another counter.
+ * - MEMSTORE_HOST_PORT in its order, or the name of MEMSTORE_SRV: both choose the node of a key. Not how
+ *   often the record is looked up, which differs only while the record changes.
+ * - The database of KVSTORE_URL, and whether limits per second have a store of their own and in which
+ *   database. Not the addresses themselves: one store may be reached by many, as a proxy beside each
+ *   worker, so that they would differ where nothing does.
+ * - CACHE_KEY_PREFIX, WEEK_RATE_LIMIT_RESET_DAY and USE_CALENDAR_MONTH_RATE_LIMIT: they are in the key.
+ * - STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT where it has an effect: one worker counts hits that another
+ *   does not.
+ *
+ * Not in it is what leaves the counters alone. EXPIRATION_JITTER_MAX_SECONDS: a counter outlives its
+ * window with any. NEAR_LIMIT_RATIO, SANITIZE_DESCRIPTOR_METRIC_DOTS: they change statistics.
+ * SHADOW_MODE, QUOTA_MODE, headers, dynamic metadata: they change answers, and one worker may well try
+ * them first. LOCAL_CACHE_SIZE_IN_BYTES: what it does not count is over the limit already. Timeouts,
+ * pools, TLS: how a store is reached. MERGE_DOMAIN_CONFIG and where rules come from: which rules are in
+ * force is seen by their version.
+ *
+ * The words of the lines are hashed: changing one makes workers of two releases differ.
+ */
+export function toAgreement(settings: AgreementSettings): Agreement {
+  const { counting, limits } = settings;
+  const spares = limits.stopIncrementWhenOverLimit && counting.backend !== 'memcached';
+  const parts = [
+    `backend: ${counting.backend}`,
+    ...listStores(settings),
+    `cache key prefix: ${JSON.stringify(counting.keyPrefix)}`,
+    `weeks begin on: ${weekdays[limits.weekResetDay]}`,
+    `months: ${limits.calendarMonth ? 'of the calendar' : '30 days'}`,
+    `descriptors beside one that is over its limit: ${spares ? 'not counted' : 'counted'}`,
+  ];
+  const hash = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 8);
+  return { hash, number: Number.parseInt(hash, 16), parts };
+}
+
+function listStores({ counting, memcached, store, perSecondStore }: AgreementSettings): string[] {
+  switch (counting.backend) {
+    case 'memory':
+      return [];
+    case 'memcached':
+      return [`nodes: ${showNodes(memcached)}`];
+    case 'redis':
+      return [
+        `database: ${store.target?.database}`,
+        `limits per second: ${
+          perSecondStore.enabled
+            ? `in a store of their own, database ${perSecondStore.target?.database}`
+            : 'in the same store'
+        }`,
+      ];
+  }
+}
+
+/** Upper and lower case of names are the same to the DNS. */
+function showNodes({ srv, addresses }: AgreementSettings['memcached']): string {
+  if (srv !== '') return `those of ${srv.toLowerCase()}`;
+  const nodes = addresses.flatMap((address) => {
+    const parsed = parseHostPort(address, 1);
+    return parsed.ok ? [showNode(parsed.value).toLowerCase()] : [];
+  });
+  return nodes.length === 0 ? 'none' : nodes.join(', ');
+}
