@@ -86,8 +86,10 @@ export function stepAdsClient(
     case 'start':
       return connect(state);
     case 'opened': {
-      // Nonces belong to a stream, so the first request of a new one has none.
-      const request = toRequest(options, state.ackedVersion, '');
+      // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts
+      // of what was refused may be in force: no version says what is held, so none is claimed.
+      const held = state.refusedText === undefined ? state.ackedVersion : '';
+      const request = toRequest(options, held, '');
       return { state: { ...state, phase: 'open' }, actions: [{ kind: 'send', request }] };
     }
     case 'connect-failed':
