@@ -6,6 +6,7 @@ import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
+import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toShortId, toTime } from './revision-json.ts';
 
@@ -69,6 +70,8 @@ export const statusJson = Type.Object(
     waitingFor: Type.Array(workerJson),
     /** Domains with fields that only Ratelane's own workers can be told, and the fields. */
     leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
+    /** Node groups whose workers count differently, because their settings do. */
+    disagreements: Type.Array(disagreementJson),
   },
   { title: 'Status' },
 );
@@ -123,6 +126,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       domain,
       fields: [...fields],
     })),
+    disagreements: findDisagreements(workers),
   };
 }
 

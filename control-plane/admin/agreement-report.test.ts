@@ -1,0 +1,62 @@
+import test from 'ava';
+import { agreementKey } from '../../shared/agreement-key.ts';
+import { findDisagreements } from './agreement-report.ts';
+import type { WorkerJson } from './status-report.ts';
+
+/** With this agreement, or without any. */
+function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {
+  return {
+    id,
+    cluster: '',
+    metadata: { team: id, ...(agreement !== undefined && { [agreementKey]: agreement }) },
+    address: `${id}:5`,
+    protocol: 'sotw',
+    connectedSince: '2026-01-01T00:00:00.000Z',
+    group,
+    state: 'in_force',
+    expected: null,
+    sent: null,
+    acked: null,
+    nacked: null,
+  };
+}
+
+test('workers that agree, and those that announce nothing, are nothing to tell', (t) => {
+  t.deepEqual(findDisagreements([]), []);
+  t.deepEqual(findDisagreements([workerOf('a', 'x'), workerOf('b', 'x'), workerOf('c')]), []);
+});
+
+test('workers that differ are counted, those of the majority first', (t) => {
+  const workers = [workerOf('a', 'x'), workerOf('b', 'y'), workerOf('c', 'y'), workerOf('d')];
+  t.deepEqual(findDisagreements(workers), [
+    {
+      group: 'default',
+      count: 2,
+      agreements: [
+        { agreement: 'y', workers: 2, example: { id: 'b', address: 'b:5' } },
+        { agreement: 'x', workers: 1, example: { id: 'a', address: 'a:5' } },
+      ],
+    },
+  ]);
+});
+
+test('workers of different node groups may differ', (t) => {
+  const workers = [
+    workerOf('a', 'x', 'west'),
+    workerOf('b', 'y', 'east'),
+    workerOf('c', 'z', null),
+  ];
+  t.deepEqual(findDisagreements(workers), []);
+  const [found, ...others] = findDisagreements([...workers, workerOf('d', 'x', 'east')]);
+  t.deepEqual([found?.group, found?.count, others.length], ['east', 2, 0]);
+});
+
+test('agreements without number or end are bounded', (t) => {
+  const workers = Array.from({ length: 50 }, (_, index) =>
+    workerOf(`w${index}`, `${index}`.padEnd(5_000, '-')),
+  );
+  const [found] = findDisagreements(workers);
+  t.is(found?.count, 50);
+  t.is(found?.agreements.length, 10);
+  t.true(found?.agreements.every(({ agreement }) => agreement.length < 100));
+});

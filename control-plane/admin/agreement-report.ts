@@ -1,0 +1,54 @@
+// Whether the connected workers have in common what all that count together must have: where they do
+// not, they count beside each other without any error. What that is, is the workers' affair
+// (worker/agreement.ts): here are texts that are the same or not. Pure.
+import Type from 'typebox';
+import { agreementKey } from '../../shared/agreement-key.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import type { WorkerJson } from './status-report.ts';
+
+export const disagreementJson = Type.Object(
+  {
+    /** The node group, whose workers get the same rules. */
+    group: Type.Union([Type.String(), Type.Null()]),
+    /** How many different agreements there are. */
+    count: Type.Integer(),
+    /** Those of most workers first; at most 10. */
+    agreements: Type.Array(
+      Type.Object({
+        agreement: Type.String(),
+        workers: Type.Integer(),
+        /** One of the workers. */
+        example: Type.Object({ id: Type.String(), address: Type.String() }),
+      }),
+    ),
+  },
+  { title: 'Disagreement' },
+);
+export type DisagreementJson = Type.Static<typeof disagreementJson>;
+
+const maxAgreements = 10;
+
+/**
+ * The node groups whose workers differ. Each group is taken by itself: fleets that count apart from each
+ * other, as those of two regions, are kept apart by groups. Workers that announce nothing are passed
+ * over, since nothing is known of them.
+ */
+export function findDisagreements(workers: readonly WorkerJson[]): DisagreementJson[] {
+  const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));
+  const byGroup = Map.groupBy(announcing, ({ group }) => group);
+  return [...byGroup].flatMap(([group, members]) => {
+    const byAgreement = Map.groupBy(members, ({ metadata }) => metadata[agreementKey] ?? '');
+    if (byAgreement.size < 2) return [];
+    const agreements = [...byAgreement].flatMap(([agreement, [first, ...others]]) =>
+      first === undefined
+        ? []
+        : {
+            agreement: toExcerpt(agreement),
+            workers: 1 + others.length,
+            example: { id: first.id, address: first.address },
+          },
+    );
+    agreements.sort((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1));
+    return { group, count: byAgreement.size, agreements: agreements.slice(0, maxAgreements) };
+  });
+}
