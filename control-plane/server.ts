@@ -78,11 +78,11 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     log,
     clock,
   });
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
   let ads: AdsServer | undefined;
   let admin: AdminServer | undefined;
   let awaited: string | undefined = `the store ${store.description}`;
   const workers = { list: () => ads?.workers.list() ?? [] };
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
   const open: { close(): void }[] = [];
 
   async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {

@@ -37,7 +37,8 @@ export interface AdminServer {
 /** JSON may need a second character for many of a text's. */
 const maxYamlBytes = maxBodyBytes / 4;
 
-const timeouts = { connectionTimeout: 60_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
+/** A write to a slow Git host takes a while, during which nothing is sent. */
+const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
 
 export async function createAdminServer(
   deps: AdminServerDeps,

@@ -1,4 +1,5 @@
 // `history`: the last revisions of a control plane's store.
+import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { RevisionJson } from '../admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -52,10 +53,5 @@ function formatRevision({ id, at, author, message, inForce, newest }: ListedRevi
     .map((text) => `  [${text}]`)
     .join('');
   const words = [author, message?.split('\n')[0]].filter(Boolean).join(': ');
-  return `${id.slice(0, 12)}  ${at}  ${toPrintable(words)}${mark}\n`;
-}
-
-/** Anybody who may commit writes these texts. */
-function toPrintable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '?');
+  return `${id.slice(0, 12)}  ${at}  ${escapeText(words)}${mark}\n`;
 }

@@ -2,10 +2,9 @@
 import { exitCodes as lifecycleCodes, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createLineOutput } from '../../shared/line-output.ts';
 import { createLog } from '../../shared/log.ts';
-import { toHelp } from '../../shared/settings/document.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { createControlPlane, stopGraceMs } from '../server.ts';
-import { addFlags, overlayFlags } from '../settings/flags.ts';
+import { addFlags, describeVariables, overlayFlags } from '../settings/flags.ts';
 import { controlPlaneTable } from '../settings/table.ts';
 import { parseControlPlaneSettings } from '../settings.ts';
 import type { AddCommand, CommandIo } from './command-frame.ts';
@@ -24,7 +23,7 @@ export const addServe: AddCommand = (program, { io }) => {
     .addHelpText(
       'after',
       `
-${toHelp(controlPlaneTable)}
+${describeVariables(controlPlaneTable)}
 Exit codes:
   0  stopped by a signal
   1  not started, or ended by a defect; the reason is on standard error`,

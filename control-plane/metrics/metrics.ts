@@ -31,39 +31,41 @@ const prefix = 'ratelane_control_plane_';
 export function createControlPlaneMetrics(overview: () => Overview): ControlPlaneMetrics {
   const registry = new Registry();
   const registers = [registry];
+  // One look for all gauges of an exposition: there may be thousands of workers.
+  let now = overview();
   collectDefaultMetrics({ register: registry });
 
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
     new Counter({ name: `${prefix}${name}`, help, labelNames, registers });
-  const gauge = (name: string, help: string, read: (now: Overview) => number | undefined) =>
+  const gauge = (name: string, help: string, read: (given: Overview) => number | undefined) =>
     new Gauge({
       name: `${prefix}${name}`,
       help,
       registers,
       collect() {
-        const value = read(overview());
+        const value = read(now);
         if (value === undefined) this.remove();
         else this.set(value);
       },
     });
 
-  gauge('revision_in_force_timestamp_seconds', 'When the revision in force was made', (now) =>
-    toSeconds(now.revisionInForceAtMs),
+  gauge('revision_in_force_timestamp_seconds', 'When the revision in force was made', (given) =>
+    toSeconds(given.revisionInForceAtMs),
   );
-  gauge('newest_revision_valid', '1 when the newest revision has no errors', (now) =>
-    Number(now.isNewestValid),
+  gauge('newest_revision_valid', '1 when the newest revision has no errors', (given) =>
+    Number(given.isNewestValid),
   );
-  gauge('newest_revision_errors', 'Errors in the newest revision', (now) => now.errors);
-  gauge('newest_revision_warnings', 'Warnings in the newest revision', (now) => now.warnings);
-  gauge('domains', 'Domains in force', (now) => now.domains);
-  gauge('stale', '1 when what is served was stored by an earlier process', (now) =>
-    Number(now.isStale),
+  gauge('newest_revision_errors', 'Errors in the newest revision', (given) => given.errors);
+  gauge('newest_revision_warnings', 'Warnings in the newest revision', (given) => given.warnings);
+  gauge('domains', 'Domains in force', (given) => given.domains);
+  gauge('stale', '1 when what is served may be older than what the author wants', (given) =>
+    Number(given.isStale),
   );
-  gauge('store_reachable', '1 when the last look at the store succeeded', (now) =>
-    Number(now.isStoreReachable),
+  gauge('store_reachable', '1 when the last look at the store succeeded', (given) =>
+    Number(given.isStoreReachable),
   );
-  gauge('store_last_success_timestamp_seconds', 'The last look that succeeded', (now) =>
-    toSeconds(now.storeSuccessAtMs),
+  gauge('store_last_success_timestamp_seconds', 'The last look that succeeded', (given) =>
+    toSeconds(given.storeSuccessAtMs),
   );
   new Gauge({
     name: `${prefix}workers`,
@@ -71,7 +73,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     labelNames: ['state'] as const,
     registers,
     collect() {
-      for (const [state, count] of Object.entries(overview().workers)) this.set({ state }, count);
+      for (const [state, count] of Object.entries(now.workers)) this.set({ state }, count);
     },
   });
 
@@ -82,7 +84,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     registers,
     collect() {
       this.reset();
-      for (const [outcome, count] of Object.entries(overview().revisions)) {
+      for (const [outcome, count] of Object.entries(now.revisions)) {
         this.inc({ outcome }, count);
       }
     },
@@ -125,7 +127,10 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     adminAnswer: (route, method, status) =>
       answers.inc({ route, method: toKnownMethod(method), status: String(status) }),
     webhook: (isAccepted) => webhooks.inc({ outcome: isAccepted ? 'accepted' : 'refused' }),
-    expose: async () => ({ text: await registry.metrics(), mediaType: registry.contentType }),
+    async expose() {
+      now = overview();
+      return { text: await registry.metrics(), mediaType: registry.contentType };
+    },
   };
 }
 

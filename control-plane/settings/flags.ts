@@ -1,19 +1,41 @@
 // Settings as command-line flags: which flags there are, and a command line laid over the environment.
 // What the settings are is left to table.ts.
 import type { Command } from 'commander';
-import { type Environment, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
+import {
+  type Environment,
+  type Setting,
+  type SettingsTable,
+  toRows,
+} from '../../shared/settings/setting.ts';
 
 const isFlag = (name: string): boolean => name.startsWith('--');
+const isVariable = (name: string): boolean => !isFlag(name);
 
-/** Adds an option for each setting that has a flag. They are described by `toHelp`, which shows the
- * variables as well, so commander leaves them out of its own help. */
+/** Adds an option for each setting that has a flag, under the headings of the table. */
 export function addFlags(command: Command, table: SettingsTable): void {
-  for (const { setting } of toRows(table)) {
-    for (const name of setting.names.filter(isFlag)) {
-      const value = setting.kind === 'bool' ? '[true|false]' : '<value>';
-      command.addOption(command.createOption(`${name} ${value}`).hideHelp());
-    }
+  for (const { title, setting } of toRows(table)) {
+    const flag = setting.names.find(isFlag);
+    if (flag === undefined) continue;
+    const value = setting.kind === 'bool' ? '[true|false]' : '<value>';
+    const option = command.createOption(`${flag} ${value}`, describe(setting));
+    command.addOption(option.helpGroup(`${title}:`));
   }
+}
+
+/** A paragraph of the help on the settings that have no flag: others could read them from the list of
+ * processes. */
+export function describeVariables(table: SettingsTable): string {
+  const rows = toRows(table).filter(({ setting }) => setting.names.every(isVariable));
+  const lines = rows.map(({ setting }) => `  ${setting.names[0]}\n      ${setting.doc}\n`);
+  return `By variables alone:\n${lines.join('')}`;
+}
+
+function describe(setting: Setting<unknown>): string {
+  const fallback = setting.defaultText ?? setting.format(setting.default);
+  const variables = setting.names.filter(isVariable);
+  const facts = [...variables, ...(fallback === '' ? [] : [`default: ${fallback}`])];
+  const words = setting.kind === 'choice' ? `: ${setting.accepts}` : '';
+  return `${setting.doc}${words} (${facts.join('; ')})`;
 }
 
 /** The environment with what the command line says in place of what the variables say. `options` is
@@ -25,12 +47,11 @@ export function overlayFlags(
 ): Environment {
   const overlaid: Record<string, string | undefined> = { ...environment };
   for (const { setting } of toRows(table)) {
-    for (const name of setting.names.filter(isFlag)) {
-      const given = options[toOptionKey(name)];
-      if (given === undefined) continue;
-      for (const other of setting.names) overlaid[other] = undefined;
-      overlaid[name] = String(given);
-    }
+    const flag = setting.names.find(isFlag);
+    const given = flag === undefined ? undefined : options[toOptionKey(flag)];
+    if (flag === undefined || given === undefined) continue;
+    for (const name of setting.names) overlaid[name] = undefined;
+    overlaid[flag] = String(given);
   }
   return overlaid;
 }

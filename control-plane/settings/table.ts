@@ -62,7 +62,7 @@ export const controlPlaneTable = {
     passwordFile: text({
       names: ['--git-password-file', 'RATELANE_GIT_PASSWORD_FILE'],
       default: '',
-      doc: 'A file with that password or token, read at each use',
+      doc: 'A file with the password or token for https, read at each use',
     }),
     webhookSecret: text({
       names: ['RATELANE_WEBHOOK_SECRET'],
@@ -73,7 +73,7 @@ export const controlPlaneTable = {
     webhookSecretFile: text({
       names: ['--webhook-secret-file', 'RATELANE_WEBHOOK_SECRET_FILE'],
       default: '',
-      doc: 'A file with that secret, read at each call',
+      doc: 'A file with the secret of the webhook, read at each call',
     }),
   }),
   xds: section('xDS, for the workers', {
@@ -143,7 +143,7 @@ export const controlPlaneTable = {
       words: { error: 'error', warning: 'warning', info: 'info', debug: 'debug' },
       default: 'info',
       anyCase: true,
-      doc: 'What is written to standard error: messages of this level and graver ones',
+      doc: 'The least grave messages that are written to standard error',
     }),
     format: choice({
       names: ['--log-format', 'RATELANE_LOG_FORMAT'],

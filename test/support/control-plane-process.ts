@@ -19,6 +19,8 @@ export interface ControlPlaneOptions {
   /** Of `serve`, without addresses and the state folder. */
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** In place of free ones. */
+  readonly addresses?: readonly string[];
 }
 
 export interface CommandResult {
@@ -34,6 +36,10 @@ export interface ControlPlaneProcess {
   output(): string;
   /** Resolves when workers are served; fails with the output when it ends before. */
   start(): Promise<void>;
+  /** Starts it without waiting, for a start that fails or that waits for something. */
+  begin(): void;
+  /** The exit code, or the signal's name, of one that ends by itself. */
+  ended(): Promise<number | string>;
   /** The exit code, or the signal's name. */
   end(signal: NodeJS.Signals): Promise<number | string>;
   /** A command with --admin-url. */
@@ -54,17 +60,18 @@ export interface AdminReply {
 /** Not started yet; ended after the test. */
 export async function createControlPlaneProcess(
   t: ExecutionContext,
-  { flags, env = {} }: ControlPlaneOptions,
+  { flags, env = {}, addresses }: ControlPlaneOptions,
 ): Promise<ControlPlaneProcess> {
   const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
   const xdsAddress = `127.0.0.1:${await freePort()}`;
   const adminAddress = `127.0.0.1:${await freePort()}`;
   const adminUrl = `http://${adminAddress}`;
   const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...env };
-  const addresses = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
-  const args = ['serve', ...flags, ...addresses, '--state-dir', join(stateFolder, 'state')];
+  const free = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
+  const state = ['--state-dir', join(stateFolder, 'state')];
+  const args = ['serve', ...flags, ...(addresses ?? free), ...state];
   let output = '';
-  let current: { end(signal: NodeJS.Signals): Promise<number | string> } | undefined;
+  let current: ReturnType<typeof spawnOnce> | undefined;
 
   function spawnOnce() {
     const child = spawn(process.execPath, [mainFile, ...args], {
@@ -88,6 +95,7 @@ export async function createControlPlaneProcess(
       get code() {
         return code;
       },
+      ended: ended.promise,
       async end(signal: NodeJS.Signals) {
         child.kill(signal);
         const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
@@ -130,6 +138,15 @@ export async function createControlPlaneProcess(
         },
         readyMs,
       );
+    },
+    begin() {
+      current = spawnOnce();
+    },
+    async ended() {
+      const timer = setTimeout(() => void current?.end('SIGKILL'), readyMs);
+      const code = await current?.ended;
+      clearTimeout(timer);
+      return code ?? 'not running';
     },
     async end(signal) {
       const life = current;

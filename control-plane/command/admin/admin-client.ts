@@ -33,7 +33,7 @@ export interface AdminClientOptions {
 }
 
 /** A push to a slow Git host takes its time. */
-const timeoutMs = 60_000;
+const timeoutMs = 120_000;
 const maxAnswerBytes = 256 * 1024 * 1024;
 
 export function createAdminClient({ url, token, tls }: AdminClientOptions): AdminClient {

@@ -1,4 +1,5 @@
 // What the admin API answers in place of a result, as a person reads it.
+import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
 import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
 import type { AdminAnswer } from './admin-client.ts';
@@ -13,9 +14,9 @@ export function formatRefusal({ status, value }: AdminAnswer): string {
   const text = [detail, title].find((each) => typeof each === 'string') ?? 'no reason was given';
   const hint = status === 401 ? '; --token-file names a file with a token' : '';
   const fields = Array.isArray(errors)
-    ? errors.map(({ name, reason }) => `  ${name}: ${reason}\n`).join('')
+    ? errors.map(({ name, reason }) => `  ${escapeText(`${name}: ${reason}`)}\n`).join('')
     : '';
-  return `${formatRules(value)}error: ${text}${hint} (HTTP ${status})\n${fields}`;
+  return `${formatRules(value)}error: ${escapeText(text)}${hint} (HTTP ${status})\n${fields}`;
 }
 
 /** The problems of rules in an answer, each with its place; '' when there is none. */

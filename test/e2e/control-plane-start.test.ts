@@ -1,0 +1,129 @@
+// How the control plane begins and ends: what is wrong at the start, a store that does not answer, and
+// TLS with certificates on both sides.
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import test from 'ava';
+import {
+  authority,
+  clientCertificate,
+  serverCertificate,
+} from '../contract/grpc-transport-certificates.ts';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { createGitRepository, gitEnvironment, serveOverHttp } from '../support/git-repository.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+
+test.serial('wrong settings, a port in use and files that are missing end the start', async (t) => {
+  const rules = createRulesFolder(t);
+  const taken = createServer().listen(0, '127.0.0.1');
+  await eventually('a port is taken', () => taken.listening);
+  t.teardown(() => void taken.close());
+  const address = taken.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const cases: [readonly string[], RegExp][] = [
+    [[], /no rules are named: give --config-dir/],
+    [['--config-dir', rules.path, '--log-format', 'xml'], /--log-format=.*xml.*write text or json/],
+    [
+      ['--config-dir', rules.path, '--admin-tokens-file', '/nonexistent'],
+      /the tokens file cannot be read: .*\/nonexistent/,
+    ],
+    [
+      ['--config-dir', rules.path, '--xds-tls-cert', '/no.pem', '--xds-tls-key', '/no.key'],
+      /TLS: \/no\.(pem|key) cannot be read/,
+    ],
+    [['--git', 'ext::sh -c id'], /The Git repository's URL cannot be used/],
+  ];
+  for (const [flags, message] of cases) {
+    const plane = await createControlPlaneProcess(t, { flags });
+    plane.begin();
+    t.is(await plane.ended(), 1, flags.join(' '));
+    t.regex(plane.output(), message);
+    t.notRegex(plane.output(), /\n {4}at /, 'no stack for a mistake of a user');
+  }
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path],
+    addresses: ['--admin-address', `127.0.0.1:${port}`, '--xds-address', '127.0.0.1:0'],
+  });
+  plane.begin();
+  t.is(await plane.ended(), 1);
+  t.regex(
+    plane.output(),
+    new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}: .*EADDRINUSE.*--admin-address`),
+  );
+});
+
+test.serial(
+  'a repository that hangs keeps neither the last good rules nor a stop waiting',
+  async (t) => {
+    const repository = createGitRepository(t);
+    repository.push({ 'shop.yaml': ruleText('shop', 1) });
+    const access = { username: 'ann', password: 'a password' };
+    const url = await serveOverHttp(t, repository, access);
+    const proxy = await startTcpProxy(Number(new URL(url).port));
+    t.teardown(() => proxy.close());
+    const proxied = new URL(url);
+    proxied.port = String(proxy.port);
+    const passwordFile = join(repository.folder, 'password');
+    writeFileSync(passwordFile, `${access.password}\n`);
+    const credentials = ['--git-username', access.username, '--git-password-file', passwordFile];
+    const plane = await createControlPlaneProcess(t, {
+      flags: ['--git', proxied.href, ...credentials],
+      env: gitEnvironment as Record<string, string>,
+    });
+    await plane.start();
+    t.is((await plane.run('status')).exitCode, 0);
+    t.is(await plane.end('SIGKILL'), 'SIGKILL');
+
+    proxy.stall();
+    await plane.start();
+    const { body } = await plane.fetch('/status');
+    t.like(body, {
+      verdict: 'pending',
+      stale: { reason: 'store_unreachable' },
+      inForce: { limits: 1 },
+    });
+    t.is(await plane.end('SIGTERM'), 0);
+
+    plane.begin();
+    await eventually('the admin port is open and says what is awaited', async () => {
+      const answer = await plane.fetch('/healthcheck').catch(() => undefined);
+      return answer?.status === 503 && /the store http/.test(answer.body.detail);
+    });
+    t.is(await plane.end('SIGTERM'), 0);
+    t.false(plane.output().includes(access.password));
+  },
+);
+
+test.serial('both ports speak TLS, with certificates of the clients', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 1));
+  const files = createRulesFolder(t);
+  files.write('ca.pem', authority);
+  files.write('server.pem', serverCertificate.cert);
+  files.write('server.key', serverCertificate.key);
+  files.write('client.pem', clientCertificate.cert);
+  files.write('client.key', clientCertificate.key);
+  const at = (name: string) => join(files.path, name);
+  const tls = (port: string) => [
+    ...[`--${port}-tls-cert`, at('server.pem'), `--${port}-tls-key`, at('server.key')],
+    ...[`--${port}-tls-client-ca`, at('ca.pem')],
+  ];
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, ...tls('xds'), ...tls('admin')],
+  });
+  plane.begin();
+  await eventually('it serves', () => plane.output().includes('Workers are served'), 20_000);
+  const url = ['--admin-url', plane.adminUrl.replace('http:', 'https:')];
+  const trust = ['--ca', at('ca.pem')];
+  const own = ['--cert', at('client.pem'), '--key', at('client.key')];
+  const status = await plane.runElsewhere('status', ...url, ...trust, ...own);
+  t.is(status.exitCode, 0, status.stderr);
+  t.is((await plane.runElsewhere('status', ...url, ...trust)).exitCode, 2, 'no certificate');
+  t.is((await plane.runElsewhere('status', ...url, ...own)).exitCode, 2, 'not trusted');
+  const watch = ['watch', '--xds', plane.xdsAddress, '--once', '--tls', ...trust];
+  const watched = await plane.runElsewhere(...watch, ...own);
+  t.is(watched.exitCode, 0, watched.stderr);
+  t.is((await plane.runElsewhere(...watch)).exitCode, 2, 'no certificate');
+});
