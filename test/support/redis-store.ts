@@ -3,10 +3,8 @@ import { systemClock } from '../../shared/clock.ts';
 import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/address.ts';
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
-import {
-  createRedisStore,
-  type RedisStoreOptions,
-} from '../../worker/counters/redis/redis-store.ts';
+import { createRedisStore } from '../../worker/counters/redis/redis-store.ts';
+import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
@@ -31,7 +29,14 @@ export function createRecordedRedisStore(
   options: RecordedRedisStoreOptions = {},
 ): RecordedRedisStore {
   const { socketType = 'tcp', type = 'single', auth = '', ...rest } = options;
-  const { startup, readCredentials, tls, sentinelCredentials, ...pool } = rest;
+  const {
+    startup,
+    readCredentials,
+    tls,
+    sentinelCredentials,
+    clusterParallelism = 1,
+    ...pool
+  } = rest;
   const parsed = parseStoreTarget(url, type, socketType);
   if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
@@ -63,6 +68,7 @@ export function createRecordedRedisStore(
       readCredentials,
       tls,
       sentinelCredentials,
+      clusterParallelism,
       pool: {
         size: 2,
         onEmpty: { behavior: 'wait', waitMs: 0 },

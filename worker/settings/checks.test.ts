@@ -50,10 +50,6 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
-    { KVSTORE_TYPE: 'cluster', REDIS_URL: 'a:1,b:2' },
-    ['KVSTORE_TYPE="cluster": type cluster is not supported yet'],
-  ],
-  [
     { KVSTORE_CLOUDIAM_AUTH: 'true' },
     ['KVSTORE_CLOUDIAM_AUTH="true": tokens are not supported yet'],
   ],

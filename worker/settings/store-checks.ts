@@ -60,8 +60,7 @@ function checkStore(
     problems.push(
       `${showSetting(reading, rows.url)}: ${target.reason}; write ${addressForms[store.type]}`,
     );
-  } else if (store.type === 'cluster')
-    problems.push(unsupported(rows.type, `type ${store.type} is`));
+  }
   return problems;
 }
 

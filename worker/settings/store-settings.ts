@@ -88,8 +88,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('CLUSTER_PIPELINE_PARALLELISM'),
       default: 1,
       min: 0,
-      doc: 'Batches sent to a cluster at once for one decision; 0 follows the pool',
-      notYet: 'clusters are not supported',
+      doc: 'How many nodes of a cluster are asked at once for one decision; 0 is the size of the pool, and more is never taken',
     }),
     cloudIam: {
       enabled: bool({

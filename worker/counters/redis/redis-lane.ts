@@ -3,7 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane, Operation, Reply } from '../lane.ts';
-import type { Connection, RawReply } from './connection.ts';
+import type { Connection, RawReply, RedisCommand } from './connection.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 
 const firstRetryMs = 50;
@@ -14,6 +14,8 @@ export interface RedisLaneDeps {
   readonly clock: Clock;
   readonly codec: OperationCodec;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
+  /** For the answers to what is sent beside a batch. */
+  readonly timeoutMs: number;
   /** Whether the next connection is opened when one has ended. */
   readonly stays: boolean;
   /** Whether a connection ends when the server refuses to write because it is a replica. */
@@ -21,15 +23,26 @@ export interface RedisLaneDeps {
   readonly onOpen: () => void;
   /** The connection ended, by itself or by us; if another is to follow, its attempt has begun. */
   readonly onEnd: (reason: string, byUs: boolean) => void;
+  /** In a cluster: sends those commands again that another node is to execute, and none else. */
+  readonly redirect: Redirect | undefined;
   /** An attempt of the lane's own to connect failed; it goes on trying. */
   readonly onFailure: (reason: string) => void;
 }
 
+/** `done` gets the replies with those of other nodes in place of the redirections. */
+export type Redirect = (
+  commands: readonly RedisCommand[],
+  replies: RawReply[],
+  done: (replies: RawReply[]) => void,
+) => void;
+
 export interface RedisLane extends Lane {
   /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Connects and stays connected, until `close`. */
+  /** Connects, unless it is connected, and stays connected until `close`. */
   keepOpen(): void;
+  /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
+  carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): boolean;
   /** Ends the connection and all attempts. Idempotent. */
   close(): void;
 }
@@ -38,6 +51,8 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   const { clock, codec } = deps;
   const closing = new AbortController();
   let connection: Connection | undefined;
+  let opening: Promise<void> | undefined;
+  let isKept = false;
   let failures = 0;
   let cancelRetry: (() => void) | undefined;
 
@@ -49,10 +64,20 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     reset: (reason) => endByUs(reason),
     tryToOpen,
     keepOpen,
+    carry,
     close,
   };
 
-  async function tryToOpen(signal: AbortSignal): Promise<void> {
+  function tryToOpen(signal: AbortSignal): Promise<void> {
+    if (connection !== undefined) return Promise.resolve();
+    // Whoever asks meanwhile waits for the same attempt: there is one connection.
+    opening ??= openConnection(signal).finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  }
+
+  async function openConnection(signal: AbortSignal): Promise<void> {
     const opened = await deps.open(AbortSignal.any([signal, closing.signal]));
     connection = opened;
     failures = 0;
@@ -66,19 +91,26 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 
   function keepOpen(): void {
+    if (isKept) return;
+    isKept = true;
+    if (connection === undefined) openAgain();
+  }
+
+  function openAgain(): void {
     if (closing.signal.aborted) return;
+    isKept = true;
     tryToOpen(closing.signal).catch((error: unknown) => {
       if (closing.signal.aborted) return;
       const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
       failures++;
       // Spread, so that many workers do not come back in step.
-      cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), keepOpen);
+      cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
       deps.onFailure(errorText(error));
     });
   }
 
   function ended(reason: string, byUs: boolean): void {
-    if (deps.stays) keepOpen();
+    if (deps.stays) openAgain();
     deps.onEnd(reason, byUs);
   }
 
@@ -103,16 +135,38 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       setImmediate(() => done(codec.decode(encoded, failAll(encoded)).replies));
       return;
     }
-    carrier.send(encoded.commands, (raw) => {
+    sendRedirected(carrier, encoded.commands, (raw) => {
       const { replies, missingExpiries } = codec.decode(encoded, raw);
       if (missingExpiries.length > 0) {
-        carrier.send(missingExpiries, (answers) => codec.confirmExpiries(missingExpiries, answers));
+        const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);
+        sendRedirected(carrier, missingExpiries, confirm);
       }
       done(replies);
       if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
         endByUs('the server is a read-only replica');
       }
     });
+  }
+
+  function sendRedirected(
+    carrier: Connection,
+    commands: readonly RedisCommand[],
+    done: (replies: RawReply[]) => void,
+  ): void {
+    const { redirect } = deps;
+    if (redirect === undefined) carrier.send(commands, done);
+    else carrier.send(commands, (replies) => redirect(commands, replies, done));
+  }
+
+  function carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): boolean {
+    const carrier = connection;
+    if (carrier === undefined) return false;
+    const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());
+    carrier.send(commands, (replies) => {
+      cancelTimeout();
+      done(replies);
+    });
+    return true;
   }
 }
 

@@ -3,7 +3,7 @@ import { AppError } from '../../../shared/errors.ts';
 import type { WorkerSettings } from '../../settings.ts';
 import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials, parseCredentials } from './credentials.ts';
-import type { RedisStoreOptions } from './redis-store.ts';
+import type { RedisStoreOptions } from './store-deps.ts';
 
 /** The store for limits per second takes its own settings alone (decisions 3). */
 export function toRedisStoreOptions(
@@ -27,6 +27,7 @@ export function toRedisStoreOptions(
       pipelineWindowMs: store.pipelineWindowMs,
       jitterMaxSeconds: settings.counting.expirationJitterSeconds,
     },
+    clusterParallelism: store.clusterPipelineParallelism,
     startup,
   };
 }

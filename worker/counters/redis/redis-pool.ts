@@ -8,10 +8,10 @@ import { createBatchingStore } from '../batching-store.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, RawReply, RedisCommand } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
 import { createOperationCodec } from './operation-codec.ts';
-import { createRedisLane, type RedisLane } from './redis-lane.ts';
+import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 
 /** A failure that lasts is said again this often. */
 const requestFailureIntervalMs = 5_000;
@@ -40,6 +40,10 @@ export interface RedisPoolDeps {
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   readonly knownExpiries: KnownExpiries;
   readonly totals: ConnectionTotals;
+  /** In a cluster only. */
+  readonly redirect?: Redirect;
+  /** A connection ended, or an attempt to open one failed. */
+  readonly onTrouble?: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -49,8 +53,11 @@ export interface RedisPool {
   count(request: CountRequest): void;
   /** One attempt to open the first connection; its failure is known to `lastFailure`. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Opens the others, and keeps all of them open. */
+  /** Opens those that are not open, and keeps all of them open. */
   keepOpen(): void;
+  /** Sends commands beside the batches, waiting for a connection if there is none. `done` is called
+   * once, never from inside. */
+  carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void;
   /** How many connections there are. */
   readonly active: number;
   readonly lastFailure: string | undefined;
@@ -79,7 +86,9 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   let overflow: RedisLane | undefined;
   let overflowFailedMs = Number.NEGATIVE_INFINITY;
   const lanes = Array.from({ length: options.size }, createStayingLane);
-  const [firstLane, ...otherLanes] = lanes;
+  const [firstLane] = lanes;
+  /** Each sends its commands, or fails them when it is given an error. */
+  let waitingCarries: ((error: Error | undefined) => void)[] = [];
   const batching = createBatchingStore({
     laneSet: {
       name,
@@ -109,6 +118,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     count: batching.count,
     tryToOpen,
     keepOpen,
+    carry,
     get active() {
       return active;
     },
@@ -129,6 +139,8 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       codec,
       open: deps.open,
       stays,
+      timeoutMs: options.timeoutMs,
+      redirect: deps.redirect,
       closeOnReadonlyError: options.closeOnReadonlyError,
       onOpen: connectionOpened,
       onEnd,
@@ -148,6 +160,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       log.warning(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
     }
     totals.opened();
+    endWaitingCarries(undefined);
     batching.lanesChanged();
   }
 
@@ -158,13 +171,35 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
     }
     totals.ended(byUs);
+    if (!closed) deps.onTrouble?.();
   }
 
   function attemptFailed(reason: string): void {
     lastFailure = reason;
-    if (active > 0) return;
-    unavailable = new AppError('store', `${name}: ${reason}`);
-    batching.lanesChanged();
+    if (active === 0) {
+      unavailable = new AppError('store', `${name}: ${reason}`);
+      endWaitingCarries(unavailable);
+      batching.lanesChanged();
+    }
+    deps.onTrouble?.();
+  }
+
+  function carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void {
+    if (lanes.some((lane) => lane.carry(commands, done))) return;
+    const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
+    const end = (error: Error | undefined) => {
+      if (error !== undefined) fail(error);
+      else carry(commands, done);
+    };
+    const refusal = closed ? new Error('the connection was closed') : unavailable;
+    if (refusal !== undefined) fail(refusal);
+    else waitingCarries.push(end);
+  }
+
+  function endWaitingCarries(error: Error | undefined): void {
+    const ending = waitingCarries;
+    waitingCarries = [];
+    for (const end of ending) end(error);
   }
 
   function openOverflow(): void {
@@ -198,12 +233,13 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   }
 
   function keepOpen(): void {
-    for (const lane of otherLanes) lane.keepOpen();
+    for (const lane of lanes) lane.keepOpen();
   }
 
   function close(): void {
     closed = true;
     closeOverflow();
     for (const lane of lanes) lane.close();
+    endWaitingCarries(new Error('the connection was closed'));
   }
 }

@@ -6,9 +6,7 @@ import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts
 import { type Connection, openConnection } from './connection.ts';
 import type { ConnectionTls } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
-
-/** A sentinel that has not answered by then is no longer waited for alone. */
-const nextSentinelMs = 250;
+import { findFirstAnswer } from './first-answer.ts';
 
 export interface MasterOpenerDeps {
   readonly group: StoreGroup & { readonly kind: 'sentinel' };
@@ -51,34 +49,18 @@ export function createMasterOpener(
     throw new Error(`${showStoreAddress(address)} is said to be the master and is a ${role}`);
   };
 
-  /** The first good answer; the next sentinel is asked when one fails or is slow. */
-  function findMaster(): Promise<TcpAddress> {
-    return new Promise((resolve, reject) => {
-      const settled = new AbortController();
-      const left = [...order];
-      const failures: string[] = [];
-      let cancelNext: (() => void) | undefined;
-      const askNext = () => {
-        cancelNext?.();
-        const sentinel = left.shift();
-        if (sentinel === undefined) return;
-        cancelNext = clock.after(nextSentinelMs, askNext);
-        askSentinel(sentinel, AbortSignal.any([settled.signal, deps.closing])).then(
-          (master) => {
-            cancelNext?.();
-            settled.abort();
-            order = [sentinel, ...order.filter((other) => other !== sentinel)];
-            resolve(master);
-          },
-          (error: unknown) => {
-            failures.push(`sentinel ${showStoreAddress(sentinel)}: ${errorText(error)}`);
-            if (failures.length < group.addresses.length) askNext();
-            else reject(new Error(failures.join('; ')));
-          },
-        );
-      };
-      askNext();
-    });
+  async function findMaster(): Promise<TcpAddress> {
+    const { server, answer } = await findFirstAnswer(
+      {
+        servers: order,
+        ask: askSentinel,
+        show: (address) => `sentinel ${showStoreAddress(address)}`,
+        clock,
+      },
+      deps.closing,
+    );
+    order = [server, ...order.filter((other) => other !== server)];
+    return answer;
   }
 
   async function askSentinel(address: TcpAddress, signal: AbortSignal): Promise<TcpAddress> {

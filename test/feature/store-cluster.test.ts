@@ -1,0 +1,164 @@
+// A Redis cluster under load while slots move and a master is lost: errors at most in the gap, and no
+// hit counted twice.
+import test from 'ava';
+import { createHit, startCounting } from '../support/counting.ts';
+import { eventually } from '../support/eventually.ts';
+import { startRedisCluster } from '../support/redis-cluster.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import {
+  createRecordedRedisStore,
+  openRedisStore,
+  type RecordedRedisStore,
+} from '../support/redis-store.ts';
+import { type LoadResult, startSteadyLoad } from '../support/steady-load.ts';
+
+const timeoutMs = 1_000;
+/** Keys that share a slot, some of them with names that need more than ASCII. */
+const keysOf = (tag: string) => ['a', 'b', 'ü', '計'].map((name) => `{${tag}}${name}_`);
+
+async function count(store: RecordedRedisStore, keys: readonly string[], refund = false) {
+  const { request, result } = startCounting(keys.map((key) => createHit({ key, refund })));
+  store.count(request);
+  return result;
+}
+
+test.serial('a request over several nodes is counted on each', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  const store = await openRedisStore(cluster.url.split(',')[0] ?? '', { type: 'cluster', size: 2 });
+  t.teardown(() => store.close(0));
+  const keys = Array.from({ length: 20 }, (_, index) => `spread_ü${index}_`);
+  await eventually('every master', () => store.connections.active === 6);
+  t.deepEqual(
+    (await count(store, keys)).after,
+    keys.map(() => 1),
+  );
+  for (const key of keys) {
+    t.is(await (await cluster.ownerOf(await cluster.slotOf(key))).command('GET', key), '1');
+  }
+  t.regex(store.state().detail, /^connected to cluster .* \(6 connections to 3 of 3 masters\)/);
+  t.is(store.connections.total, 6);
+});
+
+test.serial('slots that move under load cost no decision and no hit', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs: 5_000 });
+  t.teardown(() => store.close(0));
+  const tags = ['one', 'two', 'three'];
+  const keys = tags.flatMap(keysOf);
+  const load = startSteadyLoad(store, 5_000, (index) => [
+    { key: keys[index % keys.length] ?? '' },
+    { key: keys[(index * 5 + 3) % keys.length] ?? '', refund: index % 10 === 9, hits: 1 },
+  ]);
+  await eventually('the load runs', () => load.results.length > 200);
+  for (let round = 0; round < 3; round++) {
+    for (const tag of tags) {
+      const slot = await cluster.slotOf(`{${tag}}`);
+      const owner = await cluster.ownerOf(slot);
+      const next = cluster.masters[(cluster.masters.indexOf(owner) + 1) % 3];
+      if (next === undefined) throw new Error('no other master');
+      const before = load.results.length;
+      await cluster.moveSlot(slot, next, () =>
+        eventually('counting while the slot is open', () => load.results.length > before + 20),
+      );
+    }
+  }
+  const results = await load.stop();
+  t.deepEqual(
+    results.flatMap(({ error }) => error?.message ?? []),
+    [],
+  );
+  // Counters that lost nothing and gained nothing: what is there is what was answered.
+  const expected = new Map<string, number>();
+  for (let index = 0; index < results.length; index++) {
+    const add = (key: string, hits: number) => expected.set(key, (expected.get(key) ?? 0) + hits);
+    add(keys[index % keys.length] ?? '', 1);
+    add(keys[(index * 5 + 3) % keys.length] ?? '', index % 10 === 9 ? -1 : 1);
+  }
+  for (const [key, hits] of expected) t.is(Number(await cluster.read(key)), hits, key);
+  for (const key of keys) {
+    const owner = await cluster.ownerOf(await cluster.slotOf(key));
+    t.true(Number(await owner.command('TTL', key)) > 0, `${key} has no lifetime`);
+  }
+});
+
+test.serial(
+  'a lost master: errors only for its slots and only until its replica serves',
+  async (t) => {
+    const cluster = await startRedisCluster({ replica: true });
+    t.teardown(cluster.stop);
+    const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs, size: 2 });
+    t.teardown(() => store.close(0));
+    const [lost] = cluster.masters;
+    const { replica } = cluster;
+    if (lost === undefined || replica === undefined) throw new Error('no such node');
+    const ofLost: string[] = [];
+    const ofOthers: string[] = [];
+    for (let index = 0; index < 40; index++) {
+      const key = `fail_${index}_`;
+      const owner = await cluster.ownerOf(await cluster.slotOf(key));
+      (owner === lost ? ofLost : ofOthers).push(key);
+    }
+    const safe = startSteadyLoad(store, timeoutMs, (index) => [
+      { key: ofOthers[index % ofOthers.length] ?? '' },
+    ]);
+    const struck = startSteadyLoad(store, timeoutMs, (index) => [
+      { key: ofLost[index % ofLost.length] ?? '' },
+    ]);
+    await eventually('the load runs', () => struck.results.length > 100);
+    await eventually(
+      'the replica has all',
+      async () => (await replica.command('DBSIZE')) === ofLost.length,
+    );
+    const awayMs = performance.now();
+    await lost.kill();
+    await eventually(
+      'the failover',
+      async () => String(await replica.command('INFO', 'replication')).includes('role:master'),
+      20_000,
+    );
+    await eventually('it serves', async () =>
+      String(await replica.command('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+    );
+    const backMs = performance.now();
+    const isOkAfter = ({ error, startedMs }: LoadResult) =>
+      error === undefined && startedMs > backMs;
+    await eventually('OK again', () => struck.results.filter(isOkAfter).length > 50);
+    const [safeResults, struckResults] = [await safe.stop(), await struck.stop()];
+    t.deepEqual(
+      safeResults.filter(({ error, startedMs }) => error && startedMs < awayMs),
+      [],
+    );
+    const firstOkMs = Math.min(
+      ...struckResults.filter(isOkAfter).map(({ startedMs }) => startedMs),
+    );
+    t.true(firstOkMs - backMs < 2_000 + struck.worstLagMs, `${firstOkMs - backMs} ms`);
+    for (const { error, startedMs, tookMs } of [...struckResults, ...safeResults]) {
+      if (error === undefined) continue;
+      t.true(startedMs + tookMs >= awayMs && startedMs <= firstOkMs, error.message);
+    }
+    const sum = async (keys: readonly string[]) => {
+      let total = 0;
+      for (const key of keys) total += Number((await cluster.read(key)) ?? 0);
+      return total;
+    };
+    t.true((await sum(ofLost)) <= struckResults.length);
+    const answered = safeResults.filter(({ error }) => error === undefined).length;
+    const counted = await sum(ofOthers);
+    t.true(answered <= counted && counted <= safeResults.length, `${answered} ${counted}`);
+  },
+);
+
+test.serial('a server that is no cluster is said to be none', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const store = createRecordedRedisStore(redis.url, { type: 'cluster' });
+  t.teardown(() => store.close(0));
+  const stopping = new AbortController();
+  const connecting = store.connect(stopping.signal);
+  await eventually('a warning', () => store.log.lines.length > 0);
+  t.regex(store.log.lines[0] ?? '', /cluster support disabled/);
+  stopping.abort();
+  await t.throwsAsync(connecting);
+});

@@ -1,0 +1,122 @@
+// A Redis cluster of real servers on loopback, its slots spread evenly over the masters, with the
+// means to move a slot and to lose a node.
+import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
+import { type RedisServer, startRedisServer } from './redis-server.ts';
+
+export interface RedisCluster {
+  /** As KVSTORE_URL with type cluster: all masters. */
+  readonly url: string;
+  readonly masters: readonly RedisServer[];
+  /** Of the first master; absent unless asked for. */
+  readonly replica: RedisServer | undefined;
+  /** The counter's value, from whoever has it. */
+  read(key: string): Promise<string | undefined>;
+  slotOf(key: string): Promise<number>;
+  /** The master that serves the slot, as the first live one has it. */
+  ownerOf(slot: number): Promise<RedisServer>;
+  /** Moves a slot and its keys step by step, as resharding does; `between` runs while it is open. */
+  moveSlot(slot: number, to: RedisServer, between?: () => Promise<void>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const slotCount = 16_384;
+const nodeTimeoutMs = 1_000;
+const masterCount = 3;
+
+export async function startRedisCluster(
+  options: { replica?: boolean } = {},
+): Promise<RedisCluster> {
+  const startNode = async () =>
+    startRedisServer({
+      args: [
+        ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],
+        ...['--cluster-port', String(await freePort()), '--cluster-replica-validity-factor', '0'],
+      ],
+    });
+  const count = masterCount + (options.replica ? 1 : 0);
+  const all: RedisServer[] = [];
+  for (let index = 0; index < count; index++) all.push(await startNode());
+  const masters = all.slice(0, masterCount);
+  const replica = all[masterCount];
+  const ids = new Map<RedisServer, string>();
+  for (const node of all) ids.set(node, String(await node.command('CLUSTER', 'MYID')));
+  const idOf = (node: RedisServer) => ids.get(node) ?? '';
+  const perMaster = Math.ceil(slotCount / masterCount);
+  for (const [index, master] of masters.entries()) {
+    const last = Math.min(slotCount, (index + 1) * perMaster) - 1;
+    await master.command('CLUSTER', 'ADDSLOTSRANGE', index * perMaster, last);
+    await master.command('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
+  }
+  const [first] = masters as [RedisServer, ...RedisServer[]];
+  for (const node of all.slice(1)) {
+    const busPort = Number(((await node.command('CONFIG', 'GET', 'cluster-port')) as string[])[1]);
+    await first.command('CLUSTER', 'MEET', '127.0.0.1', node.port, busPort);
+  }
+  for (const node of all) {
+    await eventually('the nodes know each other', async () => {
+      const info = String(await node.command('CLUSTER', 'INFO'));
+      return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${count}`);
+    });
+  }
+  if (replica !== undefined) {
+    await replica.command('CLUSTER', 'REPLICATE', idOf(first));
+    await eventually('the replica follows', async () =>
+      String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
+    );
+    for (const node of masters) {
+      await eventually('the replica is known', async () =>
+        String(await node.command('CLUSTER', 'NODES')).includes(`slave ${idOf(first)}`),
+      );
+    }
+  }
+
+  async function readFrom(node: RedisServer, key: string) {
+    const value = await node.command('GET', key).catch(() => null);
+    return value === null ? undefined : String(value);
+  }
+
+  async function ownerOf(slot: number): Promise<RedisServer> {
+    for (const node of all) {
+      const slots = await node.command('CLUSTER', 'SLOTS').catch(() => []);
+      for (const range of Array.isArray(slots) ? slots : []) {
+        const [from, to, master] = range as [number, number, [string, number]];
+        const owner = all.find(({ port }) => port === master[1]);
+        if (slot >= from && slot <= to && owner !== undefined) return owner;
+      }
+    }
+    throw new Error(`nobody serves slot ${slot}`);
+  }
+
+  return {
+    url: masters.map(({ url }) => url).join(','),
+    masters,
+    replica,
+    async read(key) {
+      for (const node of all) {
+        const value = await readFrom(node, key);
+        if (value !== undefined) return value;
+      }
+      return undefined;
+    },
+    slotOf: async (key) => Number(await first.command('CLUSTER', 'KEYSLOT', key)),
+    ownerOf,
+    async moveSlot(slot, to, between) {
+      const from = await ownerOf(slot);
+      await to.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(from));
+      await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', idOf(to));
+      for (;;) {
+        const keys = (await from.command('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[];
+        if (keys.length === 0) break;
+        await from.command('MIGRATE', '127.0.0.1', to.port, keys[0] ?? '', 0, 5_000);
+      }
+      await between?.();
+      for (const node of [to, from, ...masters.filter((other) => other !== to && other !== from)]) {
+        await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', idOf(to));
+      }
+    },
+    async stop() {
+      await Promise.all(all.map((node) => node.stop()));
+    },
+  };
+}

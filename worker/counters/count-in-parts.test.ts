@@ -1,0 +1,80 @@
+// How the parts of one request follow each other, with stores in the test's hands.
+import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
+import { createHit, startCounting } from '../../test/support/counting.ts';
+import { countInParts, type Part } from './count-in-parts.ts';
+import type { CountRequest } from './store.ts';
+
+function setUp(count: number, mode: CountRequest['mode'] = 'add') {
+  const begun: { place: number; request: CountRequest }[] = [];
+  const hits = Array.from({ length: count }, (_, index) =>
+    createHit({ key: `k${index}`, limit: 10 }),
+  );
+  const parts = hits.map(
+    (hit, place): Part => ({ hits: [hit], count: (request) => begun.push({ place, request }) }),
+  );
+  const { request, result } = startCounting(hits, { mode });
+  const places = () => begun.map(({ place }) => place);
+  const answer = (index: number, after: number, error?: AppError) => {
+    for (const hit of begun[index]?.request.hits ?? []) hit.after = after;
+    begun[index]?.request.settle(error);
+  };
+  return { begun, parts, request, result, places, answer };
+}
+
+test('serially, a part begins when the one before is counted', async (t) => {
+  const { parts, request, result, places, answer } = setUp(3);
+  countInParts(request, parts, 1);
+  t.deepEqual(places(), [0]);
+  answer(0, 1);
+  t.deepEqual(places(), [0, 1]);
+  answer(1, 2);
+  answer(2, 3);
+  t.deepEqual((await result).after, [1, 2, 3]);
+});
+
+test('no more parts are under way than the parallelism allows', async (t) => {
+  const { parts, request, result, places, answer } = setUp(4);
+  countInParts(request, parts, 2);
+  t.deepEqual(places(), [0, 1]);
+  answer(1, 2);
+  t.deepEqual(places(), [0, 1, 2]);
+  answer(0, 1);
+  answer(2, 3);
+  answer(3, 4);
+  t.deepEqual((await result).after, [1, 2, 3, 4]);
+});
+
+test('after a failure no further part begins, and the failure is told once', async (t) => {
+  const { parts, request, result, places, answer } = setUp(4);
+  countInParts(request, parts, 2);
+  answer(0, 1, new AppError('store', 'broken'));
+  answer(1, 2, new AppError('store', 'broken too'));
+  t.is((await result).error?.message, 'broken');
+  t.deepEqual(places(), [0, 1]);
+});
+
+test('all parts are looked at before any counts, and only what is over counts then', async (t) => {
+  const { begun, parts, request, result, answer } = setUp(2, 'add-unless-over');
+  countInParts(request, parts, 1);
+  answer(0, 3);
+  answer(1, 10);
+  t.deepEqual(
+    begun.map((one) => one.request.mode),
+    ['look', 'look', 'add'],
+  );
+  answer(2, 3);
+  answer(3, 11);
+  t.deepEqual(
+    begun.slice(2).map((one) => one.request.hits.map(({ hits }) => hits)),
+    [[0], [1]],
+  );
+  t.deepEqual((await result).after, [3, 11]);
+});
+
+test('a caller that leaves leaves every part', (t) => {
+  const { begun, parts, request } = setUp(2);
+  countInParts(request, parts, 2);
+  request.cancelled = true;
+  t.true(begun.every((one) => one.request.cancelled));
+});

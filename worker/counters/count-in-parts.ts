@@ -1,0 +1,107 @@
+// Counts one request whose hits belong to several stores, or to several nodes of one. Which hit goes
+// where is the caller's affair.
+import type { AppError } from '../../shared/errors.ts';
+import type { CountMode, CountRequest, Hit } from './store.ts';
+
+/** What one place counts of a request. */
+export interface Part {
+  readonly hits: readonly Hit[];
+  /** As CounterStore.count. */
+  readonly count: (request: CountRequest) => void;
+}
+
+/**
+ * At most `parallelism` parts are counted at once, in their order; after a failure no further one is
+ * begun. With `add-unless-over` all parts are looked at before any counts; another request can count
+ * in between, from this worker too, so that a counter which would have stood still may then take a
+ * few hits more.
+ */
+export function countInParts(
+  request: CountRequest,
+  parts: readonly Part[],
+  parallelism: number,
+): void {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) only.count(request);
+  else if (request.mode === 'add-unless-over') countUnlessOver(request, parts, parallelism);
+  else countEach(request, parts, request.mode, parallelism, request.settle.bind(request));
+}
+
+function countEach(
+  whole: CountRequest,
+  parts: readonly Part[],
+  mode: CountMode,
+  parallelism: number,
+  done: (error: AppError | undefined) => void,
+): void {
+  let begun = 0;
+  let counted = 0;
+  let failed = false;
+  const begin = (part: Part | undefined) => {
+    if (part === undefined) return;
+    begun++;
+    part.count(toPartRequest(whole, part.hits, mode, onSettled));
+  };
+  const onSettled = (error: AppError | undefined) => {
+    if (failed) return;
+    failed = error !== undefined;
+    counted++;
+    if (failed || counted === parts.length) done(error);
+    else begin(parts[begun]);
+  };
+  for (const part of parts.slice(0, parallelism)) begin(part);
+}
+
+function countUnlessOver(request: CountRequest, parts: readonly Part[], parallelism: number): void {
+  const looks = new Map<Hit, Hit>();
+  for (const hit of request.hits) if (!hit.refund) looks.set(hit, { ...hit });
+  const lookParts = parts
+    .map(({ hits, count }) => ({ count, hits: hits.flatMap((hit) => looks.get(hit) ?? []) }))
+    .filter(({ hits }) => hits.length > 0);
+  const decide = (error: AppError | undefined) => {
+    if (error !== undefined) request.settle(error);
+    else countDecided();
+  };
+  if (lookParts.length === 0) countDecided();
+  else countEach(request, lookParts, 'look', parallelism, decide);
+
+  function countDecided(): void {
+    const isOver = ({ after, hits, limit }: Hit) => after + hits > limit;
+    const anyOver = [...looks.values()].some(isOver);
+    const twins = new Map<Hit, Hit>();
+    for (const hit of request.hits) {
+      const look = looks.get(hit);
+      const standsStill = anyOver && look !== undefined && !isOver(look);
+      twins.set(hit, standsStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
+    }
+    const twinParts = parts.map(({ hits, count }) => ({
+      count,
+      hits: hits.flatMap((hit) => twins.get(hit) ?? []),
+    }));
+    countEach(request, twinParts, 'add', parallelism, (error) => {
+      for (const [hit, twin] of twins) hit.after = twin.after;
+      request.settle(error);
+    });
+  }
+}
+
+/** One part of a request; whether the caller has left is the whole request's affair. */
+function toPartRequest(
+  whole: CountRequest,
+  hits: readonly Hit[],
+  mode: CountMode,
+  settle: (error: AppError | undefined) => void,
+): CountRequest {
+  return {
+    hits,
+    mode,
+    deadlineMs: whole.deadlineMs,
+    get cancelled() {
+      return whole.cancelled;
+    },
+    set cancelled(value) {
+      whole.cancelled = value;
+    },
+    settle,
+  };
+}

@@ -1,0 +1,263 @@
+// The counter store over a Redis cluster: a pool for each master, each hit counted by the master of
+// its slot. Keeps the map of slots up to date; what one node does is left to its pool.
+import { AppError, errorText } from '../../../shared/errors.ts';
+import { countInParts, type Part } from '../count-in-parts.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
+import type { CounterStore, CountRequest, Hit } from '../store.ts';
+import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
+import { type Connection, openConnection, type RedisCommand } from './connection.ts';
+import { createConnectionTotals } from './connection-totals.ts';
+import { findFirstAnswer } from './first-answer.ts';
+import { awaitFirstConnection } from './first-connection.ts';
+import { slotCount, toSlot } from './key-slot.ts';
+import { createRedirect, type Redirection } from './redirection.ts';
+import { createRedisPool, type RedisPool } from './redis-pool.ts';
+import { parseSlotMap, type SlotMap } from './slot-map.ts';
+import { type RedisStoreDeps, type RedisStoreOptions, toConnectionDeps } from './store-deps.ts';
+
+/** The map is asked for this often without a reason. */
+const refreshMs = 5_000;
+/** And with one, such as a lost connection or a slot that has moved. */
+const hastyRefreshMs = 300;
+const slotsCommand: RedisCommand = ['cluster', 'slots'];
+
+interface Node {
+  readonly address: TcpAddress;
+  readonly pool: RedisPool;
+}
+
+export function createClusterStore(
+  options: RedisStoreOptions,
+  deps: RedisStoreDeps,
+  group: StoreGroup & { readonly kind: 'cluster' },
+): CounterStore {
+  const { addressSetting, startup } = options;
+  const { clock, log } = deps;
+  const title = showStoreAddress(group);
+  const name = `key-value store ${title}`;
+  const connectionDeps = toConnectionDeps(options, clock);
+  const totals = createConnectionTotals(deps);
+  const knownExpiries = createKnownExpiries(clock);
+  const parallelism = toParallelism(options, deps);
+  const closing = new AbortController();
+  const nodes = new Map<string, Node>();
+  const owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
+  /** Who can be asked for the map. */
+  let known: readonly TcpAddress[] = group.addresses;
+  let masters: ReadonlySet<Node> = new Set();
+  let lastFailure: string | undefined;
+  let refreshing = false;
+  let wantsRefresh = false;
+  let cancelRefresh: (() => void) | undefined;
+  /** No longer masters, with something still in flight. */
+  const leaving = new Set<RedisPool>();
+
+  return { count, connect, state, close };
+
+  function count(request: CountRequest): void {
+    const [firstHit] = request.hits;
+    const first = firstHit && owners[toSlot(firstHit.key)];
+    if (first !== undefined && request.hits.length === 1) {
+      first.pool.count(request);
+      return;
+    }
+    const byNode = new Map<Node, Hit[]>();
+    for (const hit of request.hits) {
+      const slot = toSlot(hit.key);
+      const node = owners[slot];
+      if (node === undefined) {
+        refreshSoon();
+        const error = new AppError('store', `${name}: no node serves slot ${slot}`);
+        setImmediate(() => request.settle(error));
+        return;
+      }
+      const hits = byNode.get(node);
+      if (hits === undefined) byNode.set(node, [hit]);
+      else hits.push(hit);
+    }
+    const parts = [...byNode].map(([{ pool }, hits]): Part => ({ hits, count: pool.count }));
+    countInParts(request, parts, parallelism);
+  }
+
+  async function connect(signal: AbortSignal): Promise<void> {
+    await awaitFirstConnection(
+      { name, addressSetting, startup, tryToConnect, clock, log },
+      AbortSignal.any([signal, closing.signal]),
+    );
+    scheduleRefresh(refreshMs);
+  }
+
+  /** Reads the map and waits for one master; the others connect by themselves. */
+  async function tryToConnect(signal: AbortSignal): Promise<void> {
+    try {
+      apply(await readMap(signal));
+      if (masters.size === 0) throw new Error('no node serves a slot');
+      await Promise.any([...masters].map(({ pool }) => pool.tryToOpen(signal))).catch(
+        ({ errors }: AggregateError) => {
+          throw new Error([...new Set(errors.map(errorText))].join('; '));
+        },
+      );
+      for (const { pool } of masters) pool.keepOpen();
+    } catch (error) {
+      lastFailure = errorText(error);
+      throw error;
+    }
+  }
+
+  async function readMap(signal: AbortSignal): Promise<SlotMap> {
+    const isUp = (address: TcpAddress) =>
+      (nodes.get(showStoreAddress(address))?.pool.active ?? 0) > 0;
+    const servers = known
+      .map((address) => ({ address, order: Math.random() + (isUp(address) ? 0 : 1) }))
+      .sort((one, other) => one.order - other.order)
+      .map(({ address }) => address);
+    const { answer } = await findFirstAnswer(
+      { servers, ask: askForMap, show: (address) => showStoreAddress(address), clock },
+      signal,
+    );
+    return answer;
+  }
+
+  async function askForMap(address: TcpAddress, signal: AbortSignal): Promise<SlotMap> {
+    const pool = nodes.get(showStoreAddress(address))?.pool;
+    const reply =
+      pool !== undefined && pool.active > 0
+        ? await new Promise<unknown>((resolve) =>
+            pool.carry([slotsCommand], ([raw]) => resolve(raw)),
+          )
+        : await askOverNewConnection(address, signal);
+    if (reply instanceof Error) throw reply;
+    const map = parseSlotMap(reply, address.host);
+    if (map === undefined) throw new Error('CLUSTER SLOTS was answered with something else');
+    return map;
+  }
+
+  async function askOverNewConnection(address: TcpAddress, signal: AbortSignal): Promise<unknown> {
+    const connection = await open(address, signal);
+    try {
+      return await connection.ask(slotsCommand);
+    } finally {
+      connection.destroy();
+    }
+  }
+
+  function open(address: TcpAddress, signal: AbortSignal): Promise<Connection> {
+    return openConnection({ ...connectionDeps, address }, signal);
+  }
+
+  function apply(map: SlotMap): void {
+    const current = new Set(map.masters.map(findNode));
+    for (const [slot, owner] of map.owners.entries()) owners[slot] = owner && findNode(owner);
+    for (const node of nodes.values()) if (!current.has(node)) remove(node);
+    masters = current;
+    // Those that were named at the start stay, in case all others are gone.
+    const all = [...map.nodes, ...group.addresses];
+    known = [...new Map(all.map((address) => [showStoreAddress(address), address])).values()];
+  }
+
+  function findNode(address: TcpAddress): Node {
+    const text = showStoreAddress(address);
+    const found = nodes.get(text);
+    if (found !== undefined) return found;
+    const pool = createRedisPool(options.pool, {
+      name: `key-value store ${text}`,
+      open: (signal) => open(address, signal),
+      knownExpiries,
+      totals,
+      redirect: createRedirect({ fromHost: address.host, carry, onMoved }),
+      onTrouble: refreshSoon,
+      clock,
+      log,
+    });
+    const node = { address, pool };
+    nodes.set(text, node);
+    return node;
+  }
+
+  function carry(address: TcpAddress, ...rest: Parameters<RedisPool['carry']>): void {
+    const { pool } = findNode(address);
+    pool.keepOpen();
+    pool.carry(...rest);
+  }
+
+  function onMoved({ slot, address }: Redirection): void {
+    const node = findNode(address);
+    node.pool.keepOpen();
+    if (slot < slotCount) owners[slot] = node;
+    refreshSoon();
+  }
+
+  /** What it has in flight is still answered. */
+  function remove({ address, pool }: Node): void {
+    nodes.delete(showStoreAddress(address));
+    leaving.add(pool);
+    void pool.drain(options.pool.timeoutMs).then(() => {
+      leaving.delete(pool);
+      pool.close();
+    });
+  }
+
+  function refreshSoon(): void {
+    if (wantsRefresh || closing.signal.aborted) return;
+    wantsRefresh = true;
+    if (!refreshing) scheduleRefresh(hastyRefreshMs);
+  }
+
+  function scheduleRefresh(delayMs: number): void {
+    cancelRefresh?.();
+    if (!closing.signal.aborted)
+      cancelRefresh = clock.after(delayMs * (0.5 + Math.random() / 2), () => void refresh());
+  }
+
+  async function refresh(): Promise<void> {
+    refreshing = true;
+    wantsRefresh = false;
+    try {
+      const map = await readMap(closing.signal);
+      if (closing.signal.aborted) return;
+      // A node that knows of no master at all has left the cluster.
+      if (map.masters.length > 0) apply(map);
+      for (const { pool } of masters) pool.keepOpen();
+    } catch (error) {
+      lastFailure = errorText(error);
+    } finally {
+      refreshing = false;
+      scheduleRefresh(wantsRefresh ? hastyRefreshMs : refreshMs);
+    }
+  }
+
+  function state() {
+    const { active, since } = totals;
+    const up = [...masters].filter(({ pool }) => pool.active > 0).length;
+    const what =
+      active > 0
+        ? `connected to ${title} since ${since.toISOString()} (${active} connections to ${up} of ${masters.size} masters)`
+        : `not connected to ${title} since ${since.toISOString()}`;
+    const failure = [...masters].map(({ pool }) => pool.lastFailure).find(Boolean) ?? lastFailure;
+    return {
+      healthy: active > 0,
+      detail: failure === undefined ? what : `${what}; last failure: ${failure}`,
+    };
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    closing.abort();
+    cancelRefresh?.();
+    const pools = [...leaving, ...[...nodes.values()].map(({ pool }) => pool)];
+    await Promise.all(pools.map((pool) => pool.drain(graceMs)));
+    totals.close();
+    for (const pool of pools) pool.close();
+  }
+}
+
+function toParallelism(
+  { clusterParallelism, pool }: RedisStoreOptions,
+  { log }: RedisStoreDeps,
+): number {
+  if (clusterParallelism > pool.size) {
+    log.warning(
+      `a cluster's parallelism of ${clusterParallelism} is above the pool's size and taken as ${pool.size}`,
+    );
+  }
+  return clusterParallelism === 0 ? pool.size : Math.min(clusterParallelism, pool.size);
+}

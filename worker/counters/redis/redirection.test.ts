@@ -1,0 +1,74 @@
+import test from 'ava';
+import type { RawReply, RedisCommand } from './connection.ts';
+import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
+
+const moved = (slot: number, place: string) => new Error(`MOVED ${slot} ${place}`);
+const ask = (slot: number, place: string) => new Error(`ASK ${slot} ${place}`);
+
+test('MOVED and ASK name slot and node; nothing else is a redirection', (t) => {
+  const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;
+  const parse = (reply: RawReply) => parseRedirection(reply, 'from');
+  t.deepEqual(parse(moved(7, 'h:1')), { kind: 'moved', slot: 7, address: tcp('h', 1) });
+  t.deepEqual(parse(ask(7, '::1:6379')), { kind: 'ask', slot: 7, address: tcp('::1', 6379) });
+  t.deepEqual(parse(moved(7, ':1')), { kind: 'moved', slot: 7, address: tcp('from', 1) });
+  for (const reply of ['MOVED 7 h:1', null, new Error('ERR MOVED 7 h:1'), new Error('MOVED')]) {
+    t.is(parse(reply), undefined);
+  }
+});
+
+interface Carried {
+  readonly to: string;
+  readonly commands: readonly RedisCommand[];
+}
+
+function setUp(answer: (command: RedisCommand, to: string) => RawReply) {
+  const carried: Carried[] = [];
+  const seen: Redirection[] = [];
+  const redirect = createRedirect({
+    fromHost: 'from',
+    carry(address, commands, done) {
+      const to = `${address.host}:${address.port}`;
+      carried.push({ to, commands });
+      setImmediate(() => done(commands.map((command) => answer(command, to))));
+    },
+    onMoved: (redirection) => seen.push(redirection),
+  });
+  const run = (commands: RedisCommand[], replies: RawReply[]) =>
+    new Promise<RawReply[]>((resolve) => redirect(commands, replies, resolve));
+  return { run, carried, seen };
+}
+
+test('only what was redirected is sent again, in order, each to its node', async (t) => {
+  const { run, carried, seen } = setUp(([name, key], to) => `${name} ${key} at ${to}`);
+  const commands: RedisCommand[] = [
+    ['incrby', 'a', 1],
+    ['incrby', 'b', 1],
+    ['incrby', 'c', 1],
+    ['expire', 'a', 1],
+    ['incrby', 'd', 1],
+  ];
+  const failure = new Error('OOM');
+  const replies = await run(commands, [
+    moved(1, 'x:1'),
+    '5',
+    ask(2, 'y:2'),
+    moved(1, 'x:1'),
+    failure,
+  ]);
+  t.deepEqual(carried, [
+    { to: 'x:1', commands: [commands[0], commands[3]] as RedisCommand[] },
+    { to: 'y:2', commands: [['asking'], commands[2] as RedisCommand] },
+  ]);
+  t.deepEqual(replies, ['incrby a at x:1', '5', 'incrby c at y:2', 'expire a at x:1', failure]);
+  t.deepEqual(
+    seen.map(({ slot }) => slot),
+    [1],
+  );
+});
+
+test('nodes that send a command on to each other are not followed for ever', async (t) => {
+  const { run, carried } = setUp((_, to) => moved(1, to === 'x:1' ? 'y:2' : 'x:1'));
+  const replies = await run([['incrby', 'a', 1]], [moved(1, 'x:1')]);
+  t.is(carried.length, 5);
+  t.regex(String(replies[0]), /MOVED 1/);
+});

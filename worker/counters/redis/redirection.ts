@@ -1,0 +1,98 @@
+// What a cluster node says when another node is to execute a command: it executed nothing itself, so
+// that these commands, and no other, are sent a second time (decisions 19).
+import type { TcpAddress } from './address.ts';
+import type { RawReply, RedisCommand } from './connection.ts';
+import type { Redirect } from './redis-lane.ts';
+
+/** A command that is sent on this often has found nodes that disagree. */
+const maxHops = 5;
+
+export interface Redirection {
+  /** `moved`: from now on; `ask`: this time, while the slot is on its way. */
+  readonly kind: 'moved' | 'ask';
+  readonly slot: number;
+  readonly address: TcpAddress;
+}
+
+/** Undefined for every other reply. `fromHost` stands for a host that the node leaves out. */
+export function parseRedirection(
+  reply: RawReply | undefined,
+  fromHost: string,
+): Redirection | undefined {
+  if (!(reply instanceof Error)) return undefined;
+  const match = /^(MOVED|ASK) (\d{1,5}) (.*):(\d{1,5})$/.exec(reply.message);
+  if (match === null) return undefined;
+  const [, word, slot, host, port] = match;
+  return {
+    kind: word === 'ASK' ? 'ask' : 'moved',
+    slot: Number(slot),
+    address: { kind: 'tcp', host: host || fromHost, port: Number(port) },
+  };
+}
+
+export interface RedirectDeps {
+  readonly fromHost: string;
+  /** Sends commands to the node at this address. */
+  readonly carry: (
+    address: TcpAddress,
+    commands: readonly RedisCommand[],
+    done: (replies: RawReply[]) => void,
+  ) => void;
+  readonly onMoved: (redirection: Redirection) => void;
+}
+
+interface Group {
+  readonly redirection: Redirection;
+  /** Places of the commands in the batch, in order. */
+  readonly places: number[];
+}
+
+/** Sends on what the node at `fromHost` did not execute, each node's commands in their order. */
+export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redirect {
+  return (commands, replies, done) => follow(commands, replies, maxHops, done);
+
+  function follow(
+    commands: readonly RedisCommand[],
+    replies: RawReply[],
+    hopsLeft: number,
+    done: (replies: RawReply[]) => void,
+  ): void {
+    const groups = hopsLeft === 0 ? [] : findGroups(replies);
+    if (groups.length === 0) {
+      done(replies);
+      return;
+    }
+    let open = groups.length;
+    for (const { redirection, places } of groups) {
+      const isAsking = redirection.kind === 'ask';
+      if (!isAsking) onMoved(redirection);
+      const again = places.map((place) => commands[place] as RedisCommand);
+      const sent = isAsking ? again.flatMap((command) => [asking, command]) : again;
+      carry(redirection.address, sent, (raw) => {
+        const answers = isAsking ? raw.filter((_, index) => index % 2 === 1) : raw;
+        for (const [index, place] of places.entries()) {
+          const answer = answers[index];
+          if (answer !== undefined) replies[place] = answer;
+        }
+        open--;
+        if (open === 0) follow(commands, replies, hopsLeft - 1, done);
+      });
+    }
+  }
+
+  function findGroups(replies: readonly RawReply[]): Group[] {
+    const groups = new Map<string, Group>();
+    for (const [place, reply] of replies.entries()) {
+      const redirection = parseRedirection(reply, fromHost);
+      if (redirection === undefined) continue;
+      const { kind, address } = redirection;
+      const name = `${kind} ${address.host}:${address.port}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, { redirection, places: [place] });
+      else group.places.push(place);
+    }
+    return [...groups.values()];
+  }
+}
+
+const asking: RedisCommand = ['asking'];

@@ -1,0 +1,83 @@
+// The counter store over one Redis server, fixed or named by sentinels: puts pool, connections and
+// start together.
+import type { Clock } from '../../../shared/clock.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
+import type { CounterStore } from '../store.ts';
+import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
+import { type Connection, openConnection } from './connection.ts';
+import { createConnectionTotals } from './connection-totals.ts';
+import { awaitFirstConnection } from './first-connection.ts';
+import { createRedisPool } from './redis-pool.ts';
+import { createMasterOpener } from './sentinel.ts';
+import { type RedisStoreDeps, type RedisStoreOptions, toConnectionDeps } from './store-deps.ts';
+
+/** The server itself, or who names it. */
+type ServerAddress = StoreAddress | (StoreGroup & { readonly kind: 'sentinel' });
+
+export function createServerStore(
+  options: RedisStoreOptions,
+  deps: RedisStoreDeps,
+  target: ServerAddress,
+): CounterStore {
+  const { startup, addressSetting } = options;
+  const { clock, log } = deps;
+  const address = showStoreAddress(target);
+  const name = `key-value store ${address}`;
+  const closing = new AbortController();
+  const totals = createConnectionTotals(deps);
+  const pool = createRedisPool(options.pool, {
+    name,
+    open: createOpen(options, target, clock, closing.signal),
+    knownExpiries: createKnownExpiries(clock),
+    totals,
+    clock,
+    log,
+  });
+
+  return { count: pool.count, connect, state, close };
+
+  async function connect(signal: AbortSignal): Promise<void> {
+    const { tryToOpen: tryToConnect } = pool;
+    await awaitFirstConnection(
+      { name, addressSetting, startup, tryToConnect, clock, log },
+      AbortSignal.any([signal, closing.signal]),
+    );
+    pool.keepOpen();
+  }
+
+  function state() {
+    const { active, since } = totals;
+    const what =
+      active > 0
+        ? `connected to ${address} since ${since.toISOString()} (${active} of ${options.pool.size} connections)`
+        : `not connected to ${address} since ${since.toISOString()}`;
+    const failure = pool.lastFailure === undefined ? '' : `; last failure: ${pool.lastFailure}`;
+    return { healthy: active > 0, detail: `${what}${failure}` };
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    closing.abort();
+    await pool.drain(graceMs);
+    totals.close();
+    pool.close();
+  }
+}
+
+/** How the next connection to the server comes about. */
+function createOpen(
+  options: RedisStoreOptions,
+  address: ServerAddress,
+  clock: Clock,
+  closing: AbortSignal,
+): (signal: AbortSignal) => Promise<Connection> {
+  const common = toConnectionDeps(options, clock);
+  switch (address.kind) {
+    case 'tcp':
+    case 'unix':
+      return (signal) => openConnection({ ...common, address }, signal);
+    case 'sentinel': {
+      const { sentinelCredentials } = options;
+      return createMasterOpener({ ...common, group: address, sentinelCredentials, closing });
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import test from 'ava';
+import { slotCount } from './key-slot.ts';
+import { parseSlotMap } from './slot-map.ts';
+
+const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;
+
+test('each slot has its master, and slots without one have none', (t) => {
+  const map = parseSlotMap(
+    [
+      ['0', '99', ['10.0.0.1', '7000', 'id'], ['10.0.0.2', '7001', 'id']],
+      ['200', '200', ['', '7002', 'id']],
+      ['300', '301', ['10.0.0.1', '7000', 'id']],
+    ],
+    'asked',
+  );
+  t.is(map?.owners.length, slotCount);
+  t.deepEqual(map?.owners[99], tcp('10.0.0.1', 7000));
+  t.is(map?.owners[100], undefined);
+  t.deepEqual(map?.owners[200], tcp('asked', 7002));
+  t.is(map?.owners[301], map?.owners[0]);
+  t.deepEqual(map?.masters, [tcp('10.0.0.1', 7000), tcp('asked', 7002)]);
+  t.deepEqual(map?.nodes, [tcp('10.0.0.1', 7000), tcp('10.0.0.2', 7001), tcp('asked', 7002)]);
+});
+
+const wrong: unknown[] = [
+  null,
+  'OK',
+  [['0', '99']],
+  [['0', '99', ['h', '0']]],
+  [['5', '4', ['h', '1']]],
+  [['0', String(slotCount), ['h', '1']]],
+  [['x', '1', ['h', '1']]],
+];
+for (const reply of wrong) {
+  test(`${JSON.stringify(reply)} is no map of slots`, (t) => {
+    t.is(parseSlotMap(reply, 'h'), undefined);
+  });
+}
+
+test('a node that knows of no slot has an empty map', (t) => {
+  t.deepEqual(parseSlotMap([], 'h')?.masters, []);
+});

@@ -1,0 +1,48 @@
+// What every kind of key-value store is told and given, and what its connections have in common.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { StoreTarget } from './address.ts';
+import type { ConnectionDeps } from './connection.ts';
+import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
+import type { ConnectionTotalsDeps } from './connection-totals.ts';
+import type { Credentials, ReadCredentials } from './credentials.ts';
+import type { StartupOptions } from './first-connection.ts';
+import type { PoolOptions } from './redis-pool.ts';
+
+export interface RedisStoreOptions {
+  readonly target: StoreTarget;
+  /** The name of the setting that the target comes from, for texts. */
+  readonly addressSetting: string;
+  /** Asked for each attempt to connect, instead of using those of the target. */
+  readonly readCredentials?: ReadCredentials | undefined;
+  /** KVSTORE_SENTINEL_AUTH. */
+  readonly sentinelCredentials: Credentials | undefined;
+  /** Undefined: no TLS. */
+  readonly tls: StoreTlsOptions | undefined;
+  readonly pool: PoolOptions;
+  /** KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are at once asked for one decision; 0: as
+   * many as the pool has slots, and never more. */
+  readonly clusterParallelism: number;
+  /** The attempts of `connect`. */
+  readonly startup: StartupOptions;
+}
+
+export interface RedisStoreDeps extends ConnectionTotalsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** For connections to servers that count; the address is chosen for each. */
+export function toConnectionDeps(
+  { target, tls, pool, readCredentials }: RedisStoreOptions,
+  clock: Clock,
+): Omit<ConnectionDeps, 'address'> {
+  const { credentials, database } = target;
+  return {
+    database,
+    readCredentials: readCredentials ?? (() => Promise.resolve(credentials)),
+    tls: tls && createConnectionTls(tls),
+    timeoutMs: pool.timeoutMs,
+    clock,
+  };
+}
