@@ -1,6 +1,9 @@
 // `status`: is the newest revision in force everywhere? One line and an exit code.
 import { parseDuration } from '../../shared/duration.ts';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import type { DisagreementJson } from '../admin/agreement-report.ts';
 import { fromProblemJson } from '../admin/problem-json.ts';
 import type { StatusJson } from '../admin/status-report.ts';
 import type { AdminClient } from './admin/admin-client.ts';
@@ -38,7 +41,9 @@ Exit codes:
   0  the newest revision is valid, and in force on every connected worker
   2  wrong usage, or the admin API gives no answer
   3  not yet, or not everywhere
-  4  the newest revision is invalid; workers keep what they have`,
+  4  the newest revision is invalid; workers keep what they have
+
+A warning tells of workers whose settings make them count differently; it changes no exit code.`,
     )
     .action(async (options: StatusOptions) => {
       const timeout = parseDuration(options.timeout);
@@ -109,11 +114,25 @@ function print(
   }
   const isOther = revision !== undefined && status.newest?.id.startsWith(revision) !== true;
   const other = isOther ? `revision ${revision} is not the newest: ` : '';
-  io.write(`${other}${status.text.replaceAll('\n', ' ')}\n`);
+  io.write(`${escapeText(other + status.text)}\n`);
+  for (const disagreement of status.disagreements) io.writeError(toWarning(disagreement));
   const errors = status.newest?.problems.filter(({ severity }) => severity === 'error') ?? [];
   if (exitCode === exitCodes.invalid && errors.length > 0) {
     io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
   }
+}
+
+/** One line; nodes choose their names. */
+function toWarning({ group, count, agreements }: DisagreementJson): string {
+  const kinds = agreements.map(({ agreement, workers, example }) => {
+    const name = `${toExcerpt(example.id)} at ${example.address}`;
+    return `${workers} ${workers === 1 ? 'has' : 'have'} ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
+  });
+  const rest = count - agreements.length;
+  if (rest > 0) kinds.push(`there are ${rest} more`);
+  const where = group === null ? '' : ` of node group '${group}'`;
+  const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
+  return `warning: ${escapeText(text)}\n`;
 }
 
 function pause({ clock }: CommandIo, ms: number): Promise<void> {
