@@ -5,6 +5,7 @@ import {
   DiagLogLevel,
   diag,
   type Span as OtelSpan,
+  type Tracer as OtelTracer,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -83,13 +84,19 @@ export async function createOtelTracer(
     exportLog.dropped();
     return false;
   };
+  // The library looks a scope up by a key that it builds each time.
+  const scopes = new Map<string, OtelTracer>();
+  const inScope = (scope: string): OtelTracer => {
+    let found = scopes.get(scope);
+    if (found === undefined) {
+      found = provider.getTracer(scope);
+      scopes.set(scope, found);
+    }
+    return found;
+  };
   const parentIn = (context: Context): SpanParent => ({
-    startSpan: (scope, name, attributes) =>
-      toSpan(
-        provider
-          .getTracer(scope)
-          .startSpan(name, attributes === undefined ? {} : { attributes }, context),
-      ),
+    startSpan: (scope, name, attributes = {}) =>
+      toSpan(inScope(scope).startSpan(name, { attributes }, context)),
   });
   const rootParent = parentIn(ROOT_CONTEXT);
 
@@ -97,7 +104,7 @@ export async function createOtelTracer(
     startServerSpan(scope, name, header): ServerSpan | undefined {
       if (!isRecording()) return undefined;
       const caller = propagator.extract(ROOT_CONTEXT, header, headerGetter);
-      const span = provider.getTracer(scope).startSpan(name, { kind: SpanKind.SERVER }, caller);
+      const span = inScope(scope).startSpan(name, { kind: SpanKind.SERVER }, caller);
       if (!span.isRecording()) return undefined;
       return { ...toSpan(span), ...parentIn(trace.setSpan(caller, span)) };
     },

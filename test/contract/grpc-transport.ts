@@ -2,7 +2,7 @@
 // file. Addresses and connections are in a file of their own; what the methods mean is tested beside
 // them.
 import type { ExecutionContext, TestFn } from 'ava';
-import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
+import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { createCaller, frame } from './grpc-transport-caller.ts';
@@ -39,6 +39,24 @@ export function testGrpcTransport(test: TestFn, suite: TransportSuite): void {
     }
     call.stream.end();
     t.deepEqual((await call.answer).messages, [Buffer.from('in pieces')]);
+  });
+
+  check('a method that asks for its caller is told headers and address, no other is', async (t) => {
+    const tell: UnaryMethod = {
+      kind: 'unary',
+      answer(_request, _timeoutMs, reply, caller) {
+        const told = [caller?.header('b3'), caller?.header('x-none'), caller?.peer()];
+        reply({ ok: true, message: Buffer.from(told.join('|')) });
+        return () => {};
+      },
+    };
+    const caller = await (
+      await start(t, { '/test.Tell/Asks': { ...tell, needsCaller: true }, '/test.Tell/Not': tell })
+    ).connect();
+    const ask = async (path: string) =>
+      String((await caller.call(path, Buffer.of(), { b3: 'one' })).messages[0]);
+    t.regex(await ask('/test.Tell/Asks'), /^one\|\|127\.0\.0\.1:\d+$/);
+    t.is(await ask('/test.Tell/Not'), '||');
   });
 
   check('calls on one connection are answered independently of their order', async (t) => {

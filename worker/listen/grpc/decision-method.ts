@@ -56,6 +56,6 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
 
 function startSpan({ tracer, description }: RpcTracing, caller: UnaryCaller | undefined) {
   const span = tracer.startServerSpan(scope, description.name, (name) => caller?.header(name));
-  span?.set({ ...description.method, ...description.toPeer(caller?.peer ?? '') });
+  span?.set({ ...description.method, ...description.toPeer(caller?.peer() ?? '') });
   return span;
 }

@@ -160,7 +160,7 @@ interface StreamError {
 
 function toCaller(call: ServerUnaryCall<Buffer, Buffer>): UnaryCaller {
   return {
-    peer: call.getPeer(),
+    peer: () => call.getPeer(),
     header: (name) => call.metadata.get(name)[0]?.toString(),
   };
 }

@@ -20,7 +20,7 @@ export type GrpcAnswer =
 /** What a call brings beside its message; to be read before `answer` returns. */
 export interface UnaryCaller {
   /** `address:port` of the other end, or what the transport has in its place. */
-  readonly peer: string;
+  peer(): string;
   /** A header's first value, by its name in lower case. */
   header(name: string): string | undefined;
 }
