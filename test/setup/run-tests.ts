@@ -42,7 +42,7 @@ for (const marked of findMarkedTests(root, [...files.sideBySide, ...files.alone]
 if (files.sideBySide.length + files.alone.length === 0) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, ['--concurrency', '2']);
+await runTests('tests side by side', files.sideBySide, ['--concurrency', '2', '--timeout', '120s']);
 await runTests('tests alone', files.alone, ['--concurrency', '1', '--timeout', '120s']);
 finish();
 

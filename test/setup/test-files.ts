@@ -4,7 +4,13 @@ import { matchesGlob } from 'node:path';
 
 /** Tests that start several servers and processes each: two at once would starve one another on a
  * small machine. */
-const aloneFolders = ['test/conformance/', 'test/feature/', 'test/e2e/'];
+const aloneFolders = [
+  'control-plane/store/',
+  'test/conformance/',
+  'test/contract/',
+  'test/e2e/',
+  'test/feature/',
+];
 
 export interface TestFiles {
   readonly sideBySide: readonly string[];
