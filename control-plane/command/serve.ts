@@ -3,14 +3,11 @@ import { exitCodes as lifecycleCodes, runUntilStopped } from '../../shared/lifec
 import { createLineOutput } from '../../shared/line-output.ts';
 import { createLog } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
-import { createControlPlane, stopGraceMs } from '../server.ts';
+import type { ControlPlane } from '../server.ts';
 import { addFlags, describeVariables, overlayFlags } from '../settings/flags.ts';
 import { controlPlaneTable } from '../settings/table.ts';
 import { parseControlPlaneSettings } from '../settings.ts';
 import type { AddCommand, CommandIo } from './command-frame.ts';
-
-/** Two servers stop one after the other, then the store. */
-const stopTimeoutMs = 3 * stopGraceMs;
 
 export const addServe: AddCommand = (program, { io }) => {
   const command = program
@@ -58,7 +55,9 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   }
   const auditLog = createLog({ level: 'info', ...shape });
   const { settings } = result;
-  let controlPlane: ReturnType<typeof createControlPlane> | undefined;
+  // No other command should wait until the servers are loaded.
+  const { createControlPlane, stopGraceMs } = await import('../server.ts');
+  let controlPlane: ControlPlane | undefined;
   await runUntilStopped({
     log,
     async start(signal) {
@@ -72,6 +71,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
       await controlPlane.start(signal);
     },
     stop: async () => controlPlane?.stop(),
-    stopTimeoutMs,
+    // Two servers stop one after the other, then the store.
+    stopTimeoutMs: 3 * stopGraceMs,
   });
 }
