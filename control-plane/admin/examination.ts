@@ -2,6 +2,7 @@
 // what passes here is taken there.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { toProblemRule } from '../../shared/rules/problem-rule.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -42,12 +43,17 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
       ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
       problems: [
         ...(outcome.ok ? outcome.warnings : outcome.problems),
-        ...(outcome.ok ? adviseOnRules(documents) : []),
+        ...(outcome.ok ? adviseOnRules(documents).filter(isNews) : []),
       ],
     };
     known.set(revision, examination);
     return examination;
   };
+}
+
+/** The build tells what other workers do not get. */
+function isNews(advice: Problem): boolean {
+  return toProblemRule(advice).id !== 'worker-only-field';
 }
 
 export function isError({ severity }: Problem): boolean {
