@@ -12,7 +12,7 @@ import { parseCredentials } from './counters/redis/credentials.ts';
 import { checkSettings, warnSettings } from './settings/checks.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
 import { nameOf, showSetting, type WorkerReading } from './settings/reading.ts';
-import { usesStoreTls } from './settings/store-checks.ts';
+import { checkCloudIam, findRegion, usesStoreTls } from './settings/store-checks.ts';
 import { workerTable } from './settings/table.ts';
 
 type Values = TableValues<typeof workerTable>;
@@ -102,10 +102,15 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
     ...reading.warnings,
     ...warnSettings(reading),
   ];
-  const problems = [...reading.problems, ...checkSettings(reading), ...mogrifiers.problems];
+  const problems = [
+    ...reading.problems,
+    ...checkSettings(reading),
+    ...checkCloudIam(reading, environment),
+    ...mogrifiers.problems,
+  ];
   if (problems.length > 0) return { ok: false, problems, warnings };
 
-  const settings = freeze(toSettings(reading, mogrifiers));
+  const settings = freeze(toSettings(reading, mogrifiers, environment));
   return {
     ok: true,
     settings,
@@ -116,7 +121,11 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
 }
 
 /** The settings as the program uses them, from values without problems. */
-function toSettings(reading: WorkerReading, { mogrifiers }: MogrifierReading): WorkerSettings {
+function toSettings(
+  reading: WorkerReading,
+  { mogrifiers }: MogrifierReading,
+  environment: Environment,
+): WorkerSettings {
   const { grpc, log, counting, store, perSecondStore, stats, ...others } = reading.values;
   const usesStores = counting.backend === 'redis';
   return {
@@ -131,9 +140,14 @@ function toSettings(reading: WorkerReading, { mogrifiers }: MogrifierReading): W
       ...counting,
       expirationJitterSeconds: Math.max(0, counting.expirationJitterSeconds),
     },
-    store: { ...store, target: usesStores ? toTarget(store) : undefined },
+    store: {
+      ...store,
+      cloudIam: withRegion(store.cloudIam, environment),
+      target: usesStores ? toTarget(store) : undefined,
+    },
     perSecondStore: {
       ...perSecondStore,
+      cloudIam: withRegion(perSecondStore.cloudIam, environment),
       target: usesStores && perSecondStore.enabled ? toTarget(perSecondStore) : undefined,
     },
     stats: {
@@ -146,6 +160,14 @@ function toSettings(reading: WorkerReading, { mogrifiers }: MogrifierReading): W
       tagged: { ...stats.tagged, mogrifiers },
     },
   };
+}
+
+function withRegion(
+  cloudIam: Values['store']['cloudIam'],
+  environment: Environment,
+): Values['store']['cloudIam'] {
+  if (!cloudIam.enabled) return cloudIam;
+  return { ...cloudIam, region: findRegion(cloudIam.region, environment) };
 }
 
 function toTarget(store: Values['store']): StoreTarget | undefined {

@@ -263,7 +263,7 @@ function createStore(
     });
   }
   const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore =>
-    createRedisStore(toRedisStoreOptions(settings, which), {
+    createRedisStore(toRedisStoreOptions(settings, which, clock), {
       clock,
       log,
       connections: {

@@ -50,10 +50,6 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
-    { KVSTORE_CLOUDIAM_AUTH: 'true' },
-    ['KVSTORE_CLOUDIAM_AUTH="true": tokens are not supported yet'],
-  ],
-  [
     { REDIS_PERSECOND: 'true' },
     [
       'KVSTORE_PERSECOND_URL/REDIS_PERSECOND_URL is not set: REDIS_PERSECOND="true" needs the address of a second store such as localhost:6380',

@@ -28,6 +28,20 @@ const warned: [Environment, string[]][] = [
   [{ REDIS_URL: 'rediss://h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
   [{ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
 ];
+const iam = {
+  REDIS_AWS_IAM_AUTH: 'true',
+  KVSTORE_CLOUDIAM_CACHE_NAME: 'orders',
+  KVSTORE_CLOUDIAM_USER_ID: 'limits',
+};
+warned.push(
+  [
+    { ...iam, AWS_REGION: 'eu-west-1' },
+    [
+      'REDIS_AWS_IAM_AUTH="true": tokens travel unencrypted without KVSTORE_TLS/REDIS_TLS=true, unless something in between speaks TLS',
+    ],
+  ],
+  [{ ...iam, KVSTORE_CLOUDIAM_REGION: 'eu-west-1', REDIS_TLS: 'true' }, []],
+);
 for (const [environment, warnings] of warned) {
   test(`the start warns ${warnings.length} times of ${JSON.stringify(environment)}`, (t) => {
     const result = parse(environment);
@@ -57,4 +71,41 @@ test('files of TLS with a store are looked for when a store uses TLS', (t) => {
     '/tls/key.pem',
   ]);
   t.deepEqual(files({ KVSTORE_TLS: 'true', BACKEND_TYPE: 'memory' }), []);
+});
+
+const refused: [Environment, string[]][] = [
+  [
+    { KVSTORE_CLOUDIAM_AUTH: 'true' },
+    [
+      'KVSTORE_CLOUDIAM_CACHE_NAME/REDIS_AWS_IAM_CACHE_NAME is not set: KVSTORE_CLOUDIAM_AUTH="true" needs the name of the serverless cache or the id of the replication group',
+      'KVSTORE_CLOUDIAM_USER_ID/REDIS_AWS_IAM_USER_ID is not set: KVSTORE_CLOUDIAM_AUTH="true" needs the user to connect as',
+      'KVSTORE_CLOUDIAM_REGION/REDIS_AWS_IAM_REGION is not set: KVSTORE_CLOUDIAM_AUTH="true" needs a region, and AWS_REGION and AWS_DEFAULT_REGION name none',
+    ],
+  ],
+  [
+    { ...iam, AWS_DEFAULT_REGION: 'eu-west-1', KVSTORE_AUTH_FILE: '/run/auth' },
+    ['REDIS_AWS_IAM_AUTH and KVSTORE_AUTH_FILE both say how to authenticate; remove one of them'],
+  ],
+  [
+    { ...iam, AWS_REGION: 'eu-west-1', REDIS_URL: 'redis://:open@h:1' },
+    ['REDIS_AWS_IAM_AUTH and REDIS_URL both say how to authenticate; remove one of them'],
+  ],
+];
+for (const [environment, problems] of refused) {
+  test(`the start fails with ${JSON.stringify(environment)}`, (t) => {
+    const result = parse(environment);
+    t.deepEqual(result.ok ? [] : result.problems, problems);
+  });
+}
+
+test('the token settings of one store are not those of the other', (t) => {
+  const result = parse({
+    ...iam,
+    AWS_REGION: 'eu-west-1',
+    REDIS_PERSECOND: 'true',
+    REDIS_PERSECOND_URL: 'h:1',
+  });
+  if (!result.ok) return t.fail();
+  t.like(result.settings.store.cloudIam, { enabled: true, region: 'eu-west-1' });
+  t.like(result.settings.perSecondStore.cloudIam, { enabled: false, cacheName: '', region: '' });
 });

@@ -1,6 +1,6 @@
 // The rules between the settings of the key-value stores, and those of their addresses.
 import { joinNames } from '../../shared/settings/parse-settings.ts';
-import type { Setting } from '../../shared/settings/setting.ts';
+import type { Environment, Setting } from '../../shared/settings/setting.ts';
 import { parseStoreTarget } from '../counters/redis/address.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
 import { workerTable } from './table.ts';
@@ -12,7 +12,12 @@ export function checkStores(reading: WorkerReading): string[] {
 
 /** Sentences about what stays without effect. */
 export function warnStores(reading: WorkerReading): string[] {
-  return [...warnCredentials(reading), ...warnSentinels(reading), ...warnTls(reading)];
+  return [
+    ...warnCredentials(reading),
+    ...warnSentinels(reading),
+    ...warnTls(reading),
+    ...warnCloudIam(reading),
+  ];
 }
 
 function warnSentinels(reading: WorkerReading): string[] {
@@ -47,10 +52,7 @@ function checkStore(
 ): string[] {
   const store = reading.values[which];
   const rows = workerTable[which].settings;
-  const unsupported = (row: Setting<unknown>, what: string) =>
-    `${showSetting(reading, row)}: ${what} not supported yet`;
   const problems: string[] = [];
-  if (store.cloudIam.enabled) problems.push(unsupported(rows.cloudIam.enabled, 'tokens are'));
 
   const typeIsKnown = reading.of(rows.type).problems.length === 0;
   if (reading.of(rows.url).problems.length > 0 || !typeIsKnown) return problems;
@@ -71,6 +73,68 @@ const addressForms = {
   sentinel: 'such as mymaster,sentinel-1:26379,sentinel-2:26379',
   cluster: 'such as node-1:6379,node-2:6379',
 } as const;
+
+/** `environment` may name the region of the cache. */
+export function checkCloudIam(reading: WorkerReading, environment: Environment): string[] {
+  if (reading.values.counting.backend !== 'redis') return [];
+  return listStores(reading).flatMap((which) => {
+    const store = reading.values[which];
+    const rows = workerTable[which].settings;
+    const { cacheName, userId, region, enabled } = rows.cloudIam;
+    if (!store.cloudIam.enabled) return [];
+    const why = `${showSetting(reading, enabled)} needs`;
+    const problems: string[] = [];
+    if (store.cloudIam.cacheName === '') {
+      problems.push(
+        `${joinNames(cacheName)} is not set: ${why} the name of the serverless cache or the id of the replication group`,
+      );
+    }
+    if (store.cloudIam.userId === '') {
+      problems.push(`${joinNames(userId)} is not set: ${why} the user to connect as`);
+    }
+    if (findRegion(store.cloudIam.region, environment) === '') {
+      problems.push(
+        `${joinNames(region)} is not set: ${why} a region, and AWS_REGION and AWS_DEFAULT_REGION name none`,
+      );
+    }
+    const target = parseStoreTarget(store.url, store.type, store.socketType);
+    const hasCredentials = target.ok && target.value.credentials !== undefined;
+    const others = [
+      ...[rows.auth, rows.authFile].filter((row) => reading.of(row).value !== ''),
+      ...(hasCredentials ? [rows.url] : []),
+    ];
+    for (const row of others) {
+      problems.push(
+        `${nameOf(reading, enabled)} and ${nameOf(reading, row)} both say how to authenticate; remove one of them`,
+      );
+    }
+    return problems;
+  });
+}
+
+/** '' when there is none. */
+export function findRegion(region: string, environment: Environment): string {
+  return region || environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || '';
+}
+
+/** Tokens are sent as they are unless TLS hides them. */
+function warnCloudIam(reading: WorkerReading): string[] {
+  if (reading.values.counting.backend !== 'redis') return [];
+  return listStores(reading).flatMap((which) => {
+    const { cloudIam, tls, url } = reading.values[which];
+    if (!cloudIam.enabled || tls || /(^|,)rediss:/i.test(url)) return [];
+    const rows = workerTable[which].settings;
+    const shown = showSetting(reading, rows.cloudIam.enabled);
+    return [
+      `${shown}: tokens travel unencrypted without ${joinNames(rows.tls)}=true, unless something in between speaks TLS`,
+    ];
+  });
+}
+
+/** Those that are used. */
+function listStores({ values }: WorkerReading): ('store' | 'perSecondStore')[] {
+  return values.perSecondStore.enabled ? ['store', 'perSecondStore'] : ['store'];
+}
 
 function checkCredentials(reading: WorkerReading): string[] {
   return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
@@ -96,11 +160,11 @@ function warnCredentials(reading: WorkerReading): string[] {
 }
 
 /** Whether TLS is spoken with one of the key-value stores. */
-export function usesStoreTls({ values }: WorkerReading): boolean {
+export function usesStoreTls(reading: WorkerReading): boolean {
+  const { values } = reading;
   if (values.counting.backend !== 'redis') return false;
-  const { store, perSecondStore } = values;
-  return [store, ...(perSecondStore.enabled ? [perSecondStore] : [])].some(
-    ({ tls, url }) => tls || /^rediss:/i.test(url),
+  return listStores(reading).some(
+    (which) => values[which].tls || /(^|,)rediss:/i.test(values[which].url),
   );
 }
 

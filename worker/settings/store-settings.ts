@@ -3,8 +3,6 @@
 import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
 import { bothNames } from './names.ts';
 
-const noTokens = 'tokens are not supported';
-
 /** The rows whose names begin with `prefix`. */
 export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
   const names = (rest: string) => bothNames(`${prefix}_${rest}`);
@@ -100,25 +98,21 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
         names: names('CLOUDIAM_CACHE_NAME'),
         default: '',
         doc: 'Serverless cache name or replication group id, not the host name',
-        notYet: noTokens,
       }),
       userId: text({
         names: names('CLOUDIAM_USER_ID'),
         default: '',
         doc: 'The user to connect as',
-        notYet: noTokens,
       }),
       serverless: bool({
         names: names('CLOUDIAM_SERVERLESS'),
         default: false,
         doc: 'Whether the cache is serverless',
-        notYet: noTokens,
       }),
       region: text({
         names: names('CLOUDIAM_REGION'),
         default: '',
-        doc: 'The region, where it cannot be found otherwise',
-        notYet: noTokens,
+        doc: 'The region of the cache; without it the one in AWS_REGION or AWS_DEFAULT_REGION',
       }),
     },
   };

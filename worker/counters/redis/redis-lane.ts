@@ -16,6 +16,8 @@ export interface RedisLaneDeps {
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   /** For the answers to what is sent beside a batch. */
   readonly timeoutMs: number;
+  /** At about this age a connection is replaced as soon as nothing is in flight; undefined: never. */
+  readonly maxAgeMs: number | undefined;
   /** Whether the next connection is opened when one has ended. */
   readonly stays: boolean;
   /** Whether a connection ends when the server refuses to write because it is a replica. */
@@ -51,6 +53,10 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   const { clock, codec } = deps;
   const closing = new AbortController();
   let connection: Connection | undefined;
+  /** What was sent over the connection and is not answered. */
+  let pending = 0;
+  let isOld = false;
+  let cancelAging: (() => void) | undefined;
   let opening: Promise<void> | undefined;
   let isKept = false;
   let failures = 0;
@@ -80,14 +86,48 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   async function openConnection(signal: AbortSignal): Promise<void> {
     const opened = await deps.open(AbortSignal.any([signal, closing.signal]));
     connection = opened;
+    pending = 0;
     failures = 0;
+    watchAge();
     deps.onOpen();
     void opened.ended.then((reason) => {
       // What we ended ourselves is no longer the current one.
       if (connection !== opened) return;
       connection = undefined;
+      cancelAging?.();
       ended(reason, false);
     });
+  }
+
+  function watchAge(): void {
+    isOld = false;
+    if (deps.maxAgeMs === undefined) return;
+    // Spread, so that the connections of a pool are not replaced at once.
+    cancelAging = clock.after(deps.maxAgeMs * (0.9 + Math.random() / 10), () => {
+      isOld = true;
+      endWhenOld();
+    });
+  }
+
+  function endWhenOld(): void {
+    if (isOld && pending === 0) endByUs('it was due to be replaced');
+  }
+
+  /** The connection is not replaced before `done` has been called. */
+  function write(
+    carrier: Connection,
+    commands: readonly RedisCommand[],
+    redirect: Redirect | undefined,
+    done: (replies: RawReply[]) => void,
+  ): void {
+    const finish = (replies: RawReply[]) => {
+      if (connection === carrier) pending--;
+      done(replies);
+      if (connection === carrier) endWhenOld();
+    };
+    pending++;
+    if (redirect === undefined) carrier.send(commands, finish);
+    else carrier.send(commands, (replies) => redirect(commands, replies, finish));
   }
 
   function keepOpen(): void {
@@ -118,6 +158,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     const ending = connection;
     if (ending === undefined) return;
     connection = undefined;
+    cancelAging?.();
     ending.destroy();
     ended(reason, true);
   }
@@ -135,11 +176,11 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       setImmediate(() => done(codec.decode(encoded, failAll(encoded)).replies));
       return;
     }
-    sendRedirected(carrier, encoded.commands, (raw) => {
+    write(carrier, encoded.commands, deps.redirect, (raw) => {
       const { replies, missingExpiries } = codec.decode(encoded, raw);
       if (missingExpiries.length > 0) {
         const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);
-        sendRedirected(carrier, missingExpiries, confirm);
+        write(carrier, missingExpiries, deps.redirect, confirm);
       }
       done(replies);
       if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
@@ -148,21 +189,11 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     });
   }
 
-  function sendRedirected(
-    carrier: Connection,
-    commands: readonly RedisCommand[],
-    done: (replies: RawReply[]) => void,
-  ): void {
-    const { redirect } = deps;
-    if (redirect === undefined) carrier.send(commands, done);
-    else carrier.send(commands, (replies) => redirect(commands, replies, done));
-  }
-
   function carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): boolean {
     const carrier = connection;
     if (carrier === undefined) return false;
     const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());
-    carrier.send(commands, (replies) => {
+    write(carrier, commands, undefined, (replies) => {
       cancelTimeout();
       done(replies);
     });

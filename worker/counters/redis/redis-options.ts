@@ -1,14 +1,21 @@
 // What the settings say about one key-value store, as the store takes it.
+import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
-import type { WorkerSettings } from '../../settings.ts';
+import type { StoreSettings, WorkerSettings } from '../../settings.ts';
+import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
 import type { StoreTlsOptions } from './connection-tls.ts';
-import { createFileCredentials, parseCredentials } from './credentials.ts';
+import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
+
+/** The provider ends what was opened with a token after 12 hours (specification, Cloud IAM rules): it
+ * is replaced before, when no decision waits for it. */
+const tokenConnectionMs = 11.5 * 3_600_000;
 
 /** The store for limits per second takes its own settings alone (decisions 3). */
 export function toRedisStoreOptions(
   settings: WorkerSettings,
   which: 'store' | 'perSecondStore',
+  clock: Clock,
 ): RedisStoreOptions {
   const store = settings[which];
   const { closeOnReadonlyError, startup, tls } = settings.bothStores;
@@ -16,13 +23,14 @@ export function toRedisStoreOptions(
   return {
     target: store.target,
     addressSetting: which === 'store' ? 'KVSTORE_URL' : 'KVSTORE_PERSECOND_URL',
-    readCredentials: store.authFile === '' ? undefined : createFileCredentials(store.authFile),
+    readCredentials: createReader(store, clock),
     sentinelCredentials: parseCredentials(store.sentinelAuth),
     tls: store.tls || store.target.tls ? toTlsOptions(tls) : undefined,
     pool: {
       size: store.poolSize,
       onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
       closeOnReadonlyError,
+      maxAgeMs: store.cloudIam.enabled ? tokenConnectionMs : undefined,
       timeoutMs: store.timeoutMs,
       pipelineWindowMs: store.pipelineWindowMs,
       jitterMaxSeconds: settings.counting.expirationJitterSeconds,
@@ -30,6 +38,18 @@ export function toRedisStoreOptions(
     clusterParallelism: store.clusterPipelineParallelism,
     startup,
   };
+}
+
+/** Undefined: the credentials of the target, if it has some. */
+function createReader(
+  { authFile, cloudIam }: StoreSettings,
+  clock: Clock,
+): ReadCredentials | undefined {
+  if (cloudIam.enabled) {
+    const readCloudCredentials = createCloudCredentialsReader(cloudIam.region);
+    return createCloudIamCredentials(cloudIam, { clock, readCloudCredentials });
+  }
+  return authFile === '' ? undefined : createFileCredentials(authFile);
 }
 
 function toTlsOptions({

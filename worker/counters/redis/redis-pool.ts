@@ -28,6 +28,8 @@ export interface PoolOptions {
   readonly closeOnReadonlyError: boolean;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
   readonly timeoutMs: number;
+  /** At about this age connections are replaced; undefined: never. */
+  readonly maxAgeMs?: number | undefined;
   /** KVSTORE_PIPELINE_WINDOW. */
   readonly pipelineWindowMs: number;
   /** EXPIRATION_JITTER_MAX_SECONDS. */
@@ -140,6 +142,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       open: deps.open,
       stays,
       timeoutMs: options.timeoutMs,
+      maxAgeMs: options.maxAgeMs,
       redirect: deps.redirect,
       closeOnReadonlyError: options.closeOnReadonlyError,
       onOpen: connectionOpened,

@@ -1,0 +1,125 @@
+// Tokens that stand for a password: signed locally from the cloud credentials of this process, and
+// shared by all connections while they are young (specification, Cloud IAM rules; reference-behaviour
+// 13.4). The libraries that sign and find credentials are loaded only when this is used.
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { ReadCredentials } from './credentials.ts';
+
+/** What the signature promises. */
+const validSeconds = 900;
+/** A token is used for new connections only so long. */
+const reuseMs = 600_000;
+/** The credentials it was signed with must be valid for this much longer. */
+const credentialsMarginMs = 60_000;
+
+export interface CloudIamOptions {
+  /** Of a serverless cache, or the id of a replication group; never a host name. */
+  readonly cacheName: string;
+  readonly userId: string;
+  readonly serverless: boolean;
+  readonly region: string;
+}
+
+export interface CloudCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+  readonly expiration?: Date | undefined;
+}
+
+export interface CloudIamDeps {
+  readonly clock: Clock;
+  /** Those of the process: its environment, files, container or machine. */
+  readonly readCloudCredentials: () => Promise<CloudCredentials>;
+}
+
+/** Rejects without saying anything of the credentials when none can be had. */
+export function createCloudIamCredentials(
+  options: CloudIamOptions,
+  { clock, readCloudCredentials }: CloudIamDeps,
+): ReadCredentials {
+  let token: string | undefined;
+  let reusableUntilMs = 0;
+  /** Shared by connections that begin at once. */
+  let signing: Promise<string> | undefined;
+
+  async function sign(): Promise<string> {
+    const credentials = await readCloudCredentials().catch((error: unknown) => {
+      throw new AppError('store', `no cloud credentials to sign a token with: ${errorText(error)}`);
+    });
+    const nowMs = clock.wallMs();
+    const expiresMs = credentials.expiration?.getTime() ?? Number.POSITIVE_INFINITY;
+    token = await signToken(options, credentials, new Date(nowMs));
+    reusableUntilMs = Math.min(nowMs + reuseMs, expiresMs - credentialsMarginMs);
+    return token;
+  }
+
+  return async () => {
+    if (token === undefined || clock.wallMs() >= reusableUntilMs) {
+      signing ??= sign().finally(() => {
+        signing = undefined;
+      });
+      return { username: options.userId, password: await signing };
+    }
+    return { username: options.userId, password: token };
+  };
+}
+
+/** The presigned URL of the "connect" action, without its scheme. */
+export async function signToken(
+  { cacheName, userId, serverless, region }: CloudIamOptions,
+  credentials: CloudCredentials,
+  date: Date,
+): Promise<string> {
+  const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
+    import('@smithy/signature-v4'),
+    import('@aws-crypto/sha256-js'),
+  ]);
+  const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+  const host = cacheName.toLowerCase();
+  const signer = new SignatureV4({
+    service: 'elasticache',
+    region,
+    sha256: Sha256,
+    credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) },
+  });
+  const { query } = await signer.presign(
+    {
+      method: 'GET',
+      protocol: 'https:',
+      hostname: host,
+      path: '/',
+      headers: { host },
+      query: {
+        Action: 'connect',
+        User: userId,
+        ...(serverless && { ResourceType: 'ServerlessCache' }),
+      },
+    },
+    { expiresIn: validSeconds, signingDate: date },
+  );
+  const items = Object.entries(query ?? {}).map(
+    ([name, value]) => `${escapeText(name)}=${escapeText(String(value))}`,
+  );
+  return `${host}/?${items.join('&')}`;
+}
+
+/** As the signature has it: everything but letters, digits and `-._~`. */
+function escapeText(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The credentials of this process, wherever its host keeps them. */
+export function createCloudCredentialsReader(region: string): () => Promise<CloudCredentials> {
+  let provider: (() => Promise<CloudCredentials>) | undefined;
+  return async () => {
+    if (provider === undefined) {
+      const { fromNodeProviderChain } = await import('@aws-sdk/credential-providers');
+      provider = fromNodeProviderChain({ clientConfig: { region } });
+    }
+    return provider();
+  };
+}
