@@ -79,7 +79,8 @@ export function createTcpLines(deps: TcpLinesDeps): LineTransport {
     },
     send(lines) {
       if (!isConnected) return;
-      socket.write(lines, () => {
+      // A text that was put together from pieces would keep them all while it waits.
+      socket.write(Buffer.from(lines), () => {
         takenCount++;
       });
       if (!isWatching) watchProgress();
