@@ -266,6 +266,11 @@ function createStore(
     createRedisStore(toRedisStoreOptions(settings, which, clock), {
       clock,
       log,
+      clockOffset: metrics.gauge(
+        which === 'store'
+          ? 'ratelimit.store.clock_offset_ms'
+          : 'ratelimit.per_second_store.clock_offset_ms',
+      ),
       connections: {
         active: metrics.gauge(`ratelimit.${pool}.cx_active`),
         total: metrics.counter(`ratelimit.${pool}.cx_total`),

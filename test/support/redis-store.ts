@@ -1,11 +1,12 @@
 // A counter store over a real Redis, with what it reports kept for the test to look at.
-import { systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/address.ts';
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
 import { createRedisStore } from '../../worker/counters/redis/redis-store.ts';
 import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
+import type { Gauge } from '../../worker/metrics/metric.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
 export interface RecordedRedisStore extends CounterStore {
@@ -20,6 +21,8 @@ export interface RecordedRedisStoreOptions
     Partial<PoolOptions> {
   readonly socketType?: 'tcp' | 'unix';
   readonly type?: StoreType;
+  readonly clock?: Clock;
+  readonly clockOffset?: Gauge;
   /** As KVSTORE_AUTH. */
   readonly auth?: string;
 }
@@ -35,6 +38,8 @@ export function createRecordedRedisStore(
     tls,
     sentinelCredentials,
     clusterParallelism = 1,
+    clock = systemClock,
+    clockOffset,
     ...pool
   } = rest;
   const parsed = parseStoreTarget(url, type, socketType);
@@ -81,7 +86,8 @@ export function createRecordedRedisStore(
       startup: startup ?? { initialIntervalMs: 50, maxIntervalMs: 200, maxElapsedMs: 0 },
     },
     {
-      clock: systemClock,
+      clock,
+      ...(clockOffset && { clockOffset }),
       log,
       connections: { active, total: counter('total'), localClose: counter('localClose') },
       onHealthChange: (healthy) => healthChanges.push(healthy),

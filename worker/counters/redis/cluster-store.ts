@@ -13,7 +13,12 @@ import { slotCount, toSlot } from './key-slot.ts';
 import { createRedirect, type Redirection } from './redirection.ts';
 import { createRedisPool, type RedisPool } from './redis-pool.ts';
 import { parseSlotMap, type SlotMap } from './slot-map.ts';
-import { type RedisStoreDeps, type RedisStoreOptions, toConnectionDeps } from './store-deps.ts';
+import {
+  createStoreClockComparison,
+  type RedisStoreDeps,
+  type RedisStoreOptions,
+  toConnectionDeps,
+} from './store-deps.ts';
 
 /** The map is asked for this often without a reason. */
 const refreshMs = 5_000;
@@ -49,6 +54,7 @@ export function createClusterStore(
   let refreshing = false;
   let wantsRefresh = false;
   let cancelRefresh: (() => void) | undefined;
+  const clockComparison = createStoreClockComparison(deps, name, openAny);
   /** No longer masters, with something still in flight. */
   const leaving = new Set<RedisPool>();
 
@@ -85,6 +91,7 @@ export function createClusterStore(
       AbortSignal.any([signal, closing.signal]),
     );
     scheduleRefresh(refreshMs);
+    clockComparison?.start();
   }
 
   /** Reads the map and waits for one master; the others connect by themselves. */
@@ -143,6 +150,14 @@ export function createClusterStore(
 
   function open(address: TcpAddress, signal: AbortSignal): Promise<Connection> {
     return openConnection({ ...connectionDeps, address }, signal);
+  }
+
+  async function openAny(signal: AbortSignal): Promise<Connection> {
+    const { answer } = await findFirstAnswer(
+      { servers: known, ask: open, show: (address) => showStoreAddress(address), clock },
+      signal,
+    );
+    return answer;
   }
 
   function apply(map: SlotMap): void {
@@ -236,12 +251,15 @@ export function createClusterStore(
     const failure = [...masters].map(({ pool }) => pool.lastFailure).find(Boolean) ?? lastFailure;
     return {
       healthy: active > 0,
-      detail: failure === undefined ? what : `${what}; last failure: ${failure}`,
+      detail: [what, clockComparison?.describe(), failure && `last failure: ${failure}`]
+        .filter(Boolean)
+        .join('; '),
     };
   }
 
   async function close(graceMs: number): Promise<void> {
     closing.abort();
+    clockComparison?.close();
     cancelRefresh?.();
     const pools = [...leaving, ...[...nodes.values()].map(({ pool }) => pool)];
     await Promise.all(pools.map((pool) => pool.drain(graceMs)));

@@ -9,7 +9,12 @@ import { createConnectionTotals } from './connection-totals.ts';
 import { awaitFirstConnection } from './first-connection.ts';
 import { createRedisPool } from './redis-pool.ts';
 import { createMasterOpener } from './sentinel.ts';
-import { type RedisStoreDeps, type RedisStoreOptions, toConnectionDeps } from './store-deps.ts';
+import {
+  createStoreClockComparison,
+  type RedisStoreDeps,
+  type RedisStoreOptions,
+  toConnectionDeps,
+} from './store-deps.ts';
 
 /** The server itself, or who names it. */
 type ServerAddress = StoreAddress | (StoreGroup & { readonly kind: 'sentinel' });
@@ -25,9 +30,11 @@ export function createServerStore(
   const name = `key-value store ${address}`;
   const closing = new AbortController();
   const totals = createConnectionTotals(deps);
+  const open = createOpen(options, target, clock, closing.signal);
+  const clockComparison = createStoreClockComparison(deps, name, open);
   const pool = createRedisPool(options.pool, {
     name,
-    open: createOpen(options, target, clock, closing.signal),
+    open,
     knownExpiries: createKnownExpiries(clock),
     totals,
     clock,
@@ -43,6 +50,7 @@ export function createServerStore(
       AbortSignal.any([signal, closing.signal]),
     );
     pool.keepOpen();
+    clockComparison?.start();
   }
 
   function state() {
@@ -51,12 +59,21 @@ export function createServerStore(
       active > 0
         ? `connected to ${address} since ${since.toISOString()} (${active} of ${options.pool.size} connections)`
         : `not connected to ${address} since ${since.toISOString()}`;
-    const failure = pool.lastFailure === undefined ? '' : `; last failure: ${pool.lastFailure}`;
-    return { healthy: active > 0, detail: `${what}${failure}` };
+    return {
+      healthy: active > 0,
+      detail: [
+        what,
+        clockComparison?.describe(),
+        pool.lastFailure && `last failure: ${pool.lastFailure}`,
+      ]
+        .filter(Boolean)
+        .join('; '),
+    };
   }
 
   async function close(graceMs: number): Promise<void> {
     closing.abort();
+    clockComparison?.close();
     await pool.drain(graceMs);
     totals.close();
     pool.close();

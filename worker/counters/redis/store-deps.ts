@@ -1,8 +1,10 @@
 // What every kind of key-value store is told and given, and what its connections have in common.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
+import type { Gauge } from '../../metrics/metric.ts';
 import type { StoreTarget } from './address.ts';
-import type { ConnectionDeps } from './connection.ts';
+import { type ClockComparison, createClockComparison } from './clock-comparison.ts';
+import type { Connection, ConnectionDeps } from './connection.ts';
 import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
 import type { ConnectionTotalsDeps } from './connection-totals.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
@@ -30,6 +32,8 @@ export interface RedisStoreOptions {
 export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly clock: Clock;
   readonly log: Log;
+  /** Gets the difference of the clocks in milliseconds; without it they are not compared. */
+  readonly clockOffset?: Gauge;
 }
 
 /** For connections to servers that count; the address is chosen for each. */
@@ -45,4 +49,13 @@ export function toConnectionDeps(
     timeoutMs: pool.timeoutMs,
     clock,
   };
+}
+
+/** Nothing where no gauge is given for it. */
+export function createStoreClockComparison(
+  { clock, log, clockOffset }: RedisStoreDeps,
+  name: string,
+  open: (signal: AbortSignal) => Promise<Connection>,
+): ClockComparison | undefined {
+  return clockOffset && createClockComparison({ name, open, offset: clockOffset, clock, log });
 }
