@@ -51,7 +51,8 @@ export function testGrpcConnections(test: TestFn, suite: TransportSuite): void {
     const { connect } = await start(
       t,
       { '/test.Echo/Echo': calls.method },
-      { maxConnectionAgeMs: 100, maxConnectionAgeGraceMs: 100 },
+      // Old enough that the call begins before, on a busy machine too.
+      { maxConnectionAgeMs: 1000, maxConnectionAgeGraceMs: 100 },
     );
     await t.throwsAsync((await connect()).call('/test.Echo/Echo', Buffer.of()));
     t.true(await waitUntil(() => calls.gone === 1, 5000));
