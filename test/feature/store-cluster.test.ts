@@ -162,3 +162,25 @@ test.serial('a server that is no cluster is said to be none', async (t) => {
   stopping.abort();
   await t.throwsAsync(connecting);
 });
+
+test.serial('a slot that nobody serves fails the decisions on it, and no other', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  const slot = await cluster.slotOf('{gap}');
+  for (const node of cluster.masters) {
+    await node.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
+    await node.command('CLUSTER', 'DELSLOTS', slot);
+  }
+  const store = await openRedisStore(cluster.url, { type: 'cluster' });
+  t.teardown(() => store.close(0));
+  t.regex((await count(store, ['{gap}a_'])).error?.message ?? '', /no node serves slot \d+$/);
+  t.regex((await count(store, ['other_', '{gap}a_'])).error?.message ?? '', /no node serves slot/);
+  t.is(await cluster.read('other_'), undefined);
+  t.is((await count(store, ['other_'])).error, undefined);
+  const [first] = cluster.masters;
+  await first?.command('CLUSTER', 'ADDSLOTS', slot);
+  await eventually(
+    'it is served',
+    async () => (await count(store, ['{gap}a_'])).error === undefined,
+  );
+});

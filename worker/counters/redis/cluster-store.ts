@@ -1,6 +1,7 @@
 // The counter store over a Redis cluster: a pool for each master, each hit counted by the master of
 // its slot. Keeps the map of slots up to date; what one node does is left to its pool.
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
@@ -24,6 +25,8 @@ import {
 const refreshMs = 5_000;
 /** And with one, such as a lost connection or a slot that has moved. */
 const hastyRefreshMs = 300;
+/** A slot that nobody serves is said again this often. */
+const unservedIntervalMs = 5_000;
 const slotsCommand: RedisCommand = ['cluster', 'slots'];
 
 interface Node {
@@ -50,7 +53,13 @@ export function createClusterStore(
   /** Who can be asked for the map. */
   let known: readonly TcpAddress[] = group.addresses;
   let masters: ReadonlySet<Node> = new Set();
+  const unserved = createFailureLog({
+    clock,
+    intervalMs: unservedIntervalMs,
+    write: (text) => log.error(`a decision failed: ${text}`),
+  });
   let lastFailure: string | undefined;
+  let closed = false;
   let refreshing = false;
   let wantsRefresh = false;
   let cancelRefresh: (() => void) | undefined;
@@ -74,6 +83,7 @@ export function createClusterStore(
       if (node === undefined) {
         refreshSoon();
         const error = new AppError('store', `${name}: no node serves slot ${slot}`);
+        unserved.failed(error.message);
         setImmediate(() => request.settle(error));
         return;
       }
@@ -189,10 +199,15 @@ export function createClusterStore(
     return node;
   }
 
-  function carry(address: TcpAddress, ...rest: Parameters<RedisPool['carry']>): void {
+  function carry(address: TcpAddress, ...[commands, done]: Parameters<RedisPool['carry']>): void {
+    if (closed) {
+      const error = new Error('the connection was closed');
+      setImmediate(() => done(commands.map(() => error)));
+      return;
+    }
     const { pool } = findNode(address);
     pool.keepOpen();
-    pool.carry(...rest);
+    pool.carry(commands, done);
   }
 
   function onMoved({ slot, address }: Redirection): void {
@@ -261,10 +276,15 @@ export function createClusterStore(
     closing.abort();
     clockComparison?.close();
     cancelRefresh?.();
-    const pools = [...leaving, ...[...nodes.values()].map(({ pool }) => pool)];
-    await Promise.all(pools.map((pool) => pool.drain(graceMs)));
+    await Promise.all(listPools().map((pool) => pool.drain(graceMs)));
+    closed = true;
     totals.close();
-    for (const pool of pools) pool.close();
+    // What is answered late may have been sent on to further nodes.
+    for (const pool of listPools()) pool.close();
+  }
+
+  function listPools(): RedisPool[] {
+    return [...leaving, ...[...nodes.values()].map(({ pool }) => pool)];
   }
 }
 
