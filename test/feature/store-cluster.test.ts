@@ -184,3 +184,22 @@ test.serial('a slot that nobody serves fails the decisions on it, and no other',
     async () => (await count(store, ['{gap}a_'])).error === undefined,
   );
 });
+
+test.serial('a counter that is made anew while its slot moves gets a lifetime', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  const store = await openRedisStore(cluster.url, { type: 'cluster' });
+  t.teardown(() => store.close(0));
+  const key = '{anew}_';
+  // From now on the worker takes the lifetime for known.
+  await count(store, [key]);
+  const slot = await cluster.slotOf(key);
+  const owner = await cluster.ownerOf(slot);
+  const next = cluster.masters.find((node) => node !== owner) ?? owner;
+  await owner.command('DEL', key);
+  await cluster.moveSlot(slot, next, async () => {
+    t.deepEqual((await count(store, [key])).after, [1]);
+  });
+  t.is(await next.command('GET', key), '1');
+  await eventually('a lifetime', async () => Number(await next.command('TTL', key)) > 0);
+});
