@@ -106,10 +106,14 @@ export function createClusterStore(
 
   /** Reads the map and waits for one master; the others connect by themselves. */
   async function tryToConnect(signal: AbortSignal): Promise<void> {
+    // The slower masters go on connecting when this is over, also while the store drains.
+    const attempt = new AbortController();
+    const giveUp = () => attempt.abort();
+    signal.addEventListener('abort', giveUp);
     try {
       apply(await readMap(signal));
       if (masters.size === 0) throw new Error('no node serves a slot');
-      await Promise.any([...masters].map(({ pool }) => pool.tryToOpen(signal))).catch(
+      await Promise.any([...masters].map(({ pool }) => pool.tryToOpen(attempt.signal))).catch(
         ({ errors }: AggregateError) => {
           throw new Error([...new Set(errors.map(errorText))].join('; '));
         },
@@ -118,6 +122,8 @@ export function createClusterStore(
     } catch (error) {
       lastFailure = errorText(error);
       throw error;
+    } finally {
+      signal.removeEventListener('abort', giveUp);
     }
   }
 
