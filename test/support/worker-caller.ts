@@ -1,0 +1,47 @@
+// Calls of a worker as a proxy makes them: over gRPC, on one connection that is kept.
+import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { WorkerProcess } from './worker-process.ts';
+
+const RateLimitClient = makeClientConstructor(loadProtos().rateLimitService, 'RateLimitService');
+const deadlineMs = 8_000;
+const codes = new Map<unknown, CallAnswer>([
+  [1, 'OK'],
+  [2, 'OVER_LIMIT'],
+]);
+
+/** The overall code, or `failed: ` and the reason. */
+export type CallAnswer = 'OK' | 'OVER_LIMIT' | `failed: ${string}`;
+
+export interface WorkerCaller {
+  readonly worker: WorkerProcess;
+  /** One hit of a descriptor with one entry. */
+  decide(domain: string, key: string, value: string): Promise<CallAnswer>;
+  close(): void;
+}
+
+export function createWorkerCaller(worker: WorkerProcess): WorkerCaller {
+  const client = new RateLimitClient(
+    `127.0.0.1:${worker.ports.grpc}`,
+    credentials.createInsecure(),
+  );
+  return {
+    worker,
+    decide(domain, key, value) {
+      const request = { domain, descriptors: [{ entries: [{ key, value }] }] };
+      return new Promise((resolve, reject) => {
+        client['ShouldRateLimit']?.(
+          request,
+          { deadline: Date.now() + deadlineMs },
+          (error: ServiceError | null, answer?: { overallCode?: unknown }) => {
+            const code = codes.get(answer?.overallCode);
+            if (error !== null) resolve(`failed: ${error.details}`);
+            else if (code !== undefined) resolve(code);
+            else reject(new Error(`an answer without a decision: ${JSON.stringify(answer)}`));
+          },
+        );
+      });
+    },
+    close: () => client.close(),
+  };
+}
