@@ -239,11 +239,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return response;
   };
 
-  const countMode = (hits: readonly Hit[], someKnownOver: boolean): CountMode => {
+  const countMode = (someKnownOver: boolean): CountMode => {
     if (!options.stopIncrementWhenOver) return 'add';
-    if (someKnownOver) return 'look';
-    // Alone, a descriptor that is over counts in any case.
-    return hits.length > 1 ? 'add-unless-over' : 'add';
+    return someKnownOver ? 'look' : 'add-unless-over';
   };
 
   const decide: ShouldRateLimit = (request, timeoutMs, done, trace) => {
@@ -295,7 +293,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const storeCall = trace === undefined ? undefined : spans?.startStoreCall(trace, hits);
     const count: CountRequest = {
       hits,
-      mode: countMode(hits, someKnownOver),
+      mode: countMode(someKnownOver),
       deadlineMs:
         clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
       cancelled: false,
