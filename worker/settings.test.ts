@@ -64,7 +64,11 @@ test('all other settings have their defaults', (t) => {
   t.true(result.ok);
   t.deepEqual(result.warnings, []);
   t.deepEqual(settingsOf({}), {
-    http: { host: '0.0.0.0', port: 8080 },
+    http: {
+      host: '0.0.0.0',
+      port: 8080,
+      tls: { enabled: false, certFile: '', keyFile: '' },
+    },
     grpc: {
       host: '0.0.0.0',
       port: 8081,
@@ -73,7 +77,7 @@ test('all other settings have their defaults', (t) => {
       maxConnectionAgeGraceMs: undefined,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
-    debug: { host: '0.0.0.0', port: 6070 },
+    debug: { host: '0.0.0.0', port: 6070, tls: { enabled: false } },
     log: { level: 'warning', format: 'text' },
     config: { source: 'file', forceStart: false, mergeDomains: false },
     runtime: {
@@ -167,7 +171,8 @@ test('all other settings have their defaults', (t) => {
 });
 
 /** Names without a product's name in them (specification, Settings; reference-behaviour 5.2). */
-const sameNames = `HOST PORT DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS
+const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVER_TLS_KEY
+  DEBUG_SERVER_USE_TLS DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS
   GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE GRPC_SERVER_USE_TLS GRPC_SERVER_TLS_CERT
   GRPC_SERVER_TLS_KEY GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN LOG_LEVEL LOG_FORMAT CONFIG_TYPE
   FORCE_START_WITHOUT_INITIAL_CONFIG CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA
@@ -223,7 +228,7 @@ const pairs: [neutral: string, established: string][] = [
   ['USE_PULLMETRICS', 'USE_PROMETHEUS'],
 ];
 
-test('the settings are exactly those of the specification and of the reference', (t) => {
+test('the settings are exactly those of the specification, of the reference, and few of ours', (t) => {
   const known = toRows(workerTable).flatMap(({ setting }) => setting.names);
   t.deepEqual(known.toSorted(), [...sameNames, ...pairs.flat()].toSorted());
   t.is(new Set(known).size, known.length);
@@ -442,6 +447,20 @@ test('files of TLS that cannot be read are told with setting and path', async (t
     'GRPC_SERVER_TLS_CERT="/tls/none.pem": the file cannot be read (ENOENT: no such file); name a PEM file that this process may read',
     'GRPC_CLIENT_TLS_CACERT="/tls/locked.pem": the file cannot be read (EACCES: not allowed); name a PEM file that this process may read',
   ]);
+});
+
+test('the HTTP and the debug port share the files of TLS, which are looked for when either is on', (t) => {
+  const files = (environment: Environment) => {
+    const result = parse({
+      HTTP_SERVER_TLS_CERT: '/tls/cert.pem',
+      HTTP_SERVER_TLS_KEY: '/tls/key.pem',
+      ...environment,
+    });
+    return result.ok ? result.tlsFiles.map(({ path }) => path) : undefined;
+  };
+  t.deepEqual(files({ HTTP_SERVER_USE_TLS: 'true' }), ['/tls/cert.pem', '/tls/key.pem']);
+  t.deepEqual(files({ DEBUG_SERVER_USE_TLS: 'true' }), ['/tls/cert.pem', '/tls/key.pem']);
+  t.deepEqual(files({}), []);
 });
 
 test('files of TLS that is off are not looked at', (t) => {

@@ -178,13 +178,15 @@ function toTarget(store: Values['store']): StoreTarget | undefined {
 }
 
 function listTlsFiles(reading: WorkerReading): TlsFile[] {
-  const { grpc, config, xds, counting, memcached } = reading.values;
+  const { http, debug, grpc, config, xds, counting, memcached } = reading.values;
+  const ofHttp = workerTable.http.settings.tls;
   const ofGrpc = workerTable.grpc.settings.tls;
   const ofXds = workerTable.xds.settings.tls;
   const ofMemcached = workerTable.memcached.settings.tls;
   const hasPair = xds.tls.certFile !== '' && xds.tls.keyFile !== '';
   const hasMemcachedPair = memcached.tls.certFile !== '' && memcached.tls.keyFile !== '';
   const rows = [
+    ...(http.tls.enabled || debug.tls.enabled ? [ofHttp.certFile, ofHttp.keyFile] : []),
     ...(grpc.tls.enabled ? [ofGrpc.certFile, ofGrpc.keyFile, ofGrpc.clientCaFile] : []),
     ...(config.source === 'xds' && xds.tls.enabled
       ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]

@@ -29,8 +29,8 @@ import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
 import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
-import { readServerTls } from './listen/grpc/server-tls.ts';
 import { createHttpServer } from './listen/http.ts';
+import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
 import { createFileSource } from './rules-source/file-source.ts';
@@ -147,9 +147,12 @@ export function createWorker(deps: WorkerDeps): Worker {
       log,
       clock,
     },
-    settings.debug,
+    { ...settings.debug, tls: settings.debug.tls.enabled ? settings.http.tls : undefined },
   );
-  const http = createHttpServer({ shouldRateLimit, health, log, clock, tracer }, settings.http);
+  const http = createHttpServer(
+    { shouldRateLimit, health, log, clock, tracer },
+    { ...settings.http, tls: settings.http.tls.enabled ? settings.http.tls : undefined },
+  );
   let grpc: ReturnType<typeof createGrpcServer> | undefined;
   let certificateWatch: TlsWatch | undefined;
 
@@ -163,7 +166,7 @@ export function createWorker(deps: WorkerDeps): Worker {
       awaited = 'a first load of the rules';
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
       const serverTls = settings.grpc.tls.enabled
-        ? await readServerTls(settings.grpc.tls, { clock, log })
+        ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log })
         : undefined;
       grpc = createGrpcServer(
         {
@@ -201,7 +204,7 @@ export function createWorker(deps: WorkerDeps): Worker {
         grpc: await grpc.start(),
         http: await http.start(),
       };
-      certificateWatch = serverTls?.watch(grpc);
+      certificateWatch = serverTls?.watch(grpc.replaceCertificates);
       awaited = 'nothing, it is serving';
       return addresses;
     },

@@ -7,6 +7,7 @@ import type { Log } from '../../shared/log.ts';
 import {
   createPlainHttpServer,
   type HttpListener,
+  type HttpTarget,
   sendError,
   sendText,
 } from './plain-http-server.ts';
@@ -48,7 +49,7 @@ interface Page {
 
 export function createDebugServer(
   { providers, log, clock }: DebugDeps,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, tls }: HttpTarget,
 ): HttpListener {
   const profiler = createProfiler({ clock });
 
@@ -79,7 +80,8 @@ export function createDebugServer(
     {
       path: '/debug/pprof/',
       help: 'root of various pprof endpoints. hit for help.',
-      handler: (_request, reply) => sendText(reply, 200, toText(profilePages)),
+      handler: (_request, reply) =>
+        sendText(reply, 200, toText(describeProfiles(tls === undefined ? 'http' : 'https'))),
     },
     {
       path: '/debug/pprof/heap',
@@ -125,7 +127,7 @@ export function createDebugServer(
   const index = toText(pages.map(({ path, help }) => `${path}: ${help}`));
 
   return createPlainHttpServer(
-    { name: 'debug', host, port, stallLimitMs, log, clock },
+    { name: 'debug', host, port, tls, stallLimitMs, log, clock },
     (server) => {
       for (const { path, handler } of pages) server.route({ method: METHODS, url: path, handler });
       // The root and every path that is not there.
@@ -134,12 +136,12 @@ export function createDebugServer(
   );
 }
 
-const profilePages = [
+const describeProfiles = (scheme: string): string[] => [
   `/debug/pprof/profile?seconds=${defaultCpuSeconds}: where CPU time goes during so many seconds`,
   `/debug/pprof/heap?seconds=${defaultHeapSeconds}: what is allocated meanwhile and stays alive`,
   '',
   'Both are gzipped pprof files, at most one at a time and 120 seconds long:',
-  '  go tool pprof http://<this address>/debug/pprof/profile?seconds=10',
+  `  go tool pprof ${scheme}://<this address>/debug/pprof/profile?seconds=10`,
 ];
 
 function parseSeconds(request: FastifyRequest, defaultSeconds: number): number | undefined {

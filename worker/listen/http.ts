@@ -11,6 +11,7 @@ import type { Health } from '../health.ts';
 import {
   createPlainHttpServer,
   type HttpListener,
+  type HttpTarget,
   sendError,
   sendText,
 } from './plain-http-server.ts';
@@ -35,7 +36,7 @@ export interface HttpDeps {
 
 export function createHttpServer(
   { shouldRateLimit, health, log, clock, tracer }: HttpDeps,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, tls }: HttpTarget,
 ): HttpListener {
   const failures = createRepeatedLog({ log, clock });
 
@@ -84,7 +85,7 @@ export function createHttpServer(
   }
 
   const listener = createPlainHttpServer(
-    { name: 'HTTP', host, port, stallLimitMs, log, clock },
+    { name: 'HTTP', host, port, tls, stallLimitMs, log, clock },
     (server) => {
       server.route({ method: METHODS, url: '/json', handler: decide });
       server.route({

@@ -1,12 +1,15 @@
 // A fastify server stripped to what our HTTP ports need: every method on every path, plain text
 // errors in the reference's words, bounded waits, and a clean stop.
 import { METHODS } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import type { TlsWatch } from '../../shared/tls.ts';
 import { boundAddress, type ListenAddress, type ListenerName, toListenError } from './address.ts';
+import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 
 export interface HttpListener {
   /** Rejects with AppError `cannot_start`. */
@@ -16,16 +19,23 @@ export interface HttpListener {
   stop(graceMs: number): Promise<void>;
 }
 
-export interface PlainHttpDeps {
-  readonly name: ListenerName;
+export interface HttpTarget {
   readonly host: string;
   readonly port: number;
+  /** Undefined: not over TLS. */
+  readonly tls?: ServerTlsFiles | undefined;
+}
+
+export interface PlainHttpDeps extends HttpTarget {
+  readonly name: ListenerName;
   /** How long a connection may stand still in the middle of a request or answer. */
   readonly stallLimitMs: number;
   readonly log: Log;
   readonly clock: Clock;
 }
 
+/** For the TLS handshake. */
+const handshakeLimitMs = 10_000;
 /** For the headers, and for the whole request; looked at this often. */
 const headersLimitMs = 10_000;
 const requestLimitMs = 30_000;
@@ -35,20 +45,26 @@ const keepAliveMs = 72_000;
 
 /** The routes are the caller's: `routes` adds them with `method: METHODS` and reads bodies itself. */
 export function createPlainHttpServer(
-  { name, host, port, stallLimitMs, log, clock }: PlainHttpDeps,
+  { name, host, port, stallLimitMs, tls, log, clock }: PlainHttpDeps,
   routes: (server: FastifyInstance) => void,
 ): HttpListener {
+  const limits = { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs };
   const server = fastify({
     logger: false,
     exposeHeadRoutes: false,
     connectionTimeout: stallLimitMs,
     requestTimeout: requestLimitMs,
     keepAliveTimeout: keepAliveMs,
-    http: { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs },
+    // Certificates are there when it starts to listen.
+    ...(tls === undefined
+      ? { http: limits }
+      : { https: { ...limits, handshakeTimeout: handshakeLimitMs } }),
     routerOptions: { maxParamLength: 1024 },
     frameworkErrors: (_error, _request, reply) => sendError(reply, 400, 'Bad Request'),
     clientErrorHandler(error, socket) {
-      if (socket.writable && error.code !== 'ECONNRESET') {
+      // Who failed the TLS handshake could not read an answer.
+      const isAboutHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? '');
+      if (socket.writable && isAboutHttp) {
         socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
       } else socket.destroy();
     },
@@ -71,8 +87,20 @@ export function createPlainHttpServer(
     socket.once('close', () => sockets.delete(socket));
   });
   let stopping: Promise<void> | undefined;
+  let certificateWatch: TlsWatch | undefined;
+
+  async function takeCertificates(files: ServerTlsFiles): Promise<void> {
+    const secure = server.server as HttpsServer;
+    secure.on('tlsClientError', (error) => {
+      if (log.isDebug) log.debug(`TLS handshake failed: ${errorText(error)}`);
+    });
+    const { certificates, watch } = await readServerTls(files, name, { clock, log });
+    secure.setSecureContext(certificates);
+    certificateWatch = watch((renewed) => secure.setSecureContext(renewed));
+  }
 
   async function stopOnce(graceMs: number): Promise<void> {
+    certificateWatch?.close();
     const cancelTimer = clock.after(graceMs, () => {
       for (const socket of sockets) socket.destroy();
     });
@@ -82,9 +110,11 @@ export function createPlainHttpServer(
 
   return {
     async start() {
+      if (tls !== undefined) await takeCertificates(tls);
       try {
         await server.listen({ host, port });
       } catch (error) {
+        certificateWatch?.close();
         throw toListenError(error, { host, port }, name);
       }
       const address = boundAddress(server.server);

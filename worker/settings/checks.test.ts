@@ -164,6 +164,17 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
+    { HTTP_SERVER_USE_TLS: 'true', DEBUG_SERVER_USE_TLS: 'true' },
+    [
+      'HTTP_SERVER_TLS_CERT is not set: HTTP_SERVER_USE_TLS="true" needs the path of a file',
+      'HTTP_SERVER_TLS_KEY is not set: HTTP_SERVER_USE_TLS="true" needs the path of a file',
+    ],
+  ],
+  [
+    { DEBUG_SERVER_USE_TLS: 'true', HTTP_SERVER_TLS_CERT: '/tls/cert.pem' },
+    ['HTTP_SERVER_TLS_KEY is not set: DEBUG_SERVER_USE_TLS="true" needs the path of a file'],
+  ],
+  [
     { PORT: '6070', GRPC_PORT: '6070' },
     [
       'PORT and GRPC_PORT are both 6070: each listener needs a port of its own',

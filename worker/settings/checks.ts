@@ -13,6 +13,7 @@ export function checkSettings(reading: WorkerReading): string[] {
   return [
     ...checkXds(reading),
     ...checkGrpcTls(reading),
+    ...checkHttpTls(reading),
     ...checkListeners(reading),
     ...checkHeaders(reading),
     ...checkStores(reading),
@@ -125,6 +126,18 @@ function checkGrpcTls(reading: WorkerReading): string[] {
     );
   }
   return problems;
+}
+
+function checkHttpTls(reading: WorkerReading): string[] {
+  const rows = workerTable.http.settings.tls;
+  const switches = [rows.enabled, workerTable.debug.settings.tls.enabled];
+  const on = switches.find((row) => reading.of(row).value);
+  if (on === undefined) return [];
+  return [rows.certFile, rows.keyFile]
+    .filter((row) => reading.of(row).value === '')
+    .map(
+      (row) => `${joinNames(row)} is not set: ${showSetting(reading, on)} needs the path of a file`,
+    );
 }
 
 interface Listener {

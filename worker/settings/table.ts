@@ -12,6 +12,19 @@ export const workerTable = {
   http: section('HTTP', {
     host: text({ names: ['HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
     port: port({ names: ['PORT'], default: 8080, doc: 'Port to listen on' }),
+    tls: {
+      enabled: bool({ names: ['HTTP_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),
+      certFile: text({
+        names: ['HTTP_SERVER_TLS_CERT'],
+        default: '',
+        doc: 'File of the certificate chain, for the debug port too',
+      }),
+      keyFile: text({
+        names: ['HTTP_SERVER_TLS_KEY'],
+        default: '',
+        doc: 'File of the private key, for the debug port too',
+      }),
+    },
   }),
   grpc: section('gRPC', {
     host: text({ names: ['GRPC_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
@@ -60,6 +73,13 @@ export const workerTable = {
   debug: section('Debug port', {
     host: text({ names: ['DEBUG_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),
     port: port({ names: ['DEBUG_PORT'], default: 6070, doc: 'Port to listen on' }),
+    tls: {
+      enabled: bool({
+        names: ['DEBUG_SERVER_USE_TLS'],
+        default: false,
+        doc: 'Serve over TLS, with the certificate of the HTTP port',
+      }),
+    },
   }),
   log: section('Logs', {
     level: choice({

@@ -1,0 +1,80 @@
+// The certificates that a port serves with: read at the start, and taken up anew when their files
+// change, while connections stay (reference-behaviour 3.6).
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import {
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  type TlsWatch,
+  watchTlsFiles,
+} from '../../shared/tls.ts';
+import type { ListenerName } from './address.ts';
+import type { ServerCertificates } from './grpc/transport.ts';
+
+/** Paths; '' or nothing where there is no such file. */
+export interface ServerTlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile?: string;
+}
+
+/** How soon a changed file is in use. */
+const intervalMs = 1_000;
+
+const settingNames: Readonly<Record<'gRPC' | 'HTTP', string>> = {
+  gRPC: 'GRPC_SERVER_TLS_CERT, GRPC_SERVER_TLS_KEY and GRPC_CLIENT_TLS_CACERT',
+  HTTP: 'HTTP_SERVER_TLS_CERT and HTTP_SERVER_TLS_KEY',
+};
+
+export interface ServerTls {
+  readonly certificates: ServerCertificates;
+  /** Keeps the certificates of a server those of the files; `replace` throws on those that it
+   * cannot use. */
+  watch(replace: (certificates: ServerCertificates) => void): TlsWatch;
+}
+
+/** Rejects with AppError `cannot_start` that names the file at fault. */
+export async function readServerTls(
+  paths: ServerTlsFiles,
+  name: ListenerName,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): Promise<ServerTls> {
+  const files: TlsFiles = {
+    cert: paths.certFile,
+    key: paths.keyFile,
+    ca: paths.clientCaFile || undefined,
+  };
+  const reading = await readTlsFiles(files);
+  if (!reading.ok) {
+    throw new AppError(
+      'cannot_start',
+      `cannot serve ${name} over TLS: ${reading.problem}; ` +
+        `${settingNames[name === 'gRPC' ? 'gRPC' : 'HTTP']} name the files`,
+    );
+  }
+  return {
+    certificates: toCertificates(reading.material),
+    watch: (replace) =>
+      watchTlsFiles({
+        files,
+        material: reading.material,
+        clock,
+        intervalMs,
+        onChange(material) {
+          try {
+            replace(toCertificates(material));
+            log.info(`The ${name} port has taken up the certificates of ${paths.certFile}`);
+          } catch (error) {
+            log.error(`The ${name} port keeps its certificates: ${errorText(error)}`);
+          }
+        },
+        onProblem: (problem) => log.error(`The ${name} port keeps its certificates: ${problem}`),
+      }),
+  };
+}
+
+function toCertificates({ cert, key, ca }: TlsMaterial): ServerCertificates {
+  return { cert: cert ?? '', key: key ?? '', clientCa: ca };
+}
