@@ -1,0 +1,196 @@
+// The client's side of an HTTP/2 connection as raw as it gets: sends whatever bytes a test wants, and
+// keeps the frames that come back. Nothing is answered by itself, not even SETTINGS or PING.
+import { once } from 'node:events';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import {
+  type Frame,
+  flags,
+  frameTypes,
+  preface,
+  settingsAck,
+  splitFrames,
+  toSettings,
+} from './http2-frames.ts';
+
+export interface Http2Peer {
+  /** All that came, in order. */
+  readonly frames: readonly Frame[];
+  /** True when the server has ended or cut the connection. */
+  readonly isEnded: boolean;
+  /** How many bytes of what was sent the server's end of the connection has not taken yet. */
+  readonly unsentBytes: number;
+  /** Preface and SETTINGS; resolves when the server's SETTINGS are there and acknowledged. */
+  greet(settings?: Readonly<Record<number, number>>): Promise<void>;
+  send(...bytes: readonly Buffer[]): void;
+  /** Sends, and resolves when the socket took it all, or the connection is over. */
+  sendAll(bytes: Buffer): Promise<void>;
+  /** Takes nothing more from the socket, as a slow reader does, until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** The first frame, also of the past, for which `match` holds. */
+  frame(what: string, match: (frame: Frame) => boolean, timeoutMs?: number): Promise<Frame>;
+  /** The messages of the stream's DATA frames, when the server has ended the stream well. */
+  answer(streamId: number, timeoutMs?: number): Promise<Buffer>;
+  /** The code and last stream of the GOAWAY that counts: the last one. */
+  goAway(timeoutMs?: number): Promise<GoAway>;
+  /** Resolves when the server has ended or cut the connection. */
+  ended(timeoutMs?: number): Promise<void>;
+  close(): void;
+}
+
+export interface GoAway {
+  readonly lastStreamId: number;
+  readonly code: number;
+  readonly text: string;
+}
+
+export interface Http2PeerOptions {
+  /** A port of the loopback. */
+  readonly port: number;
+  /** PEM; set: over TLS. */
+  readonly tls?: { readonly ca: string };
+}
+
+interface Waiter {
+  /** Looks at what there is now; true when it has settled. */
+  readonly look: () => boolean;
+}
+
+const defaultTimeoutMs = 10_000;
+
+export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<Http2Peer> {
+  const target = { host: '127.0.0.1', port };
+  const socket: Socket =
+    tls === undefined
+      ? connectSocket(target)
+      : connectTls({ ...target, ...tls, servername: 'localhost', ALPNProtocols: ['h2'] });
+  const frames: Frame[] = [];
+  const waiters = new Set<Waiter>();
+  let rest: Buffer = Buffer.alloc(0);
+  let isEnded = false;
+
+  const wake = () => {
+    for (const waiter of waiters) if (waiter.look()) waiters.delete(waiter);
+  };
+  const end = () => {
+    isEnded = true;
+    wake();
+  };
+  socket.on('data', (chunk: Buffer) => {
+    const split = splitFrames(rest.length === 0 ? chunk : Buffer.concat([rest, chunk]));
+    rest = split.rest;
+    frames.push(...split.frames);
+    wake();
+  });
+  socket.on('error', end);
+  socket.on('end', end);
+  socket.on('close', end);
+  await once(socket, tls === undefined ? 'connect' : 'secureConnect', {
+    signal: AbortSignal.timeout(defaultTimeoutMs),
+  });
+  socket.setNoDelay(true);
+
+  /** Resolves with what `look` finds; rejects when the connection or the time ends before. */
+  function find<T>(what: string, timeoutMs: number, look: () => T | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const fail = (why: string) => reject(new Error(`${why} in vain for ${what}: ${describe()}`));
+      const timer = setTimeout(() => {
+        waiters.delete(waiter);
+        fail(`waited ${timeoutMs} ms`);
+      }, timeoutMs);
+      const waiter: Waiter = {
+        look() {
+          const found = look();
+          if (found === undefined && !isEnded) return false;
+          clearTimeout(timer);
+          if (found === undefined) fail('waited until the connection ended');
+          else resolve(found);
+          return true;
+        },
+      };
+      waiters.add(waiter);
+      wake();
+    });
+  }
+
+  /** The last frames, for the message of a failing test. */
+  function describe(): string {
+    const names = Object.entries(frameTypes);
+    const shown = frames.slice(-10).map(({ type, flags: bits, streamId, payload }) => {
+      const name = names.find(([, code]) => code === type)?.[0] ?? `type ${type}`;
+      return `${name} flags ${bits} stream ${streamId} ${payload.subarray(0, 16).toString('hex')}`;
+    });
+    return `of ${frames.length} frames the last were [${shown.join('; ')}]`;
+  }
+
+  const peer: Http2Peer = {
+    frames,
+    get isEnded() {
+      return isEnded;
+    },
+    get unsentBytes() {
+      return socket.writableLength;
+    },
+    async greet(settings) {
+      peer.send(preface, toSettings(settings));
+      await peer.frame('SETTINGS', ({ type, flags: bits }) => {
+        return type === frameTypes.settings && bits === flags.none;
+      });
+      peer.send(settingsAck);
+    },
+    send(...bytes) {
+      if (socket.writable) socket.write(Buffer.concat(bytes));
+    },
+    sendAll(bytes) {
+      return new Promise((resolve) => {
+        if (!socket.writable) {
+          resolve();
+          return;
+        }
+        // The callback does not come when the socket is destroyed before it has sent all.
+        const settle = () => {
+          socket.removeListener('close', settle);
+          resolve();
+        };
+        socket.once('close', settle);
+        socket.write(bytes, settle);
+      });
+    },
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
+    frame: (what, match, timeoutMs = defaultTimeoutMs) =>
+      find(what, timeoutMs, () => frames.find(match)),
+    async answer(streamId, timeoutMs = defaultTimeoutMs) {
+      const of = (frame: Frame) => frame.streamId === streamId;
+      const last = await peer.frame(
+        `the end of stream ${streamId}`,
+        (frame) =>
+          of(frame) &&
+          (frame.type === frameTypes.rstStream ||
+            (frame.type <= frameTypes.headers && (frame.flags & flags.endStream) !== 0)),
+        timeoutMs,
+      );
+      if (last.type === frameTypes.rstStream) {
+        throw new Error(`stream ${streamId} was reset: ${last.payload.readUInt32BE()}`);
+      }
+      return Buffer.concat(
+        frames.filter((frame) => of(frame) && frame.type === 0).map(({ payload }) => payload),
+      );
+    },
+    async goAway(timeoutMs = defaultTimeoutMs) {
+      await peer.frame('GOAWAY', ({ type }) => type === frameTypes.goAway, timeoutMs);
+      const { payload } = frames.findLast(({ type }) => type === frameTypes.goAway) as Frame;
+      return {
+        lastStreamId: payload.readUInt32BE(0) % 2 ** 31,
+        code: payload.readUInt32BE(4),
+        text: payload.toString('utf8', 8),
+      };
+    },
+    ended: async (timeoutMs = defaultTimeoutMs) => {
+      await find('the end of the connection', timeoutMs, () => isEnded || undefined);
+    },
+    close: () => void socket.destroy(),
+  };
+  return peer;
+}
