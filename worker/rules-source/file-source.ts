@@ -9,7 +9,6 @@ import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { Bounds, Listing, RulesFile } from '../../shared/rules-directory.ts';
 import {
   codeOf,
@@ -25,8 +24,8 @@ import type { LoadResult, RulesSource } from './source.ts';
 export type LoadRules = (
   files: readonly RulesFile[],
 ) =>
-  | { readonly ok: true; readonly ruleSet: RuleSet; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+  | Omit<LoadResult & { readonly ok: true }, 'origin'>
+  | Omit<LoadResult & { readonly ok: false }, 'origin'>;
 
 /** The RUNTIME_* settings (specification, Configuration loading). */
 export interface FileSourceOptions {
@@ -231,7 +230,7 @@ export function createFileSource({
     }
     if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };
     if (all.some(isError)) return { ok: false, problems: [...all, ...loaded.warnings], origin };
-    return { ok: true, ruleSet: loaded.ruleSet, warnings: [...all, ...loaded.warnings], origin };
+    return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
   function missingProblem(): Problem {

@@ -16,6 +16,7 @@ export function createLoadRules(options: RuleSetOptions): LoadRules {
     if (documents.length < files.length) {
       return { ok: false, problems: [...ofFiles, ...built.warnings] };
     }
-    return { ok: true, ruleSet: built.ruleSet, warnings: [...ofFiles, ...built.warnings] };
+    const { ruleSet } = built;
+    return { ok: true, ruleSet, documents, warnings: [...ofFiles, ...built.warnings] };
   };
 }

@@ -45,7 +45,7 @@ test('before the first load there are no rules', (t) => {
 test('a good load is in force, counted and healthy', (t) => {
   const { rules, metrics, health, log } = setUp();
   const loaded = ruleSet(1, 3);
-  rules.apply({ ok: true, ruleSet: loaded, warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: loaded, documents: [], warnings: [], origin });
   t.is(rules.current, loaded);
   t.true(health.healthy);
   t.is(metrics.snapshot().get('ratelimit.service.config_load_success'), 1);
@@ -62,7 +62,7 @@ test('a good load is in force, counted and healthy', (t) => {
 test('a bad load keeps the rules, is counted, and names each problem', (t) => {
   const { rules, metrics, health, log, clock } = setUp();
   const loaded = ruleSet(1, 1);
-  rules.apply({ ok: true, ruleSet: loaded, warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: loaded, documents: [], warnings: [], origin });
   log.lines.length = 0;
   clock.advance(1000);
   const problems = [problem('error', "unknown key 'kee'"), problem('error', 'key is missing')];
@@ -99,7 +99,7 @@ test('a bad first load says that every decision fails', (t) => {
 
 test('a repair is said at the default level, an ordinary reload only at info', (t) => {
   const { rules, log } = setUp();
-  const good = { ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin } as const;
+  const good = { ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin } as const;
   rules.apply(good);
   rules.apply(good);
   rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
@@ -113,8 +113,8 @@ test('a repair is said at the default level, an ordinary reload only at info', (
 
 test('a load without domains is good and unhealthy', (t) => {
   const { rules, health } = setUp();
-  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin });
-  rules.apply({ ok: true, ruleSet: ruleSet(0, 0), warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(0, 0), documents: [], warnings: [], origin });
   t.is(rules.current?.domainCount, 0);
   t.false(health.healthy);
 });
@@ -125,7 +125,7 @@ test('a warning is said when it appears, not again while it stays', (t) => {
   const b = problem('warning', 'not YAML');
   const said = (warnings: readonly Problem[]) => {
     log.lines.length = 0;
-    rules.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings, origin });
+    rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings, origin });
     return log.lines.filter((line) => line.includes('Configuration:')).length;
   };
   t.is(said([a, a]), 1);
@@ -146,7 +146,7 @@ test('the number of lines about one load is bounded', (t) => {
 
 test('the first load resolves the wait, good or bad', async (t) => {
   const good = setUp().rules;
-  good.apply({ ok: true, ruleSet: ruleSet(1, 1), warnings: [], origin });
+  good.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
   await t.notThrowsAsync(good.firstLoad);
   const bad = setUp().rules;
   bad.apply({ ok: false, problems: [], origin });

@@ -1,12 +1,15 @@
 // How rules arrive, whatever brings them.
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 
 /** One attempt to load the rules: either a whole new RuleSet, or every reason why not. */
 export type LoadResult =
   | {
       readonly ok: true;
       readonly ruleSet: RuleSet;
+      /** What it was built from. */
+      readonly documents: readonly RuleDocument[];
       readonly warnings: readonly Problem[];
       /** For people: such as `3 files from /srv/runtime_data/current/config`. */
       readonly origin: string;

@@ -145,7 +145,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       hasRules = true;
       const part = problems.length === 0 ? '' : `${taken} of `;
       const origin = `${part}${total} ${total === 1 ? 'resource' : 'resources'} ${ofVersion}`;
-      onLoad({ ok: true, ruleSet, warnings, origin });
+      const documents = [...inForce.values()].map(({ document }) => document);
+      onLoad({ ok: true, ruleSet, documents, warnings, origin });
     }
     if (problems.length === 0) {
       refused = undefined;

@@ -1,0 +1,197 @@
+// What answers callers, put together from its parts: the counter store, the decision, and the gRPC
+// and HTTP ports. Where rules come from, where statistics go and who ends the process is left to the
+// composition roots.
+import { Resolver } from 'node:dns/promises';
+import type { Clock } from '../shared/clock.ts';
+import type { Log } from '../shared/log.ts';
+import type { RuleSet } from '../shared/rules/rule.ts';
+import type { TlsWatch } from '../shared/tls.ts';
+import type { Tracer } from '../shared/tracing.ts';
+import type { Protos } from '../shared/wire/protos.ts';
+import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
+import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
+import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
+import { createMemoryStore } from './counters/memory-store.ts';
+import { createPerSecondStore } from './counters/per-second-store.ts';
+import { toRedisStoreOptions } from './counters/redis/redis-options.ts';
+import { createRedisStore } from './counters/redis/redis-store.ts';
+import type { CounterStore } from './counters/store.ts';
+import { createDecisionTrail } from './decision/decision-trail.ts';
+import { createOverLimitCache } from './decision/over-limit-cache.ts';
+import type { HeaderOptions } from './decision/response-headers.ts';
+import { createShouldRateLimit } from './decision/should-rate-limit.ts';
+import type { Health } from './health.ts';
+import type { ListenAddress } from './listen/address.ts';
+import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
+import { createGrpcServer } from './listen/grpc/grpc-server.ts';
+import { createHttpServer } from './listen/http.ts';
+import { readServerTls } from './listen/server-tls.ts';
+import type { Metrics } from './metrics/metric.ts';
+import type { WorkerSettings } from './settings.ts';
+import { createDecisionSpans } from './tracing-decision.ts';
+import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
+
+export interface Serving {
+  /** Resolves when the counter store has answered. `signal` gives it up. */
+  connect(signal: AbortSignal): Promise<void>;
+  /** Resolves when the ports are open; rejects with AppError `cannot_start`. Called after `connect`. */
+  listen(signal: AbortSignal): Promise<ServingAddresses>;
+  /** For the debug port. */
+  describe(): readonly string[];
+  /** Lets decisions in flight finish for at most `graceMs` and closes everything. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface ServingAddresses {
+  readonly http: ListenAddress;
+  readonly grpc: ListenAddress;
+}
+
+export interface ServingDeps {
+  readonly settings: WorkerSettings;
+  /** The rules in force; undefined before the first good load. */
+  readonly rules: () => RuleSet | undefined;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly protos: Protos;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Undefined when traces are off. */
+  readonly tracer: Tracer | undefined;
+}
+
+/** Bounds of a look-up of memory-cache nodes. */
+const dnsTimeoutMs = 2_000;
+const dnsTries = 2;
+
+export function createServing(deps: ServingDeps): Serving {
+  const { settings, health, metrics, protos, log, clock, tracer } = deps;
+  const store = createStore(deps);
+  const shouldRateLimit = createShouldRateLimit({
+    rules: deps.rules,
+    store,
+    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
+    metrics,
+    clock,
+    spans:
+      tracer &&
+      createDecisionSpans({
+        backend: settings.counting.backend,
+        hasPerSecondStore: settings.perSecondStore.enabled,
+      }),
+    trail: createDecisionTrail(log),
+    options: {
+      weekResetDay: settings.limits.weekResetDay,
+      calendarMonths: settings.limits.calendarMonth,
+      storeTimeoutMs: settings.store.timeoutMs,
+      cacheKeyPrefix: settings.counting.keyPrefix,
+      nearLimitRatio: settings.limits.nearLimitRatio,
+      shadowMode: settings.limits.shadowMode,
+      quotaMode: settings.limits.quotaMode,
+      // A memory cache cannot do it (decisions 16), which is told at the start.
+      stopIncrementWhenOver:
+        settings.limits.stopIncrementWhenOverLimit && settings.counting.backend !== 'memcached',
+      sanitizeMetricDots: settings.stats.sanitizeDots,
+      dynamicMetadata: settings.limits.responseDynamicMetadata,
+      headers: toHeaderOptions(settings.headers),
+    },
+  });
+  const http = createHttpServer(
+    { shouldRateLimit, health, log, clock, tracer },
+    { ...settings.http, tls: settings.http.tls.enabled ? settings.http.tls : undefined },
+  );
+  let grpc: ReturnType<typeof createGrpcServer> | undefined;
+  let certificateWatch: TlsWatch | undefined;
+
+  return {
+    connect: (signal) => store.connect(signal),
+    async listen(signal) {
+      const serverTls = settings.grpc.tls.enabled
+        ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log })
+        : undefined;
+      grpc = createGrpcServer(
+        {
+          shouldRateLimit,
+          health,
+          metrics,
+          log,
+          clock,
+          protos,
+          createTransport: createGrpcJsTransport,
+          tracing: tracer && {
+            tracer,
+            description: createRpcSpanDescription(
+              protos.rateLimitService.ShouldRateLimit.path,
+              toRpcConventions(settings.tracing.semanticConventions),
+            ),
+          },
+        },
+        {
+          target:
+            settings.grpc.uds === ''
+              ? { host: settings.grpc.host, port: settings.grpc.port }
+              : { path: settings.grpc.uds },
+          tls: serverTls && {
+            ...serverTls.certificates,
+            clientSan: settings.grpc.tls.clientSan || undefined,
+          },
+          maxConnectionAgeMs: settings.grpc.maxConnectionAgeMs,
+          maxConnectionAgeGraceMs: settings.grpc.maxConnectionAgeGraceMs,
+        },
+      );
+      signal.throwIfAborted();
+      const addresses = { grpc: await grpc.start(), http: await http.start() };
+      certificateWatch = serverTls?.watch(grpc.replaceCertificates);
+      return addresses;
+    },
+    describe: () => [`counters: ${store.state().detail}`],
+    async stop(graceMs) {
+      certificateWatch?.close();
+      await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
+      await store.close(graceMs);
+    },
+  };
+}
+
+function createStore({ settings, health, metrics, log, clock }: ServingDeps): CounterStore {
+  if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
+  if (settings.counting.backend === 'memcached') {
+    const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
+    return createMemcachedStore(toMemcachedOptions(settings), {
+      clock,
+      log,
+      metrics: createMemcachedMetrics(metrics),
+      resolveSrv: (name) => resolver.resolveSrv(name),
+    });
+  }
+  const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore =>
+    createRedisStore(toRedisStoreOptions(settings, which, clock), {
+      clock,
+      log,
+      clockOffset: metrics.gauge(
+        which === 'store'
+          ? 'ratelimit.store.clock_offset_ms'
+          : 'ratelimit.per_second_store.clock_offset_ms',
+      ),
+      connections: {
+        active: metrics.gauge(`ratelimit.${pool}.cx_active`),
+        total: metrics.counter(`ratelimit.${pool}.cx_total`),
+        localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
+      },
+      onHealthChange: (isConnected) => {
+        if (settings.health.needsStoreConnection) health.set('store', isConnected);
+      },
+    });
+  const main = createOne('store', 'redis_pool');
+  if (!settings.perSecondStore.enabled) return main;
+  const perSecond = createOne('perSecondStore', 'redis_per_second_pool');
+  return createPerSecondStore({ main, perSecond });
+}
+
+function toHeaderOptions({ response, request }: WorkerSettings['headers']): HeaderOptions {
+  return {
+    response: response.enabled ? response : undefined,
+    request: request.enabled ? request : undefined,
+    perUnit: response.perUnit ? response : undefined,
+  };
+}
