@@ -1,5 +1,6 @@
 // A Redis master with a replica, watched by three real sentinels that make the replica the master
 // when the master is silent.
+import { connect } from 'node:net';
 import { eventually } from './eventually.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
@@ -11,6 +12,8 @@ export interface RedisSentinels {
   readonly sentinels: readonly RedisServer[];
   /** Whom the sentinels take for the master. */
   findMaster(): Promise<RedisServer>;
+  /** Resolves when the first sentinel tells its subscribers of another master. Call it before. */
+  announcement(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -73,8 +76,27 @@ export async function startRedisSentinels({
       const reply = await sentinels[0]?.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName);
       return Array.isArray(reply) && Number(reply[1]) === replica.port ? replica : master;
     },
+    announcement: () => Promise.any(sentinels.map(awaitSwitch)),
     async stop() {
       await Promise.all([...sentinels, replica, master].map((server) => server.stop()));
     },
   };
+}
+
+/** Over a connection that ends with the sentinel at the latest. */
+function awaitSwitch({ port = 0 }: RedisServer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1');
+    socket.unref();
+    socket.write('SUBSCRIBE +switch-master\r\n');
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      if (!text.includes(`message\r\n$14\r\n+switch-master\r\n`)) return;
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error('the sentinel announced nothing')));
+  });
 }

@@ -1,0 +1,114 @@
+// What a load must have come to when a master was killed underneath it and its replica took over:
+// errors only in the gap, a short gap, and no hit counted twice.
+import type { ExecutionContext } from 'ava';
+import { eventually } from './eventually.ts';
+import type { RedisServer } from './redis-server.ts';
+import { type LoadResult, loadPerSecond, type SteadyLoad } from './steady-load.ts';
+
+export interface Failover {
+  /** On performance.now(), as the others: before the master was killed. */
+  readonly awayMs: number;
+  /** When its process was gone. */
+  readonly goneMs: number;
+  /** When it was first known who takes over. */
+  readonly announcedMs: number;
+}
+
+export interface FailoverCounters {
+  /** What a request of the load counts. */
+  readonly keyOf: (index: number) => string;
+  /** What the replica had before the kill. */
+  readonly replicated: ReadonlyMap<string, number>;
+  /** From who serves now. */
+  readonly read: (key: string) => Promise<number>;
+}
+
+/** After the announcement until decisions on every key succeed. */
+const gapMs = 1_000;
+const settledMs = ({ startedMs, tookMs }: LoadResult) => startedMs + tookMs;
+
+/** The counters of the master, once its replica has them. */
+export async function readReplicated(
+  master: RedisServer,
+  replica: RedisServer,
+  keys: readonly string[],
+): Promise<Map<string, number>> {
+  const counters = new Map<string, number>();
+  for (const key of keys) counters.set(key, Number(await master.command('GET', key)));
+  const offset = await readOffset(master, 'master_repl_offset');
+  await eventually(
+    'the replica has it',
+    async () => (await readOffset(replica, 'slave_repl_offset')) >= offset,
+  );
+  return counters;
+}
+
+async function readOffset(server: RedisServer, name: string): Promise<number> {
+  const info = String(await server.command('INFO', 'replication'));
+  return Number(new RegExp(`${name}:(\\d+)`).exec(info)?.[1]);
+}
+
+/** Whether, after the failover, a decision on each of the keys has succeeded. */
+export function isOver(
+  { results }: SteadyLoad,
+  { goneMs }: Failover,
+  { keyOf, replicated }: FailoverCounters,
+): boolean {
+  const served = new Set<string>();
+  for (const { error, startedMs, index } of results) {
+    if (error === undefined && startedMs > goneMs) served.add(keyOf(index));
+  }
+  return [...replicated.keys()].every((key) => served.has(key));
+}
+
+/** To be called when the load has been stopped. */
+export async function checkFailover(
+  t: ExecutionContext,
+  { results, worstLagMs }: SteadyLoad,
+  { awayMs, goneMs, announcedMs }: Failover,
+  { keyOf, replicated, read }: FailoverCounters,
+): Promise<void> {
+  let recoveredMs = 0;
+  let answered = 0;
+  let counted = 0;
+  let lost = 0;
+  for (const [key, passedOn] of replicated) {
+    const ofKey = results.filter(({ index }) => keyOf(index) === key);
+    const good = ofKey.filter(({ error }) => error === undefined);
+    const goodAfter = good.filter(({ startedMs }) => startedMs > goneMs);
+    recoveredMs = Math.max(recoveredMs, Math.min(...goodAfter.map(settledMs)));
+    const counter = await read(key);
+    answered += good.length;
+    counted += counter;
+    lost += Math.max(0, good.length - counter);
+    // A master answers before its replica has the hit, so that what it had not passed on is lost with
+    // it: hits that were there before the kill and those that the heir answered are not.
+    const kept = passedOn + goodAfter.length;
+    t.true(kept <= counter, `${key}: ${kept} safe, ${counter} counted`);
+    // Once the master is gone, a hit that fails has reached nobody. Before, it may have.
+    const uncertain = ofKey.filter(
+      ({ error, startedMs }) =>
+        error && (startedMs < goneMs || error.message.includes('no answer before')),
+    );
+    const most = good.length + uncertain.length;
+    t.true(counter <= most && most <= ofKey.length, `${key}: ${counter} counted, at most ${most}`);
+    // Each of them saw a counter that no other saw.
+    t.is(new Set(goodAfter.map(({ after }) => after[0])).size, goodAfter.length, key);
+  }
+  const errors = results.filter(({ error }) => error !== undefined);
+  for (const failed of errors) {
+    const isInGap = settledMs(failed) >= awayMs && failed.startedMs <= recoveredMs;
+    t.true(isInGap, failed.error?.message);
+  }
+  const inFlight = errors.filter(({ startedMs }) => startedMs < awayMs).length;
+  const duringGap = Math.ceil(((recoveredMs - awayMs) / 1000) * loadPerSecond);
+  t.true(errors.length <= inFlight + duringGap, `${errors.length} errors, ${duringGap} due`);
+  const text = (ms: number) => `${Math.round(ms)} ms`;
+  t.log(
+    `${results.length} sent at ${loadPerSecond}/s, ${answered} answered, ${counted} counted, ` +
+      `${lost} lost with the master, ${errors.length} errors (${inFlight} in flight at the kill); ` +
+      `announced after ${text(announcedMs - awayMs)}, all keys again ${text(recoveredMs - announcedMs)} ` +
+      `after that; worst lag of the test ${text(worstLagMs)}`,
+  );
+  t.true(recoveredMs - announcedMs <= gapMs + worstLagMs, text(recoveredMs - announcedMs));
+}
