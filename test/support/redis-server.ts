@@ -45,6 +45,11 @@ export interface RedisServerOptions {
   readonly auth?: readonly string[];
 }
 
+/** Nothing is kept on disk, and a replica need not wait for others to come. */
+const serverSettings = [
+  ...['--save', '', '--appendonly', 'no'],
+  ...['--repl-diskless-sync-delay', '0'],
+];
 const startDeadlineMs = 10_000;
 const commandDeadlineMs = 10_000;
 
@@ -65,7 +70,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
       : ['--port', String(port), '--bind', '127.0.0.1'];
     const args =
       options.sentinel === undefined
-        ? [...listening, '--dir', folder, '--save', '', '--appendonly', 'no']
+        ? [...listening, '--dir', folder, ...serverSettings]
         : [await writeSentinelFile(options.sentinel), '--sentinel', ...listening];
     const started = spawn('redis-server', [...args, ...(options.args ?? [])], { stdio: 'ignore' });
     await once(started, 'spawn');

@@ -12,6 +12,8 @@ export interface TcpProxy {
    * its answer is cut: the client's connection is closed instead. Resolves then.
    */
   cutNextReply(text: string): Promise<void>;
+  /** Connections from now on go to another server; those that are open stay as they are. */
+  retarget(port: number): void;
   /** Passes nothing on, in either direction, until `flow`. */
   stall(): void;
   flow(): void;
@@ -26,6 +28,7 @@ interface Pair {
 }
 
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+  let target = targetPort;
   const pairs = new Set<Pair>();
   let accepted = 0;
   let stalled = false;
@@ -33,7 +36,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
 
   const listener = createServer((client) => {
     accepted++;
-    const pair = { client, server: connect(targetPort, '127.0.0.1') };
+    const pair = { client, server: connect(target, '127.0.0.1') };
     pairs.add(pair);
     let isCut = false;
     client.on('data', (chunk) => {
@@ -83,6 +86,9 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       new Promise((done) => {
         cut = { text, done };
       }),
+    retarget(port) {
+      target = port;
+    },
     stall() {
       stalled = true;
       for (const pair of pairs) pause(pair);
