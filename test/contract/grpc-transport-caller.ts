@@ -11,6 +11,10 @@ export interface RawAnswer {
   /** Percent-decoded. */
   readonly text: string;
   readonly messages: readonly Buffer[];
+  /** Of the first header block and the trailers together. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** True when the stream ended with its first header block. */
+  readonly isTrailersOnly: boolean;
 }
 
 export interface CallerTls {
@@ -96,7 +100,9 @@ function readAnswer(stream: ClientHttp2Stream): Promise<RawAnswer> {
     const chunks: Buffer[] = [];
     let httpStatus = 0;
     let fields: Record<string, unknown> = {};
-    stream.on('response', (headers) => {
+    let isTrailersOnly = false;
+    stream.on('response', (headers, frameFlags) => {
+      isTrailersOnly = (frameFlags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
       httpStatus = Number(headers[constants.HTTP2_HEADER_STATUS] ?? 0);
       fields = { ...headers };
     });
@@ -121,6 +127,8 @@ function readAnswer(stream: ClientHttp2Stream): Promise<RawAnswer> {
         grpcStatus: status === undefined ? undefined : Number(status),
         text: decodeURIComponent(String(fields['grpc-message'] ?? '')),
         messages: unframe(Buffer.concat(chunks)),
+        fields,
+        isTrailersOnly,
       });
     };
     stream.once('end', () => {

@@ -1,4 +1,4 @@
-// The part of the gRPC transport contract that is about addresses, TLS, and the life of connections.
+// The part of the gRPC transport contract that is about addresses, TLS, and who may connect.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import type { ExecutionContext, TestFn } from 'ava';
+import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import type { ListenAddress } from '../../worker/listen/address.ts';
 import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
@@ -23,58 +23,15 @@ import {
   serverCertificate,
   strangerCertificate,
 } from './grpc-transport-certificates.ts';
-import { recordCalls, startTransport, type TransportSuite } from './grpc-transport-fixture.ts';
+import { type Check, startTransport, type TransportSuite } from './grpc-transport-fixture.ts';
 
-export function testGrpcConnections(test: TestFn, suite: TransportSuite): void {
+export function checkConnections(check: Check, suite: TransportSuite): void {
   const start = (
     t: ExecutionContext,
     methods?: Record<string, GrpcMethod>,
     options?: Partial<GrpcTransportOptions>,
     clock?: Clock,
   ) => startTransport(suite, t, methods, options, clock);
-  const check = (title: string, run: (t: ExecutionContext) => Promise<void>) =>
-    test(`${suite.name}: ${title}`, run);
-
-  check('a connection is told to go at its age, give or take a tenth', async (t) => {
-    const { connect } = await start(t, undefined, { maxConnectionAgeMs: 300 });
-    const startMs = performance.now();
-    const caller = await connect();
-    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-    await once(caller.session, 'goaway', { signal: AbortSignal.timeout(5000) });
-    const ageMs = performance.now() - startMs;
-    t.true(ageMs > 250, `told to go after ${ageMs} ms`);
-    t.true(await waitUntil(() => caller.session.destroyed, 5000));
-  });
-
-  check('a call that outlasts the grace of its connection is cut', async (t) => {
-    const calls = recordCalls();
-    const { connect } = await start(
-      t,
-      { '/test.Echo/Echo': calls.method },
-      // Old enough that the call begins before, on a busy machine too.
-      { maxConnectionAgeMs: 1000, maxConnectionAgeGraceMs: 100 },
-    );
-    await t.throwsAsync((await connect()).call('/test.Echo/Echo', Buffer.of()));
-    t.true(await waitUntil(() => calls.gone === 1, 5000));
-  });
-
-  check('an age of a year does not end connections at once', async (t) => {
-    const year = 365 * 24 * 60 * 60 * 1000;
-    const { connect } = await start(t, undefined, {
-      maxConnectionAgeMs: year,
-      maxConnectionAgeGraceMs: year,
-    });
-    const caller = await connect();
-    let isToldToGo = false;
-    caller.session.on('goaway', () => {
-      isToldToGo = true;
-    });
-    for (let index = 0; index < 20; index++) {
-      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-    }
-    t.false(isToldToGo);
-  });
-
   check('requests that are not gRPC are refused', async (t) => {
     const caller = await (await start(t)).connect();
     const answer = await caller.call('/test.Echo/Echo', Buffer.of(), {

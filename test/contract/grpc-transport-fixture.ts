@@ -1,5 +1,5 @@
 // Transports under test, and methods for them to carry.
-import type { ExecutionContext } from 'ava';
+import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { ListenAddress } from '../../worker/listen/address.ts';
 import type {
@@ -13,6 +13,7 @@ import type {
   GrpcTransport,
   GrpcTransportOptions,
 } from '../../worker/listen/grpc/transport.ts';
+import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
 import { type Caller, type CallerTls, createCaller } from './grpc-transport-caller.ts';
 
@@ -20,13 +21,32 @@ export interface TransportSuite {
   /** Starts the titles. */
   readonly name: string;
   readonly createTransport: CreateGrpcTransport;
+  /** Titles of what does not hold for it, each with the reason. */
+  readonly skip?: Readonly<Record<string, string>>;
 }
+
+/** Defines a test, unless it is among what the suite skips. */
+export type Check = (title: string, run: (t: ExecutionContext) => Promise<void>) => void;
 
 export interface Started {
   readonly transport: GrpcTransport;
   readonly address: ListenAddress;
   readonly log: RecordedLog;
   connect(tls?: CallerTls): Promise<Caller>;
+  /** A connection that has exchanged SETTINGS and does nothing by itself. */
+  connectPeer(settings?: Readonly<Record<number, number>>): Promise<Http2Peer>;
+}
+
+export function defineChecks(
+  test: TestFn,
+  suite: TransportSuite,
+  define: (check: Check) => void,
+): void {
+  const notHeld = new Map(Object.entries(suite.skip ?? {}));
+  define((title, run) => {
+    if (!notHeld.delete(title)) test(`${suite.name}: ${title}`, run);
+  });
+  if (notHeld.size > 0) throw new Error(`no such tests: ${[...notHeld.keys()].join('; ')}`);
 }
 
 const anyPort = { host: '127.0.0.1', port: 0 };
@@ -62,6 +82,12 @@ export async function startTransport(
       const caller = await createCaller(address, tls);
       t.teardown(caller.close);
       return caller;
+    },
+    async connectPeer(settings) {
+      const peer = await createHttp2Peer({ port: address.port });
+      t.teardown(peer.close);
+      await peer.greet(settings);
+      return peer;
     },
   };
 }

@@ -1,26 +1,38 @@
 // What every gRPC transport must do, as one suite: each implementation runs it from its own test
-// file. Addresses and connections are in a file of their own; what the methods mean is tested beside
-// them.
+// file. Messages, addresses and the life of connections, and the services that are carried have files
+// of their own; what the methods mean is tested beside them.
 import type { ExecutionContext, TestFn } from 'ava';
 import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
 import { waitUntil } from '../support/wait-until.ts';
-import { createCaller, frame } from './grpc-transport-caller.ts';
-import { testGrpcConnections } from './grpc-transport-connections.ts';
+import { frame } from './grpc-transport-caller.ts';
+import { checkConnectionEnds } from './grpc-transport-connection-ends.ts';
+import { checkConnections } from './grpc-transport-connections.ts';
 import {
+  type Check,
+  defineChecks,
   echo,
   recordCalls,
   startTransport,
   type TransportSuite,
   toStream,
 } from './grpc-transport-fixture.ts';
+import { checkMessages } from './grpc-transport-messages.ts';
+import { checkServices } from './grpc-transport-services.ts';
 
 export function testGrpcTransport(test: TestFn, suite: TransportSuite): void {
+  defineChecks(test, suite, (check) => {
+    checkCalls(check, suite);
+    checkMessages(check, suite);
+    checkConnections(check, suite);
+    checkConnectionEnds(check, suite);
+    checkServices(check, suite);
+  });
+}
+
+function checkCalls(check: Check, suite: TransportSuite): void {
   const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
     startTransport(suite, t, methods);
-  const check = (title: string, run: (t: ExecutionContext) => Promise<void>) =>
-    test(`${suite.name}: ${title}`, run);
-
   check('a request reaches its method and the answer comes back, byte for byte', async (t) => {
     const caller = await (await start(t)).connect();
     for (const message of [Buffer.of(), Buffer.of(0, 255, 128), Buffer.alloc(100_000, 7)]) {
@@ -247,36 +259,4 @@ export function testGrpcTransport(test: TestFn, suite: TransportSuite): void {
     t.true(received < 1000, `${received} of ${sent} messages were taken`);
     call.stream.close(8);
   });
-
-  check('stopping lets calls in flight finish and ends streams', async (t) => {
-    const calls = recordCalls();
-    const { transport, connect, address } = await start(t, {
-      '/test.Echo/Echo': calls.method,
-      '/test.Chat/Chat': toStream(() => ({ message() {}, halfClose() {}, closed() {} })),
-    });
-    const caller = await connect();
-    const pending = caller.call('/test.Echo/Echo', Buffer.from('x'));
-    const stream = caller.open('/test.Chat/Chat');
-    stream.send(Buffer.of());
-    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
-    const stopped = transport.stop(30_000);
-    t.is((await stream.answer).grpcStatus, 14);
-    await t.throwsAsync(createCaller(address));
-    calls.replies[0]?.();
-    t.is((await pending).grpcStatus, 0);
-    await stopped;
-    await transport.stop(0);
-  });
-
-  check('stopping cuts what is left after the grace time', async (t) => {
-    const calls = recordCalls();
-    const { transport, connect } = await start(t, { '/test.Echo/Echo': calls.method });
-    const pending = (await connect()).call('/test.Echo/Echo', Buffer.of());
-    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
-    await transport.stop(50);
-    await t.throwsAsync(pending);
-    t.true(await waitUntil(() => calls.gone === 1, 5000));
-  });
-
-  testGrpcConnections(test, suite);
 }

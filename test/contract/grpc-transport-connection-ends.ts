@@ -1,0 +1,232 @@
+// The part of the gRPC transport contract that is about how connections end: at their age, and when the
+// server stops.
+import { once } from 'node:events';
+import type { ExecutionContext } from 'ava';
+import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
+import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
+import {
+  errorCodes,
+  flags,
+  frameTypes,
+  toCall,
+  toFrame,
+  toMessage,
+  toPing,
+} from '../support/http2-frames.ts';
+import type { Http2Peer } from '../support/http2-peer.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import { type Caller, createCaller } from './grpc-transport-caller.ts';
+import {
+  type Check,
+  recordCalls,
+  startTransport,
+  type TransportSuite,
+  toStream,
+} from './grpc-transport-fixture.ts';
+
+export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
+  const start = (
+    t: ExecutionContext,
+    methods?: Record<string, GrpcMethod>,
+    options?: Partial<GrpcTransportOptions>,
+    clock?: Clock,
+  ) => startTransport(suite, t, methods, options, clock);
+
+  check('a connection is told to go at its age, give or take a tenth', async (t) => {
+    const { connect } = await start(t, undefined, { maxConnectionAgeMs: 300 });
+    const startMs = performance.now();
+    const caller = await connect();
+    t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    await once(caller.session, 'goaway', { signal: AbortSignal.timeout(5000) });
+    const ageMs = performance.now() - startMs;
+    t.true(ageMs > 250, `told to go after ${ageMs} ms`);
+    t.true(await waitUntil(() => caller.session.destroyed, 5000));
+  });
+
+  check('a call that outlasts the grace of its connection is cut', async (t) => {
+    const calls = recordCalls();
+    const { connect } = await start(
+      t,
+      { '/test.Echo/Echo': calls.method },
+      // Old enough that the call begins before, on a busy machine too.
+      { maxConnectionAgeMs: 1000, maxConnectionAgeGraceMs: 100 },
+    );
+    await t.throwsAsync((await connect()).call('/test.Echo/Echo', Buffer.of()));
+    t.true(await waitUntil(() => calls.gone === 1, 5000));
+  });
+
+  check('an age of a year does not end connections at once', async (t) => {
+    const year = 365 * 24 * 60 * 60 * 1000;
+    const { connect } = await start(t, undefined, {
+      maxConnectionAgeMs: year,
+      maxConnectionAgeGraceMs: year,
+    });
+    const caller = await connect();
+    let isToldToGo = false;
+    caller.session.on('goaway', () => {
+      isToldToGo = true;
+    });
+    for (let index = 0; index < 20; index++) {
+      t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+    }
+    t.false(isToldToGo);
+  });
+
+  check('connections in use end at their age, spread, and no call fails', async (t) => {
+    const ageMs = 2000;
+    const { connect } = await start(
+      t,
+      { '/test.Echo/Echo': echoLater },
+      { maxConnectionAgeMs: ageMs },
+    );
+    const callers = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const startMs = performance.now();
+        return { caller: await connect(), startMs };
+      }),
+    );
+    const uses = await Promise.all(
+      callers.map(async ({ caller, startMs }) => {
+        const answered = await callUntilToldToGo(caller);
+        return { answered, toldMs: performance.now() - startMs };
+      }),
+    );
+    const told = uses.map(({ toldMs }) => toldMs).sort((left, right) => left - right);
+    const [first = 0, last = 0] = [told[0], told.at(-1)];
+    t.true(first > 0.9 * ageMs, `the first was told to go after ${first} ms`);
+    // Late by as much as a busy machine makes a timer late.
+    t.true(last < 1.1 * ageMs + 1500, `the last was told to go after ${last} ms`);
+    t.true(last - first > 0.05 * ageMs, `all were told to go within ${last - first} ms`);
+    t.true(uses.every(({ answered }) => answered > 0));
+    for (const { caller } of callers) {
+      t.true(await waitUntil(() => caller.session.destroyed, 5000));
+    }
+  });
+
+  check('the age of a connection is evenly spread, give or take a tenth', async (t) => {
+    const ageMs = 60_000;
+    const clock = createManualClock();
+    const { connectPeer } = await start(t, undefined, { maxConnectionAgeMs: ageMs }, clock);
+    const peers = await Promise.all(Array.from({ length: 200 }, () => connectPeer()));
+    const told: number[] = [];
+    for (const share of [0.899, 0.95, 1, 1.05, 1.101]) {
+      clock.advance(share * ageMs - clock.monotonicMs());
+      await Promise.all(peers.map(roundTrip));
+      told.push(peers.filter(isToldToGo).length);
+    }
+    t.is(told[0], 0);
+    t.is(told[4], 200);
+    for (let index = 1; index < told.length; index++) {
+      // A quarter is expected; one in ten million runs has as few as this.
+      t.true((told[index] ?? 0) - (told[index - 1] ?? 0) > 20, `told to go at last: ${told}`);
+    }
+  });
+
+  check('calls that cross the word to go are answered', async (t) => {
+    const calls = recordCalls();
+    const { transport, connectPeer } = await start(t, { '/test.Echo/Echo': calls.method });
+    const peer = await connectPeer();
+    peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('before')));
+    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    const stopped = transport.stop(30_000);
+    t.is((await peer.goAway()).code, errorCodes.noError);
+    peer.send(toCall(3, '/test.Echo/Echo', Buffer.from('after')));
+    t.true(await waitUntil(() => calls.replies.length === 2, 5000));
+    for (const reply of calls.replies) reply();
+    t.deepEqual(await peer.answer(1), toMessage(Buffer.from('before')));
+    t.deepEqual(await peer.answer(3), toMessage(Buffer.from('after')));
+    for (const { payload } of peer.frames.filter(({ type }) => type === frameTypes.ping)) {
+      peer.send(toFrame(frameTypes.ping, flags.ack, 0, payload));
+    }
+    await peer.ended();
+    t.true((await peer.goAway()).lastStreamId >= 3);
+    await stopped;
+  });
+
+  check('stopping fails no call of callers who go when they are told', async (t) => {
+    const { transport, connect } = await start(t, { '/test.Echo/Echo': echoLater });
+    const callers = await Promise.all(Array.from({ length: 20 }, () => connect()));
+    const uses = callers.map(callUntilToldToGo);
+    await callers[0]?.call('/test.Echo/Echo', Buffer.of());
+    await transport.stop(30_000);
+    for (const answered of await Promise.all(uses)) t.true(answered > 0);
+  });
+
+  check('stopping lets calls in flight finish and ends streams', async (t) => {
+    const calls = recordCalls();
+    const { transport, connect, address } = await start(t, {
+      '/test.Echo/Echo': calls.method,
+      '/test.Chat/Chat': toStream(() => ({ message() {}, halfClose() {}, closed() {} })),
+    });
+    const caller = await connect();
+    const pending = caller.call('/test.Echo/Echo', Buffer.from('x'));
+    const stream = caller.open('/test.Chat/Chat');
+    stream.send(Buffer.of());
+    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    const stopped = transport.stop(30_000);
+    t.is((await stream.answer).grpcStatus, 14);
+    await t.throwsAsync(createCaller(address));
+    calls.replies[0]?.();
+    t.is((await pending).grpcStatus, 0);
+    await stopped;
+    await transport.stop(0);
+  });
+
+  check('stopping cuts what is left after the grace time', async (t) => {
+    const calls = recordCalls();
+    const { transport, connect } = await start(t, { '/test.Echo/Echo': calls.method });
+    const pending = (await connect()).call('/test.Echo/Echo', Buffer.of());
+    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    await transport.stop(50);
+    await t.throwsAsync(pending);
+    t.true(await waitUntil(() => calls.gone === 1, 5000));
+  });
+}
+
+/** Answers after a while, as a store does, so that calls are in flight at any time. */
+const echoLater: UnaryMethod = {
+  kind: 'unary',
+  answer(request, _timeoutMs, reply) {
+    const message = Buffer.from(request);
+    const timer = setTimeout(() => reply({ ok: true, message }), 100);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** One call after the other until GOAWAY; rejects when one of them fails. Resolves with their number. */
+async function callUntilToldToGo(caller: Caller): Promise<number> {
+  let isTold = false;
+  caller.session.once('goaway', () => {
+    isTold = true;
+  });
+  let answered = 0;
+  while (!isTold) {
+    try {
+      const { grpcStatus, text } = await caller.call('/test.Echo/Echo', Buffer.of());
+      if (grpcStatus !== 0) throw new Error(`call ${answered + 1} failed: ${grpcStatus} ${text}`);
+    } catch (error) {
+      // RFC 9113 8.7: not processed, and to be sent again elsewhere.
+      if (isTold && errorText(error).includes('NGHTTP2_REFUSED_STREAM')) break;
+      throw error;
+    }
+    answered++;
+  }
+  return answered;
+}
+
+/** Resolves when the server has seen and answered what came before, or hung up. */
+async function roundTrip(peer: Http2Peer): Promise<void> {
+  const text = `round${String(peer.frames.length).padStart(3, '0')}`;
+  peer.send(toPing(undefined, text));
+  await Promise.race([
+    peer.ended(),
+    peer.frame('PONG', ({ type, payload }) => type === frameTypes.ping && `${payload}` === text),
+  ]);
+}
+
+function isToldToGo(peer: Http2Peer): boolean {
+  return peer.frames.some(({ type }) => type === frameTypes.goAway);
+}

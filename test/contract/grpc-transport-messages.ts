@@ -1,0 +1,397 @@
+// The part of the gRPC transport contract that is about what a call is made of: header blocks, the
+// pieces of messages, their compression, deadlines, and the answers to what is none of these.
+import { deflateSync, gzipSync } from 'node:zlib';
+import type { ExecutionContext } from 'ava';
+import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
+import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
+import {
+  errorCodes,
+  flags,
+  frameTypes,
+  grpcRequest,
+  settingIds,
+  toCall,
+  toData,
+  toFrame,
+  toHeaderBlock,
+  toHeaders,
+  toMessage,
+  toReset,
+  toSettings,
+  toUInt32,
+  toWindowUpdate,
+} from '../support/http2-frames.ts';
+import type { Http2Peer } from '../support/http2-peer.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import type { Caller } from './grpc-transport-caller.ts';
+import {
+  type Check,
+  echo,
+  recordCalls,
+  startTransport,
+  type TransportSuite,
+} from './grpc-transport-fixture.ts';
+
+const path = '/test.Echo/Echo';
+const text = Buffer.from('the message');
+
+export function checkMessages(check: Check, suite: TransportSuite): void {
+  const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
+    startTransport(suite, t, methods);
+
+  for (const { title, pieces } of [
+    { title: 'a header block may come in several frames', pieces: [1, 2, 3, 7] },
+    { title: 'a header block may come in many frames', pieces: [20, 60] },
+  ]) {
+    check(title, async (t) => {
+      const peer = await (await start(t)).connectPeer();
+      const block = toHeaderBlock(grpcRequest(path, ['x-more', 'y'.repeat(15_000)]));
+      for (const [index, count] of pieces.entries()) {
+        const streamId = 2 * index + 1;
+        const parts = split(block, Math.ceil(block.length / count));
+        const frames = parts.map((part, number) =>
+          toFrame(
+            number === 0 ? frameTypes.headers : frameTypes.continuation,
+            number === parts.length - 1 ? flags.endHeaders : flags.none,
+            streamId,
+            part,
+          ),
+        );
+        peer.send(...frames, toData(streamId, toMessage(text), flags.endStream));
+        t.deepEqual(await peer.answer(streamId), toMessage(text));
+      }
+    });
+  }
+
+  check('a call may arrive byte by byte', async (t) => {
+    const peer = await (await start(t)).connectPeer();
+    for (const byte of toCall(1, path, text)) await peer.sendAll(Buffer.of(byte));
+    t.deepEqual(await peer.answer(1), toMessage(text));
+  });
+
+  check('DATA may be cut anywhere, padded, and empty in between', async (t) => {
+    const peer = await (await start(t)).connectPeer();
+    const message = toMessage(text);
+    for (let cut = 0; cut <= message.length; cut++) {
+      const streamId = 2 * cut + 1;
+      const padding = cut * 10;
+      const padded = Buffer.concat([
+        Buffer.of(padding),
+        message.subarray(0, cut),
+        Buffer.alloc(padding),
+      ]);
+      peer.send(
+        toHeaders(streamId, grpcRequest(path)),
+        toData(streamId, padded, flags.padded),
+        toData(streamId, Buffer.alloc(0)),
+        toData(streamId, message.subarray(cut)),
+        toData(streamId, Buffer.alloc(0), flags.endStream),
+      );
+      t.deepEqual(await peer.answer(streamId), message);
+    }
+  });
+
+  check('the headers of a call may carry padding and a priority', async (t) => {
+    const peer = await (await start(t)).connectPeer();
+    const priority = Buffer.concat([toUInt32(0), Buffer.of(200)]);
+    const block = toHeaderBlock(grpcRequest(path));
+    peer.send(
+      toFrame(
+        frameTypes.headers,
+        flags.endHeaders | flags.padded | flags.priority,
+        1,
+        Buffer.concat([Buffer.of(9), priority, block, Buffer.alloc(9)]),
+      ),
+      toData(1, toMessage(text), flags.endStream),
+    );
+    t.deepEqual(await peer.answer(1), toMessage(text));
+  });
+
+  check('trailers may end a request', async (t) => {
+    const peer = await (await start(t)).connectPeer();
+    peer.send(
+      toHeaders(1, grpcRequest(path)),
+      toData(1, toMessage(text)),
+      toHeaders(1, [['x-checksum', '1']], flags.endHeaders | flags.endStream),
+    );
+    t.deepEqual(await peer.answer(1), toMessage(text));
+  });
+
+  check('an answer keeps to the windows and the frame size of its caller', async (t) => {
+    const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 0 });
+    const request = toMessage(Buffer.alloc(60_000, 3));
+    peer.send(toHeaders(1, grpcRequest(path)));
+    for (const part of split(request, 16_384)) peer.send(toData(1, part));
+    peer.send(toData(1, Buffer.alloc(0), flags.endStream));
+    await peer.frame('the headers', ({ type }) => type === frameTypes.headers);
+    t.is(receivedBytes(peer, 1), 0);
+    for (const allowed of [1, 2, 5, 100]) {
+      const before = receivedBytes(peer, 1);
+      peer.send(toWindowUpdate(1, allowed));
+      t.true(await waitUntil(() => receivedBytes(peer, 1) === before + allowed, 5000));
+    }
+    // RFC 9113 6.9.2: the difference goes to streams that are open, too.
+    peer.send(toSettings({ [settingIds.initialWindowSize]: 1000 }));
+    t.true(await waitUntil(() => receivedBytes(peer, 1) === 1108, 5000));
+    peer.send(toWindowUpdate(1, 100_000));
+    t.deepEqual(await peer.answer(1), request);
+    t.true(peer.frames.every(({ payload }) => payload.length <= 16_384));
+  });
+
+  check('an answer keeps to the window of its connection', async (t) => {
+    const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 200_000 });
+    const { connectionBytes, request } = { connectionBytes: 65_535, request: largeRequest(40_000) };
+    for (const streamId of [1, 3]) peer.send(...toParts(streamId, request));
+    const received = () => receivedBytes(peer, 1) + receivedBytes(peer, 3);
+    t.true(await waitUntil(() => received() === connectionBytes, 5000), `${received()} bytes`);
+    peer.send(toWindowUpdate(0, 100_000));
+    t.deepEqual(await peer.answer(1), request);
+    t.deepEqual(await peer.answer(3), request);
+  });
+
+  check('the answers of several streams get through one window by turns', async (t) => {
+    const peer = await (await start(t)).connectPeer({ [settingIds.initialWindowSize]: 0 });
+    const request = largeRequest(30_000);
+    for (const streamId of [1, 3, 5]) peer.send(...toParts(streamId, request));
+    // The first two are never allowed anything, and hold nobody up.
+    peer.send(toWindowUpdate(5, 100_000));
+    t.deepEqual(await peer.answer(5), request);
+    t.is(receivedBytes(peer, 1) + receivedBytes(peer, 3), 0);
+  });
+
+  check('an error is one header block and nothing else', async (t) => {
+    const { connect } = await start(t, {
+      [path]: {
+        kind: 'unary',
+        answer(_request, _timeoutMs, reply) {
+          reply({ ok: false, status: 2, text: 'as asked' });
+          return () => {};
+        },
+      },
+    });
+    const answer = await (await connect()).call(path, text);
+    t.true(answer.isTrailersOnly);
+    t.is(answer.httpStatus, 200);
+    t.is(answer.fields['content-type'], 'application/grpc+proto');
+    t.is(answer.grpcStatus, 2);
+    t.is(answer.text, 'as asked');
+  });
+
+  check('metadata of any size that is allowed reaches the method', async (t) => {
+    const { connect } = await start(t, {
+      [path]: {
+        kind: 'unary',
+        needsCaller: true,
+        answer(_request, _timeoutMs, reply, caller) {
+          const told = ['x-0', 'x-99', 'x-large'].map((name) => caller?.header(name));
+          reply({ ok: true, message: Buffer.from(told.join('|')) });
+          return () => {};
+        },
+      },
+    });
+    const many = Array.from({ length: 100 }, (_, index) => [`x-${index}`, `value ${index}`]);
+    const caller = await connect();
+    for (let round = 0; round < 3; round++) {
+      const large = `${round}`.repeat(30_000);
+      const headers = { ...Object.fromEntries(many), 'x-large': large };
+      const answer = await caller.call(path, text, headers);
+      t.is(String(answer.messages[0]), `value 0|value 99|${large}`);
+    }
+  });
+
+  check('compressed requests are understood', async (t) => {
+    const caller = await (await start(t)).connect();
+    const message = Buffer.from('again and '.repeat(10_000));
+    const call = (encoding: string, body: Buffer) => callCompressed(caller, encoding, body);
+    t.deepEqual((await call('gzip', gzipSync(message))).messages, [message]);
+    t.deepEqual((await call('gzip', gzipSync(Buffer.of()))).messages, [Buffer.of()]);
+    t.deepEqual((await call('deflate', deflateSync(message))).messages, [message]);
+    // What is not worth it is sent as it is, whatever the header announces.
+    const plain = await caller.call(path, message, { 'grpc-encoding': 'gzip' });
+    t.deepEqual(plain.messages, [message]);
+  });
+
+  check('compressed requests are limited by what they unfold to', async (t) => {
+    const calls = countCalls(echo);
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    const largest = await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(maxRequestBytes)));
+    t.is(largest.messages[0]?.length, maxRequestBytes);
+    for (const size of [maxRequestBytes + 1, 256 * 1024 * 1024]) {
+      const answer = await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(size)));
+      t.is(answer.grpcStatus, 8);
+    }
+    t.is(calls.count, 1);
+  });
+
+  check('a damaged compressed request is an error of its caller alone', async (t) => {
+    const calls = countCalls(echo);
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    const whole = gzipSync(text);
+    for (const body of [Buffer.from('no gzip at all'), whole.subarray(0, whole.length - 9)]) {
+      t.is((await callCompressed(caller, 'gzip', body)).grpcStatus, 13);
+    }
+    t.is(calls.count, 0);
+    t.is((await caller.call(path, text)).grpcStatus, 0);
+  });
+
+  check('an unknown compression is UNIMPLEMENTED', async (t) => {
+    const caller = await (await start(t)).connect();
+    const answer = await callCompressed(caller, 'zstd', text);
+    t.is(answer.grpcStatus, 12);
+    t.regex(answer.text, /zstd/);
+  });
+
+  check('who uses an unknown compression is told the known ones', async (t) => {
+    const caller = await (await start(t)).connect();
+    const answer = await callCompressed(caller, 'zstd', text);
+    t.is(answer.fields['grpc-accept-encoding'], 'identity,deflate,gzip');
+  });
+
+  check('a compressed message without a compression is refused', async (t) => {
+    const calls = countCalls(echo);
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    t.is((await callCompressed(caller, undefined, text)).grpcStatus, 13);
+    t.is((await callCompressed(caller, 'identity', text)).grpcStatus, 13);
+    t.is(calls.count, 0);
+  });
+
+  check('a unary call has exactly one message', async (t) => {
+    const calls = countCalls(echo);
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    const whole = toMessage(text);
+    for (const body of [Buffer.of(), Buffer.concat([whole, whole])]) {
+      const call = caller.open(path);
+      call.stream.end(body);
+      t.true([12, 13].includes((await call.answer).grpcStatus ?? 0), `${body.length} bytes`);
+    }
+    t.is((await caller.call(path, text)).grpcStatus, 0);
+    t.is(calls.count, 1);
+  });
+
+  check('a message that ends too early does not reach its method', async (t) => {
+    const calls = countCalls(echo);
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    for (const length of [1, 4, 5, 8]) {
+      const call = caller.open(path);
+      call.stream.end(toMessage(text).subarray(0, length));
+      t.true([12, 13].includes((await call.answer).grpcStatus ?? 0), `${length} bytes`);
+    }
+    t.is(calls.count, 0);
+  });
+
+  check('a call that is given up before its end does not reach its method', async (t) => {
+    const calls = countCalls(echo);
+    const peer = await (await start(t, { [path]: calls.method })).connectPeer();
+    peer.send(toHeaders(1, grpcRequest(path)), toReset(1, errorCodes.cancel));
+    peer.send(
+      toHeaders(3, grpcRequest(path)),
+      toData(3, toMessage(text).subarray(0, 7)),
+      toReset(3, errorCodes.cancel),
+    );
+    peer.send(toCall(5, path, text));
+    t.deepEqual(await peer.answer(5), toMessage(text));
+    t.is(calls.count, 1);
+  });
+
+  check('how long a caller waits is read in every unit', async (t) => {
+    const timeouts: (number | undefined)[] = [];
+    const { connect } = await start(t, {
+      [path]: {
+        kind: 'unary',
+        answer(request, timeoutMs, reply) {
+          timeouts.push(timeoutMs);
+          return echo.answer(request, timeoutMs, reply);
+        },
+      },
+    });
+    const caller = await connect();
+    const units = { '2H': 7_200_000, '3M': 180_000, '40S': 40_000, '50000m': 50_000 };
+    const smallUnits = { '60000000u': 60_000, '99999999n': 100 };
+    for (const [value, expectedMs] of Object.entries({ ...units, ...smallUnits })) {
+      t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 0, value);
+      const timeoutMs = timeouts.pop() ?? 0;
+      t.true(timeoutMs <= expectedMs && timeoutMs > expectedMs - 20_000, `${value}: ${timeoutMs}`);
+      t.true(timeoutMs > 0, value);
+    }
+  });
+
+  check('the longest time that can be written is not over at once', async (t) => {
+    const calls = recordCalls();
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    const answer = caller.call(path, text, { 'grpc-timeout': '99999999H' });
+    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    // Later than any timer that was set to the shortest time.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    calls.replies[0]?.();
+    t.is((await answer).grpcStatus, 0);
+  });
+
+  check('a caller without any time left is told so', async (t) => {
+    const calls = recordCalls();
+    const caller = await (await start(t, { [path]: calls.method })).connect();
+    for (const value of ['0n', '1n', '1m']) {
+      t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 4, value);
+    }
+  });
+
+  for (const { title, values } of [
+    { title: 'a time that cannot be read is refused', values: ['soon', '5', 'S'] },
+    {
+      title: 'a time that is almost one is refused',
+      values: ['-1S', '1.5S', '1SS', 's1S', '123456789S'],
+    },
+  ]) {
+    check(title, async (t) => {
+      const caller = await (await start(t)).connect();
+      for (const value of values) {
+        t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 13, value);
+      }
+    });
+  }
+}
+
+function split(bytes: Buffer, size: number): Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+    bytes.subarray(index * size, (index + 1) * size),
+  );
+}
+
+function largeRequest(length: number): Buffer {
+  return toMessage(Buffer.alloc(length, 5));
+}
+
+/** A call whose message takes several frames; sent at once, it must fit into the first window. */
+function toParts(streamId: number, message: Buffer): Buffer[] {
+  return [
+    toHeaders(streamId, grpcRequest(path)),
+    ...split(message, 16_384).map((part) => toData(streamId, part)),
+    toData(streamId, Buffer.alloc(0), flags.endStream),
+  ];
+}
+
+function receivedBytes(peer: Http2Peer, streamId: number): number {
+  return peer.frames
+    .filter((frame) => frame.streamId === streamId && frame.type === frameTypes.data)
+    .reduce((sum, { payload }) => sum + payload.length, 0);
+}
+
+/** One message with the mark of a compressed one. */
+function callCompressed(caller: Caller, encoding: string | undefined, body: Buffer) {
+  const call = caller.open(path, encoding === undefined ? {} : { 'grpc-encoding': encoding });
+  call.stream.end(Buffer.concat([Buffer.of(1), toUInt32(body.length), body]));
+  return call.answer;
+}
+
+function countCalls(method: UnaryMethod) {
+  const counted = {
+    count: 0,
+    method: {
+      ...method,
+      answer(request, timeoutMs, reply) {
+        counted.count++;
+        return method.answer(request, timeoutMs, reply);
+      },
+    } satisfies UnaryMethod as UnaryMethod,
+  };
+  return counted;
+}

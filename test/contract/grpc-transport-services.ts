@@ -1,0 +1,137 @@
+// The part of the gRPC transport contract that is about what is really carried: decisions, health
+// watches and reflection, as the client library of gRPC sees them.
+import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
+import type { ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { codes } from '../../worker/decision/message.ts';
+import { createHealth } from '../../worker/health.ts';
+import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { createStubMetrics } from '../support/stub-metrics.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import type { Check, TransportSuite } from './grpc-transport-fixture.ts';
+
+interface Stream extends NodeJS.EventEmitter {
+  write(message: object): void;
+  end(): void;
+  cancel(): void;
+}
+
+interface ServiceClient {
+  ShouldRateLimit(
+    request: object,
+    done: (error: ServiceError | null, answer: object) => void,
+  ): void;
+  Watch(request: object): Stream;
+  ServerReflectionInfo(): Stream;
+}
+
+const protos = loadProtos();
+
+export function checkServices(check: Check, { createTransport }: TransportSuite): void {
+  async function start(t: ExecutionContext) {
+    const log = createRecordedLog();
+    const health = createHealth({ requireConfig: false });
+    const server = createGrpcServer(
+      {
+        shouldRateLimit(request, _timeoutMs, done) {
+          const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
+          done({
+            ok: true,
+            response: {
+              overallCode: codes.ok,
+              statuses: request.descriptors.map(() => ({ code: codes.ok, ...none })),
+              responseHeadersToAdd: [{ key: 'x-domain', value: request.domain }],
+              requestHeadersToAdd: [],
+              dynamicMetadata: undefined,
+            },
+          });
+          return () => {};
+        },
+        health,
+        metrics: createStubMetrics(),
+        log,
+        clock: systemClock,
+        protos,
+        createTransport,
+      },
+      { target: { host: '127.0.0.1', port: 0 } },
+    );
+    const { port } = await server.start();
+    t.teardown(() => server.stop(0));
+    return {
+      server,
+      health,
+      log,
+      connect(service: object) {
+        const Client = makeClientConstructor(service as never, 'Client');
+        const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+        t.teardown(() => client.close());
+        return client as unknown as ServiceClient;
+      },
+    };
+  }
+
+  check('a decision is carried to the client library and back', async (t) => {
+    const client = (await start(t)).connect(protos.rateLimitService);
+    for (let descriptors = 1; descriptors < 50; descriptors += 7) {
+      const request = {
+        domain: `domain ${descriptors}`,
+        descriptors: Array.from({ length: descriptors }, (_, index) => ({
+          entries: [{ key: 'key', value: `value ${index}` }],
+        })),
+      };
+      const answer = await new Promise<Record<string, unknown>>((resolve, reject) => {
+        client.ShouldRateLimit(request, (error, message) =>
+          error === null ? resolve(message as Record<string, unknown>) : reject(error),
+        );
+      });
+      t.is((answer['statuses'] as unknown[]).length, descriptors);
+      t.like(answer['responseHeadersToAdd'], { 0: { value: request.domain } });
+    }
+  });
+
+  check('a watch of health gets each change at once, and ends with the server', async (t) => {
+    const { connect, health, server } = await start(t);
+    const client = connect(protos.healthService);
+    const watches = Array.from({ length: 5 }, () => {
+      const seen: number[] = [];
+      const watch = client.Watch({ service: 'ratelimit' });
+      const ended = new Promise<ServiceError>((resolve) => watch.on('error', resolve));
+      watch.on('data', (message: { status: number }) => seen.push(message.status));
+      return { watch, seen, ended };
+    });
+    for (const [index, expected] of [1, 2, 1, 2].entries()) {
+      if (index > 0) health.set('store', expected === 1);
+      const isSeen = () => watches.every(({ seen }) => seen.length > index);
+      t.true(await waitUntil(isSeen, 5000));
+      t.true(watches.every(({ seen }) => seen.at(-1) === expected));
+    }
+    watches[0]?.watch.cancel();
+    t.is((await watches[0]?.ended)?.code, status.CANCELLED);
+    await server.stop(10_000);
+    for (const { ended } of watches.slice(1)) t.is((await ended).code, status.UNAVAILABLE);
+    t.deepEqual(watches[0]?.seen, [1, 2, 1, 2]);
+  });
+
+  check('reflection lists the services and answers as often as it is asked', async (t) => {
+    const { connect } = await start(t);
+    const stream = connect(protos.reflectionService).ServerReflectionInfo();
+    const answers: Record<string, unknown>[] = [];
+    stream.on('data', (message: Record<string, unknown>) => answers.push(message));
+    const ended = new Promise((resolve) => stream.on('end', resolve));
+    const symbol = 'envoy.service.ratelimit.v3.RateLimitService';
+    for (let index = 0; index < 20; index++) {
+      stream.write({ listServices: '*' });
+      stream.write({ fileContainingSymbol: symbol });
+      t.true(await waitUntil(() => answers.length === 2 * (index + 1), 5000));
+    }
+    stream.end();
+    await ended;
+    const list = answers[38]?.['listServicesResponse'] as { service: { name: string }[] };
+    t.true(list.service.some(({ name }) => name === symbol));
+    const files = answers[39]?.['fileDescriptorResponse'] as { fileDescriptorProto: Buffer[] };
+    t.true(Buffer.concat(files.fileDescriptorProto).includes('ShouldRateLimit'));
+  });
+}
