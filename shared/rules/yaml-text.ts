@@ -23,24 +23,29 @@ const forbiddenCharacter =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
 
+/** False when `text` cannot be YAML or is too long, which has been reported then. */
+export function checkYamlText(text: string, reporter: DocumentReporter): boolean {
+  if (text.length > maxTextLength) {
+    const message = `the document is longer than ${maxTextLength} characters`;
+    reporter.error(undefined, '', message, 'split it into several files');
+    return false;
+  }
+  const forbidden = forbiddenCharacter.exec(text);
+  if (forbidden) {
+    reportForbidden(forbidden[0], forbidden.index, reporter);
+    return false;
+  }
+  return true;
+}
+
 /**
- * The root node of the first document in `text`; null when the document is empty. Undefined when it
- * cannot be read, which has been reported then.
+ * The root node of the first document in a checked text; null when the document is empty. Undefined
+ * when it cannot be read, which has been reported then.
  */
 export function parseYamlText(
   text: string,
   reporter: DocumentReporter,
 ): ParsedNode | null | undefined {
-  if (text.length > maxTextLength) {
-    const message = `the document is longer than ${maxTextLength} characters`;
-    reporter.error(undefined, '', message, 'split it into several files');
-    return undefined;
-  }
-  const forbidden = forbiddenCharacter.exec(text);
-  if (forbidden) {
-    reportForbidden(forbidden[0], forbidden.index, reporter);
-    return undefined;
-  }
   const tokens = readFirstDocument(text, reporter);
   return tokens && composeDocument(tokens, text, reporter);
 }

@@ -13,8 +13,9 @@ import {
 } from 'yaml';
 import type { DocumentReporter } from './document-reporter.ts';
 import { toExcerpt } from './text-excerpt.ts';
+import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
-import { maxDepth, parseYamlText } from './yaml-text.ts';
+import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
 
 export type TreeNode = TreeScalar | TreeList | TreeMap | TreeGap;
 
@@ -54,6 +55,12 @@ const maxAliasedNodes = 500_000;
 
 /** Undefined when nothing of `text` is usable; an empty document is a null scalar. */
 export function parseYamlTree(text: string, reporter: DocumentReporter): TreeNode | undefined {
+  if (!checkYamlText(text, reporter)) return undefined;
+  return readOrdinaryYaml(text) ?? parseAnyYaml(text, reporter);
+}
+
+/** What `parseYamlTree` gives, for ordinary YAML too. */
+export function parseAnyYaml(text: string, reporter: DocumentReporter): TreeNode | undefined {
   const root = parseYamlText(text, reporter);
   return root === undefined ? undefined : createTree(root, reporter);
 }
