@@ -22,12 +22,24 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
+export interface TcpProxyOptions {
+  /** How much later answers are passed on. */
+  readonly replyDelayMs?: number;
+  /** Told of all that the clients send. */
+  readonly onRequest?: (chunk: Buffer) => void;
+  /** Told of all that is passed on to them. */
+  readonly onReply?: (chunk: Buffer) => void;
+}
+
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
 }
 
-export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+export async function startTcpProxy(
+  targetPort: number,
+  { replyDelayMs = 0, onRequest, onReply }: TcpProxyOptions = {},
+): Promise<TcpProxy> {
   let target = targetPort;
   const pairs = new Set<Pair>();
   let accepted = 0;
@@ -40,6 +52,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     pairs.add(pair);
     let isCut = false;
     client.on('data', (chunk) => {
+      onRequest?.(chunk);
       if (cut !== undefined && chunk.includes(cut.text)) {
         isCut = true;
         const { done } = cut;
@@ -51,8 +64,14 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       }
       pair.server.write(chunk);
     });
+    const reply = (chunk: Buffer) => {
+      if (isCut) return;
+      onReply?.(chunk);
+      client.write(chunk);
+    };
     pair.server.on('data', (chunk) => {
-      if (!isCut) client.write(chunk);
+      if (replyDelayMs === 0) reply(chunk);
+      else setTimeout(reply, replyDelayMs, chunk);
     });
     for (const socket of [client, pair.server]) {
       socket.setNoDelay(true);
