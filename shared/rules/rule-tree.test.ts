@@ -387,6 +387,9 @@ test('every request finds what the algorithm finds step by step', (t) => {
           if (match) found++;
           t.is(match?.metricKey, expected?.metricKey, JSON.stringify(entries));
           t.deepEqual(match?.sharedValues, expected?.sharedValues);
+          const steps = rules.traceLookup(entries);
+          const isFound = steps.length === entries.length && steps.at(-1)?.hasLimit === true;
+          t.is(isFound, match !== undefined, JSON.stringify(entries));
         }
       },
     ),

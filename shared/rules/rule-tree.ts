@@ -3,7 +3,7 @@
 // nothing unless the metric key needs values of the request.
 
 import { toMetricKey, toSegment } from './metric-key.ts';
-import type { DomainRules, Entry, Limit, Match } from './rule.ts';
+import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
 import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
 
@@ -176,7 +176,34 @@ export function createDomainTree(
     };
   }
 
-  return { rules: Object.freeze({ domain, match }), nodes };
+  return {
+    rules: Object.freeze({
+      domain,
+      match,
+      traceLookup: (entries: readonly Entry[]) => traceLookup(root, entries),
+    }),
+    nodes,
+  };
+}
+
+/** A lookup of its own, so that `match` pays nothing for those who want to know. */
+function traceLookup(root: Level, entries: readonly Entry[]): LookupStep[] {
+  const steps: LookupStep[] = [];
+  let level: Level | undefined = root;
+  for (const { key, value } of entries) {
+    if (level === undefined) break;
+    const composite = `${key}_${value}`;
+    const keyRules: KeyRules | undefined = level.byKey.get(key);
+    const named: Node | undefined =
+      keyRules?.byValue?.get(value) ??
+      level.byComposite?.get(composite) ??
+      findWildcard(level.wildcards, composite);
+    const node: Node | undefined = named ?? keyRules?.keyOnly;
+    const tried = named === undefined ? [composite, key] : [composite];
+    steps.push({ tried, hasLimit: node?.limit !== undefined });
+    level = node?.level;
+  }
+  return steps;
 }
 
 function findWildcard(nodes: readonly Node[], text: string): Node | undefined {

@@ -43,11 +43,20 @@ export interface Match {
   readonly sharedValues: readonly (string | undefined)[] | undefined;
 }
 
+/** What the lookup does for one entry of a descriptor. */
+export interface LookupStep {
+  /** The names that are looked up, until one is found. */
+  readonly tried: readonly string[];
+  readonly hasLimit: boolean;
+}
+
 /** One domain's rules. */
 export interface DomainRules {
   readonly domain: string;
   /** The rule for this descriptor (specification, rules 4 to 6), or undefined: no limit applies. */
   match(entries: readonly Entry[]): Match | undefined;
+  /** How `match` gets there, up to the entry at which it ends: for people, at some cost. */
+  traceLookup(entries: readonly Entry[]): LookupStep[];
 }
 
 /** All rules in force. Immutable: a change of configuration makes a new one. */

@@ -21,6 +21,13 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 1, replaces: [{name: base}]}
   - key: free
     rate_limit: {unlimited: true}
+  - key: path
+    value: /*
+    rate_limit: {unit: hour, requests_per_unit: 5}
+    descriptors:
+      - key: user
+        value: 1
+        rate_limit: {unit: hour, requests_per_unit: 5}
   - key: shadow
     shadow_mode: true
     quota_mode: true
@@ -83,15 +90,50 @@ test('a counted decision is told step by step', async (t) => {
     'ShouldRateLimit: domain:"d" descriptors:{entries:{key:"a" value:"1"}} descriptors:{entries:{key:"x" value:"1"} entries:{key:"y" value:"2"}}',
     'got descriptor: (a=1)',
     'starting get limit lookup',
-    'found rate limit: d.a',
+    'looking up key: a_1',
+    'looking up key: a',
+    'found rate limit: a',
     'applying limit: 5 requests per MINUTE, shadow_mode: false, quota: false',
     'got descriptor: (x=1),(y=2)',
     'starting get limit lookup',
+    'looking up key: x_1',
+    'looking up key: x',
     'descriptor does not match any limit, no limits applied',
     'starting cache lookup',
     'looking up cache key: d_a_1_1795262400',
     'cache key: d_a_1_1795262400 current: 1 limit: 5',
     'returning normal response: overall_code:OK statuses:{code:OK current_limit:{name:"base" requests_per_unit:5 unit:MINUTE} limit_remaining:4 duration_until_reset:{seconds:45}} statuses:{code:OK limit_remaining:0}',
+  ]);
+});
+
+test('the names that are looked up are told until one is found, level by level', async (t) => {
+  const ask = createTrailed();
+  const lookup = async (descriptor: string) =>
+    (await ask('d', descriptor))
+      .slice(3)
+      .filter((line) => /^(looking up key|found|req)/.test(line));
+  const tooDeep =
+    "request depth does not match config depth, there are more entries in the request's descriptor";
+  t.deepEqual(await lookup('a=1,b=2'), [
+    'looking up key: a_1',
+    'looking up key: a',
+    'found rate limit: a',
+    tooDeep,
+  ]);
+  t.deepEqual(await lookup('path=/x'), ['looking up key: path_/x', 'found rate limit: path_/x']);
+  t.deepEqual(await lookup('path=/x,user=1'), [
+    'looking up key: path_/x',
+    'found rate limit: path_/x',
+    tooDeep,
+    'looking up key: user_1',
+    'found rate limit: user_1',
+  ]);
+  t.deepEqual(await lookup('path=/x,user=2'), [
+    'looking up key: path_/x',
+    'found rate limit: path_/x',
+    tooDeep,
+    'looking up key: user_2',
+    'looking up key: user',
   ]);
 });
 

@@ -1,7 +1,7 @@
 // What the log says about each decision at LOG_LEVEL=debug, step by step (reference-behaviour 12).
 // There is only a trail when such lines are written: without one, no text is made.
 import type { Log } from '../../shared/log.ts';
-import type { Match } from '../../shared/rules/rule.ts';
+import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import type { Hit } from '../counters/store.ts';
 import type { RateLimitRequest, RateLimitResponse, RequestDescriptor } from './message.ts';
 import { toEntriesText, toRequestText, toResponseText, toUnitName } from './message-text.ts';
@@ -10,7 +10,7 @@ export interface DecisionTrail {
   asked(request: RateLimitRequest): void;
   unknownDomain(request: RateLimitRequest): void;
   /** What was found for a descriptor, before one limit replaces another. */
-  lookedUp(descriptor: RequestDescriptor, match: Match | undefined): void;
+  lookedUp(descriptor: RequestDescriptor, match: Match | undefined, rules: DomainRules): void;
   replaced(name: string): void;
   /** The local cache knows that this counter is over its limit. */
   knownOver(key: string, match: Match): void;
@@ -26,6 +26,17 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     log.debug(`got descriptor: ${toEntriesText(descriptor)}`);
     log.debug('starting get limit lookup');
   };
+  const sayLookup = ({ entries }: RequestDescriptor, rules: DomainRules) => {
+    for (const [index, { tried, hasLimit }] of rules.traceLookup(entries).entries()) {
+      for (const key of tried) log.debug(`looking up key: ${key}`);
+      if (hasLimit) log.debug(`found rate limit: ${tried.at(-1)}`);
+      if (hasLimit && index < entries.length - 1) {
+        log.debug(
+          "request depth does not match config depth, there are more entries in the request's descriptor",
+        );
+      }
+    }
+  };
   const sayShadowMode = ({ limit, metricKey }: Match) => {
     if (limit.shadowMode) log.debug(`Limit with key ${metricKey}, is in shadow_mode`);
   };
@@ -37,13 +48,14 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
         log.debug(`unknown domain '${domain}'`);
       }
     },
-    lookedUp(descriptor, match) {
+    lookedUp(descriptor, match, rules) {
       lookingUp(descriptor);
+      // A limit that the request brings is not looked up.
+      if (descriptor.limit === undefined) sayLookup(descriptor, rules);
       if (match === undefined) {
         log.debug('descriptor does not match any limit, no limits applied');
         return;
       }
-      log.debug(`found rate limit: ${match.metricKey}`);
       log.debug(toVerdict(match));
     },
     replaced: (name) => log.debug(`replacing ${name}`),

@@ -75,7 +75,7 @@ export function selectLimits(
       ? matchOverride(rules.domain, descriptor, descriptor.limit, index, sanitizeMetricDots)
       : rules.match(descriptor.entries);
     if (match instanceof AppError) return match;
-    trail?.lookedUp(descriptor, match);
+    trail?.lookedUp(descriptor, match, rules);
     matches.push(match);
   }
   dropReplaced(matches, trail);
