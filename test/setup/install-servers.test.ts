@@ -1,54 +1,73 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import test from 'ava';
-
-const script = fileURLToPath(new URL('install-servers.mjs', import.meta.url));
-
-/** A PATH with these commands and nothing else. */
-function createPath(
-  t: { teardown(task: () => void): void },
-  commands: Readonly<Record<string, string>>,
-): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-path-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  for (const [name, text] of Object.entries(commands)) {
-    writeFileSync(join(folder, name), text);
-    chmodSync(join(folder, name), 0o755);
-  }
-  return folder;
-}
-
-function run(path: string, ci: boolean): { status: number | null; output: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [script], {
-    env: { PATH: path, CI: String(ci) },
-    encoding: 'utf8',
-    timeout: 30_000,
-  });
-  return { status, output: stdout + stderr };
-}
+import test, { type ExecutionContext } from 'ava';
 
 const present = '#!/bin/sh\n';
+const commands = {
+  'redis-server': present,
+  memcached: present,
+  git: present,
+  curl: present,
+  h2load: present,
+  envoy: present,
+  h2spec: present,
+  grpcurl: present,
+};
+
+interface Place {
+  /** The only folder in the PATH. */
+  readonly path: string;
+  run(ci: boolean): { status: number | null; output: string };
+}
+
+/** A copy of the set-up in a place where nothing was installed, with these commands in the PATH. */
+function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>): Place {
+  const root = mkdtempSync(join(tmpdir(), 'ratelane-setup-'));
+  t.teardown(() => rmSync(root, { recursive: true, force: true }));
+  cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
+  const path = mkdtempSync(join(root, 'path-'));
+  for (const [name, text] of Object.entries(inPath)) {
+    writeFileSync(join(path, name), text);
+    chmodSync(join(path, name), 0o755);
+  }
+  return {
+    path,
+    run(ci) {
+      const script = join(root, 'test', 'setup', 'install-servers.mjs');
+      const { status, stdout, stderr } = spawnSync(process.execPath, [script], {
+        env: { PATH: path, CI: String(ci) },
+        encoding: 'utf8',
+        timeout: 30_000,
+      });
+      return { status, output: stdout + stderr };
+    },
+  };
+}
+
+function without(...names: (keyof typeof commands)[]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(commands).filter(([name]) => !names.includes(name as keyof typeof commands)),
+  );
+}
 
 test('nothing is said when all servers are there', (t) => {
-  const path = createPath(t, { 'redis-server': present, memcached: present, git: present });
-  t.deepEqual(run(path, true), { status: 0, output: '' });
+  t.deepEqual(createPlace(t, commands).run(true), { status: 0, output: '' });
 });
 
 test('what is missing and cannot be installed is named, and fails only where CI=true', (t) => {
-  const path = createPath(t, { memcached: present });
-  const laptop = run(path, false);
+  const { run } = createPlace(t, without('redis-server', 'git', 'h2load'));
+  const laptop = run(false);
   t.is(laptop.status, 0);
-  t.regex(laptop.output, /not found in the PATH: redis-server, git\. Tests that need them/);
-  t.regex(laptop.output, /sudo apt-get install redis-server git\n/);
-  t.is(run(path, true).status, 1);
+  t.regex(laptop.output, /not found in the PATH: redis-server, git, h2load\. Tests that need them/);
+  t.regex(laptop.output, /sudo apt-get install redis-server git nghttp2-client\n/);
+  t.is(run(true).status, 1);
 });
 
 test('what is missing is installed where we may', (t) => {
   const isRoot = process.getuid?.() === 0;
-  const path = createPath(t, { 'redis-server': present, git: present });
+  const { path, run } = createPlace(t, without('memcached'));
   writeFileSync(
     join(path, 'apt-get'),
     `#!/bin/sh
@@ -56,7 +75,38 @@ case "$*" in *install*) echo "#!/bin/sh" > ${path}/memcached; /bin/chmod +x ${pa
 `,
     { mode: 0o755 },
   );
-  const { status, output } = run(path, true);
+  const { status, output } = run(true);
   t.is(status, isRoot ? 0 : 1, output);
   t.regex(output, isRoot ? /installing memcached \.\.\.\n$/ : /not found in the PATH: memcached/);
+});
+
+test('programs in Go are built where Go is, from pinned sources', (t) => {
+  const { path, run } = createPlace(t, without('h2spec'));
+  writeFileSync(
+    join(path, 'go'),
+    `#!/bin/sh
+echo "$GOFLAGS $* in $(/bin/pwd)" > ${path}/asked
+[ -f go.sum ] && /bin/mkdir -p "$GOBIN" && echo "#!/bin/sh" > "$GOBIN/h2spec" && /bin/chmod +x "$GOBIN/h2spec"
+`,
+    { mode: 0o755 },
+  );
+  const first = run(true);
+  t.is(first.status, 0, first.output);
+  t.regex(first.output, /building h2spec with Go \.\.\.\n$/);
+  t.regex(
+    readFileSync(join(path, 'asked'), 'utf8'),
+    /^-mod=readonly install github\.com\/summerwind\/h2spec\/cmd\/h2spec in \S+\/go-tools\n$/,
+  );
+  t.deepEqual(run(true), { status: 0, output: '' });
+});
+
+test('without Go its programs are named, and that fails only where CI=true', (t) => {
+  const { run } = createPlace(t, without('h2spec', 'grpcurl'));
+  const laptop = run(false);
+  t.is(laptop.status, 0);
+  t.regex(
+    laptop.output,
+    /not there: h2spec, grpcurl\. Tests that need them are skipped\. .*Go 1\.22/,
+  );
+  t.is(run(true).status, 1);
 });

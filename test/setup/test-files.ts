@@ -10,6 +10,7 @@ const aloneFolders = [
   'test/contract/',
   'test/e2e/',
   'test/feature/',
+  'test/http2/',
 ];
 
 export interface TestFiles {
