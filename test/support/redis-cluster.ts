@@ -24,11 +24,14 @@ const slotCount = 16_384;
 const nodeTimeoutMs = 1_000;
 const masterCount = 3;
 
+/** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with
+ * TLS. */
 export async function startRedisCluster(
-  options: { replica?: boolean } = {},
+  options: { replica?: boolean; tls?: readonly string[] } = {},
 ): Promise<RedisCluster> {
   const startNode = async () =>
     startRedisServer({
+      tls: options.tls && [...options.tls, '--tls-cluster', 'yes', '--tls-replication', 'yes'],
       args: [
         ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],
         ...['--cluster-port', String(await freePort()), '--cluster-replica-validity-factor', '0'],
@@ -51,7 +54,7 @@ export async function startRedisCluster(
   const [first] = masters as [RedisServer, ...RedisServer[]];
   for (const node of all.slice(1)) {
     const busPort = Number(((await node.command('CONFIG', 'GET', 'cluster-port')) as string[])[1]);
-    await first.command('CLUSTER', 'MEET', '127.0.0.1', node.port, busPort);
+    await first.command('CLUSTER', 'MEET', '127.0.0.1', node.tlsPort ?? node.port, busPort);
   }
   for (const node of all) {
     await eventually('the nodes know each other', async () => {
@@ -89,7 +92,7 @@ export async function startRedisCluster(
   }
 
   return {
-    url: masters.map(({ url }) => url).join(','),
+    url: masters.map(({ port, tlsPort }) => `127.0.0.1:${tlsPort ?? port}`).join(','),
     masters,
     replica,
     async read(key) {

@@ -22,6 +22,8 @@ export interface RedisSentinelsOptions {
   readonly sentinelPassword?: string;
   /** Password of the servers. */
   readonly password?: string;
+  /** The arguments for TLS, which then is what they use among themselves and what `url` is for. */
+  readonly tls?: readonly string[];
 }
 
 const masterName = 'main';
@@ -30,12 +32,16 @@ const downAfterMs = 500;
 export async function startRedisSentinels({
   password,
   sentinelPassword,
+  tls: tlsArgs,
 }: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
+  const tls = tlsArgs && [...tlsArgs, '--tls-replication', 'yes'];
+  const portOf = (server: RedisServer) => server.tlsPort ?? server.port;
   const passwordArgs = password ? ['--requirepass', password, '--masterauth', password] : [];
   const auth = password ? { auth: [password] } : {};
-  const master = await startRedisServer({ args: passwordArgs, ...auth });
+  const master = await startRedisServer({ args: passwordArgs, tls, ...auth });
   const replica = await startRedisServer({
-    args: [...passwordArgs, '--replicaof', `127.0.0.1 ${master.port}`],
+    args: [...passwordArgs, '--replicaof', `127.0.0.1 ${portOf(master)}`],
+    tls,
     ...auth,
   });
   await eventually('the replica follows', async () =>
@@ -44,8 +50,9 @@ export async function startRedisSentinels({
   const sentinels = await Promise.all(
     [1, 2, 3].map(() =>
       startRedisServer({
+        tls,
         sentinel: [
-          `sentinel monitor ${masterName} 127.0.0.1 ${master.port} 2`,
+          `sentinel monitor ${masterName} 127.0.0.1 ${portOf(master)} 2`,
           `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
           `sentinel failover-timeout ${masterName} 3000`,
           ...(password ? [`sentinel auth-pass ${masterName} ${password}`] : []),
@@ -69,12 +76,12 @@ export async function startRedisSentinels({
     });
   }
   return {
-    url: [masterName, ...sentinels.map(({ url }) => url)].join(','),
+    url: [masterName, ...sentinels.map((each) => `127.0.0.1:${portOf(each)}`)].join(','),
     servers: [master, replica],
     sentinels,
     async findMaster() {
       const reply = await sentinels[0]?.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName);
-      return Array.isArray(reply) && Number(reply[1]) === replica.port ? replica : master;
+      return Array.isArray(reply) && Number(reply[1]) === portOf(replica) ? replica : master;
     },
     announcement: () => Promise.any(sentinels.map(awaitSwitch)),
     async stop() {

@@ -15,6 +15,8 @@ export type RedisReply = string | number | null | RedisReply[];
 export interface RedisServer {
   /** Undefined when it listens on a socket only. */
   readonly port: number;
+  /** Undefined without TLS. */
+  readonly tlsPort: number | undefined;
   /** `host:port`, or the socket's path. */
   readonly url: string;
   readonly socketType: 'tcp' | 'unix';
@@ -39,6 +41,8 @@ export interface RedisServerOptions {
   readonly unix?: boolean;
   /** Makes it a sentinel: the lines of its file of configuration. */
   readonly sentinel?: readonly string[];
+  /** A second port, with TLS: the arguments that say how. */
+  readonly tls?: readonly string[] | undefined;
   /** Further arguments of redis-server. */
   readonly args?: readonly string[];
   /** Sent by `command` before anything else. */
@@ -57,6 +61,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
   const socketPath = join(folder, 'redis.sock');
   const port = options.unix ? 0 : await freePort();
+  const tlsPort = options.tls && (await freePort());
   const target = options.unix ? { path: socketPath } : { port, host: '127.0.0.1' };
   let auth = options.auth;
   let child = await start().catch(async (error: unknown) => {
@@ -65,9 +70,12 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
   });
 
   async function start(): Promise<ChildProcess> {
-    const listening = options.unix
-      ? ['--port', '0', '--unixsocket', socketPath]
-      : ['--port', String(port), '--bind', '127.0.0.1'];
+    const listening = [
+      ...(options.unix
+        ? ['--port', '0', '--unixsocket', socketPath]
+        : ['--port', String(port), '--bind', '127.0.0.1']),
+      ...(options.tls ? ['--tls-port', String(tlsPort), ...options.tls] : []),
+    ];
     const args =
       options.sentinel === undefined
         ? [...listening, '--dir', folder, ...serverSettings]
@@ -108,6 +116,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
 
   return {
     port,
+    tlsPort,
     url: options.unix ? socketPath : `127.0.0.1:${port}`,
     socketType: options.unix ? 'unix' : 'tcp',
     command: (...parts) => exchange(target, auth, parts.map(String)),

@@ -1,0 +1,70 @@
+// Certificates in files, as a Redis and its clients take them.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StoreTlsOptions } from '../../worker/counters/redis/connection-tls.ts';
+import type { TestCertificate } from '../contract/grpc-transport-certificates.ts';
+import type { RedisServer } from './redis-server.ts';
+
+export interface RedisTlsFiles {
+  /** Arguments of a server that asks its clients for a certificate of its authority. */
+  readonly serverArgs: readonly string[];
+  /** For clients. */
+  readonly clientFiles: StoreTlsOptions['files'];
+  /** Replaces what clients use. */
+  writeClient(authority: string, certificate: TestCertificate): Promise<void>;
+  /** Has a running server use others for connections from now on. */
+  reconfigure(server: RedisServer, authority: string, certificate: TestCertificate): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export interface RedisTlsMaterial {
+  readonly authority: string;
+  readonly server: TestCertificate;
+  readonly client: TestCertificate;
+}
+
+export async function writeRedisTls(material: RedisTlsMaterial): Promise<RedisTlsFiles> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-tls-'));
+  const clientFiles = toPaths(folder, 'client');
+  let written = 0;
+
+  async function write(
+    to: ReturnType<typeof toPaths>,
+    authority: string,
+    { cert, key }: TestCertificate,
+  ): Promise<void> {
+    await writeFile(to.ca, authority);
+    await writeFile(to.cert, cert);
+    await writeFile(to.key, key);
+  }
+
+  /** Under names of their own: a server keeps the paths. */
+  async function writeServer(authority: string, certificate: TestCertificate): Promise<string[][]> {
+    const paths = toPaths(folder, `server${written++}`);
+    await write(paths, authority, certificate);
+    return [
+      ['tls-cert-file', paths.cert],
+      ['tls-key-file', paths.key],
+      ['tls-ca-cert-file', paths.ca],
+    ];
+  }
+
+  await write(clientFiles, material.authority, material.client);
+  const settings = await writeServer(material.authority, material.server);
+  return {
+    serverArgs: settings.flatMap(([name, path = '']) => [`--${name}`, path]),
+    clientFiles,
+    writeClient: (authority, certificate) => write(clientFiles, authority, certificate),
+    async reconfigure(server, authority, certificate) {
+      const changed = await writeServer(authority, certificate);
+      await server.command('CONFIG', 'SET', ...changed.flat());
+    },
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+function toPaths(folder: string, name: string) {
+  const path = (ending: string) => join(folder, `${name}.${ending}`);
+  return { ca: path('ca.pem'), cert: path('pem'), key: path('key') };
+}
