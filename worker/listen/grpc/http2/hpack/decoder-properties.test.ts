@@ -1,0 +1,234 @@
+// Against an encoder of our own, which uses all that HPACK has and keeps its table as simply as can
+// be, and against octets that nobody would send.
+import test from 'ava';
+import fc from 'fast-check';
+import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
+import { drainTable, type Pair, sizeOf, toPairs } from './decoder-fixture.ts';
+import type { HeaderField } from './header-field.ts';
+import { listHuffmanCodes } from './huffman-code.ts';
+import { staticTable } from './static-table.ts';
+
+type Kind = 'indexed' | 'added' | 'not added' | 'never added';
+
+interface Step {
+  readonly pair: Pair;
+  readonly kind: Kind;
+  /** Where the name is in a table, whether to say so. */
+  readonly indexesName: boolean;
+  readonly huffman: boolean;
+}
+
+interface Block {
+  readonly sizes: readonly number[];
+  readonly steps: readonly Step[];
+}
+
+const huffmanCodes = listHuffmanCodes();
+
+class ModelEncoder {
+  /** Newest first. */
+  table: Pair[] = [];
+  maxSize = 4096;
+
+  encode({ sizes, steps }: Block): Buffer {
+    const octets: number[] = [];
+    for (const size of sizes) {
+      octets.push(...integer(0x20, 5, size));
+      this.maxSize = size;
+      this.#evict();
+    }
+    for (const step of steps) octets.push(...this.#encodeField(step));
+    return Buffer.from(octets);
+  }
+
+  #encodeField({ pair, kind, indexesName, huffman }: Step): number[] {
+    const known: Pair[] = [...toPairs(staticTable), ...this.table];
+    const [name, value] = pair;
+    const index = known.findIndex((entry) => entry[0] === name && entry[1] === value) + 1;
+    if (kind === 'indexed' && index > 0) return integer(0x80, 7, index);
+    const nameIndex = indexesName ? known.findLastIndex((entry) => entry[0] === name) + 1 : 0;
+    const strings = [...(nameIndex === 0 ? string(name, huffman) : []), ...string(value, huffman)];
+    if (kind === 'not added') return [...integer(0x00, 4, nameIndex), ...strings];
+    if (kind === 'never added') return [...integer(0x10, 4, nameIndex), ...strings];
+    this.table.unshift(pair);
+    this.#evict();
+    return [...integer(0x40, 6, nameIndex), ...strings];
+  }
+
+  #evict(): void {
+    while (sizeOf(this.table) > this.maxSize) this.table.pop();
+  }
+}
+
+function integer(representation: number, prefixBits: number, value: number): number[] {
+  const limit = 2 ** prefixBits - 1;
+  if (value < limit) return [representation | value];
+  const octets = [representation | limit];
+  let rest = value - limit;
+  while (rest >= 128) {
+    octets.push((rest % 128) + 128);
+    rest = Math.floor(rest / 128);
+  }
+  return [...octets, rest];
+}
+
+function string(text: string, huffman: boolean): number[] {
+  const octets = [...Buffer.from(text, 'latin1')];
+  if (!huffman) return [...integer(0, 7, octets.length), ...octets];
+  const bits = octets
+    .map((octet) => huffmanCodes[octet])
+    .map((code) => code?.bits.toString(2).padStart(code.length, '0'))
+    .join('');
+  const coded = (bits.match(/.{1,8}/g) ?? []).map((group) =>
+    Number.parseInt(group.padEnd(8, '1'), 2),
+  );
+  return [...integer(0x80, 7, coded.length), ...coded];
+}
+
+const octetString = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom('a', '0', '-'),
+    fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),
+  ),
+});
+const header = fc.oneof(
+  fc.tuple(fc.constantFrom('a', 'b', 'traceparent', ':path'), fc.constantFrom('', '1', '/a', '/b')),
+  fc.constantFrom(...toPairs(staticTable)),
+  fc.tuple(octetString, octetString),
+  fc.tuple(
+    fc.constantFrom('long', 'age'),
+    fc.nat(3000).map((length) => 'v'.repeat(length)),
+  ),
+);
+const block: fc.Arbitrary<Block> = fc.record({
+  sizes: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(fc.nat(4096), { maxLength: 2 }) },
+  ),
+  steps: fc.array(
+    fc.record({
+      pair: header,
+      kind: fc.constantFrom<Kind>('indexed', 'indexed', 'added', 'not added', 'never added'),
+      indexesName: fc.boolean(),
+      huffman: fc.boolean(),
+    }),
+    { maxLength: 12 },
+  ),
+});
+
+test('blocks that follow each other decode to what was encoded, and leave the same table', (t) => {
+  fc.assert(
+    fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
+      const encoder = new ModelEncoder();
+      const decoder = createHpackDecoder({ tableBytes: 4096, maxListBytes: 2 ** 20 });
+      for (const each of blocks) {
+        const bytes = encoder.encode(each);
+        const fields: HeaderField[] = [];
+        decoder.decode(bytes, 0, bytes.length, fields);
+        t.deepEqual(
+          toPairs(fields),
+          each.steps.map(({ pair }) => pair),
+        );
+      }
+      t.deepEqual(drainTable(decoder), encoder.table);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('the same octets mean the same for as long as the generation is the same', (t) => {
+  let repetitions = 0;
+  fc.assert(
+    fc.property(
+      fc.array(block, { minLength: 1, maxLength: 6 }),
+      fc.array(fc.nat(5), { minLength: 20, maxLength: 40 }),
+      (blocks, order) => {
+        const encoder = new ModelEncoder();
+        const decoder = createHpackDecoder({ tableBytes: 4096, maxListBytes: 2 ** 20 });
+        const sent = blocks.map((each) => encoder.encode(each));
+        const meanings = new Map<Buffer, Pair[]>();
+        for (const index of order) {
+          const bytes = sent[index % sent.length] ?? Buffer.alloc(0);
+          const { generation } = decoder;
+          const fields: HeaderField[] = [];
+          try {
+            decoder.decode(bytes, 0, bytes.length, fields);
+          } catch {
+            // The table has not what this block refers to.
+            return;
+          }
+          const meaning = toPairs(fields);
+          if (decoder.generation !== generation) {
+            meanings.clear();
+            continue;
+          }
+          const before = meanings.get(bytes);
+          if (before !== undefined) {
+            repetitions += 1;
+            t.deepEqual(meaning, before);
+          }
+          meanings.set(bytes, meaning);
+        }
+      },
+    ),
+  );
+  t.true(repetitions > 0);
+});
+
+/** The same each time; xorshift, see Marsaglia (2003). */
+function createRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) % below;
+  };
+}
+
+test('200,000 blocks at random are decoded or refused, and none keeps more than the limits', (t) => {
+  const random = createRandom(7541);
+  const whole = createSamples();
+  const limits = { tableBytes: 4096, maxListBytes: 8192 };
+  let decoder: HpackDecoder = createHpackDecoder(limits);
+  let decoded = 0;
+  let refused = 0;
+  for (let count = 0; count < 200_000; count++) {
+    const bytes = createBlock(random, whole);
+    const fields: HeaderField[] = [];
+    try {
+      decoder.decode(bytes, 0, bytes.length, fields);
+      decoded += 1;
+    } catch (error) {
+      if (!(error instanceof HpackError)) throw error;
+      refused += 1;
+      // By what was left behind, the table is within its bounds.
+      if (sizeOf(drainTable(decoder)) > limits.tableBytes) t.fail('the table is too large');
+      decoder = createHpackDecoder(limits);
+    }
+    if (sizeOf(toPairs(fields)) > limits.maxListBytes) t.fail('the list is too large');
+  }
+  t.true(decoded > 20_000, `${decoded} decoded`);
+  t.true(refused > 20_000, `${refused} refused`);
+});
+
+/** Blocks that are right, if each is the first. */
+function createSamples(): Buffer[] {
+  return fc
+    .sample(block, { numRuns: 500, seed: 7541 })
+    .map((each) => new ModelEncoder().encode(each));
+}
+
+/** Octets at random, or a right block with some of its octets changed, cut off or repeated. */
+function createBlock(random: (below: number) => number, whole: readonly Buffer[]): Buffer {
+  const sample = whole[random(whole.length)];
+  if (sample === undefined || sample.length === 0 || random(4) === 0) {
+    return Buffer.from(Array.from({ length: random(40) }, () => random(256)));
+  }
+  const bytes = Buffer.from(sample);
+  for (let changes = random(3); changes > 0; changes--) {
+    bytes[random(bytes.length)] = random(2) === 0 ? random(256) : 0xff;
+  }
+  const part = bytes.subarray(0, random(4) === 0 ? random(bytes.length) : bytes.length);
+  return random(8) === 0 ? Buffer.concat(new Array(random(20)).fill(part)) : part;
+}

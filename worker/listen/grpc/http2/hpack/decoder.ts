@@ -1,0 +1,229 @@
+// Decodes header blocks (HPACK, RFC 7541) for one direction of one connection.
+//
+// - Strict: whatever the RFC calls an error is one, and so are integers of more than 28 bits beyond
+//   their prefix, which no header list comes near.
+// - The same table entry is always the same object, so who reads fields may know them by identity.
+//   The same holds for a pseudo-header that is sent literally with the value it had before: some
+//   clients send `:path` like that with every request.
+// - Bounds: the dynamic table holds `tableBytes` (the protocol's 4096 until the peer has heard of
+//   it), octets of evicted entries are let go at once, strings are at most 8/5 of the block's
+//   length. A list that passes `maxListBytes` is decoded to its end, for the table's sake, but no
+//   further fields are kept: a block of references to one large entry costs a byte each and no memory.
+//
+// Assembling a block from frames, bounding its length, and the meaning of fields are left to the session.
+import { DynamicTable } from './dynamic-table.ts';
+import type { HeaderField } from './header-field.ts';
+import { decodeHuffman } from './huffman-decoder.ts';
+import { createEntry, staticTable, type TableEntry } from './static-table.ts';
+
+/** The block is not HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113, section 4.3). */
+export class HpackError extends Error {}
+
+export interface HpackDecoder {
+  /**
+   * Appends the fields of the complete block in bytes[start, end). Throws `HpackError`; the decoder
+   * is of no use after that.
+   */
+  decode(bytes: Buffer, start: number, end: number, fields: HeaderField[]): void;
+  /** Whether fields of the last block were dropped, as its list passed `maxListBytes`. */
+  readonly oversized: boolean;
+  /** Whether the last block had nothing but indexed fields, and so changed nothing. */
+  readonly onlyIndexed: boolean;
+  /**
+   * Changes with the table. The octets of a block that did not change it mean the same for as long
+   * as this stays the same.
+   */
+  readonly generation: number;
+}
+
+export interface HpackDecoderOptions {
+  /** What the SETTINGS_HEADER_TABLE_SIZE that we send says. */
+  readonly tableBytes: number;
+  /** Counted as SETTINGS_MAX_HEADER_LIST_SIZE counts: name, value and 32 for each field. */
+  readonly maxListBytes: number;
+}
+
+export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
+  return new Decoder(options);
+}
+
+/** Of the dynamic table until the peer says otherwise (RFC 9113, section 6.5.2). */
+const initialTableBytes = 4096;
+
+/** The first octet is at least this, and less than the one before (section 6). */
+const representations = { indexed: 0x80, indexing: 0x40, tableUpdate: 0x20 };
+
+/** Where the name's index of a literal that is not added needs a second octet. */
+const firstLongNameIndex = 0x0f;
+
+/** How many octets may follow an integer's prefix, seven bits each. */
+const maxIntegerOctets = 4;
+
+/** A smaller and a final size: no encoder needs more (section 4.2). */
+const maxTableUpdates = 2;
+
+/** Literals that are kept for a repetition, in octets: the longest paths are far below. */
+const maxRememberedOctets = 256;
+
+/** A literal value as it was sent, its length included, and what it meant. */
+interface RememberedLiteral {
+  readonly octets: Uint8Array;
+  readonly entry: TableEntry;
+}
+
+const noBytes = Buffer.alloc(0);
+
+class Decoder implements HpackDecoder {
+  oversized = false;
+  onlyIndexed = true;
+  readonly #tableBytes: number;
+  readonly #maxListBytes: number;
+  readonly #table: DynamicTable;
+  /** By the index of the name: those of pseudo-headers, which are all below 15. */
+  readonly #remembered: (RememberedLiteral | undefined)[] = new Array(firstLongNameIndex);
+  /** What is left of the block: it begins at the position. */
+  #bytes: Buffer = noBytes;
+  #position = 0;
+  #end = 0;
+
+  constructor({ tableBytes, maxListBytes }: HpackDecoderOptions) {
+    this.#tableBytes = tableBytes;
+    this.#maxListBytes = maxListBytes;
+    this.#table = new DynamicTable({ maxSize: initialTableBytes, highestMaxSize: tableBytes });
+  }
+
+  get generation(): number {
+    return this.#table.generation;
+  }
+
+  decode(bytes: Buffer, start: number, end: number, fields: HeaderField[]): void {
+    this.#bytes = bytes;
+    this.#position = start;
+    this.#end = end;
+    let onlyIndexed = !this.#resizeTable();
+    let listBytes = 0;
+    let position = this.#position;
+    while (position < end) {
+      const first = bytes[position] ?? 0;
+      let entry: TableEntry;
+      if (first > representations.indexed && first < 0xff) {
+        entry = this.#entryAt(first & 0x7f);
+        position += 1;
+      } else {
+        onlyIndexed &&= first >= representations.indexed;
+        this.#position = position;
+        entry = this.#readField(first);
+        position = this.#position;
+      }
+      listBytes += entry.size;
+      if (listBytes <= this.#maxListBytes) fields.push(entry);
+    }
+    this.onlyIndexed = onlyIndexed;
+    this.oversized = listBytes > this.#maxListBytes;
+    // The buffer is the socket's, and must not live as long as the connection.
+    this.#bytes = noBytes;
+  }
+
+  /** Reads the table size updates that a block may begin with; false if there are none. */
+  #resizeTable(): boolean {
+    let updates = 0;
+    while (this.#position < this.#end && isTableUpdate(this.#bytes[this.#position] ?? 0)) {
+      updates += 1;
+      if (updates > maxTableUpdates) throw new HpackError('more than two table size updates');
+      const size = this.#readInteger(0x1f);
+      if (size > this.#tableBytes) {
+        throw new HpackError(`table size update to ${size}, above ${this.#tableBytes}`);
+      }
+      this.#table.resize(size);
+    }
+    return updates > 0;
+  }
+
+  #readField(first: number): TableEntry {
+    if (first >= representations.indexed) return this.#entryAt(this.#readInteger(0x7f));
+    if (first >= representations.indexing) {
+      const entry = this.#readEntry(0x3f);
+      this.#table.add(entry);
+      return entry;
+    }
+    if (isTableUpdate(first)) throw new HpackError('table size update after a field');
+    if (first > 0 && first < firstLongNameIndex) return this.#readRepeatable(first);
+    return this.#readEntry(0x0f);
+  }
+
+  /** A literal with a short index of its name, which is not to be added to the table. */
+  #readRepeatable(nameIndex: number): TableEntry {
+    const start = this.#position + 1;
+    const before = this.#remembered[nameIndex];
+    if (before !== undefined && this.#holds(before.octets, start)) {
+      this.#position = start + before.octets.length;
+      return before.entry;
+    }
+    const entry = this.#readEntry(0x0f);
+    if (this.#position - start <= maxRememberedOctets) {
+      const octets = new Uint8Array(this.#bytes.subarray(start, this.#position));
+      this.#remembered[nameIndex] = { octets, entry };
+    }
+    return entry;
+  }
+
+  #holds(octets: Uint8Array, start: number): boolean {
+    const length = octets.length;
+    if (length > this.#end - start) return false;
+    const bytes = this.#bytes;
+    for (let index = 0; index < length; index++) {
+      if (bytes[start + index] !== octets[index]) return false;
+    }
+    return true;
+  }
+
+  #readEntry(nameMask: number): TableEntry {
+    const nameIndex = this.#readInteger(nameMask);
+    const name = nameIndex === 0 ? this.#readString() : this.#entryAt(nameIndex).name;
+    return createEntry(name, this.#readString());
+  }
+
+  #entryAt(index: number): TableEntry {
+    const entry =
+      index <= staticTable.length
+        ? staticTable[index - 1]
+        : this.#table.get(index - staticTable.length - 1);
+    if (entry === undefined) throw new HpackError(`no table entry of index ${index}`);
+    return entry;
+  }
+
+  #readString(): string {
+    const isHuffman = (this.#bytes[this.#position] ?? 0) >= 0x80;
+    const length = this.#readInteger(0x7f);
+    const start = this.#position;
+    if (length > this.#end - start) throw new HpackError('string passes the end of the block');
+    const end = start + length;
+    this.#position = end;
+    if (!isHuffman) return this.#bytes.toString('latin1', start, end);
+    const text = decodeHuffman(this.#bytes, start, end);
+    if (text === undefined) throw new HpackError('string is no Huffman code, or is padded wrongly');
+    return text;
+  }
+
+  /** Section 5.1; the mask is of the prefix. */
+  #readInteger(mask: number): number {
+    if (this.#position >= this.#end) throw new HpackError('block ends within a field');
+    const prefix = (this.#bytes[this.#position++] ?? 0) & mask;
+    return prefix < mask ? prefix : this.#readLongInteger(mask);
+  }
+
+  #readLongInteger(mask: number): number {
+    let value = mask;
+    for (let count = 0; count < maxIntegerOctets; count++) {
+      if (this.#position >= this.#end) throw new HpackError('block ends within an integer');
+      const octet = this.#bytes[this.#position++] ?? 0;
+      value += (octet & 0x7f) << (7 * count);
+      if (octet < 0x80) return value;
+    }
+    throw new HpackError('integer is too long');
+  }
+}
+
+function isTableUpdate(first: number): boolean {
+  return first >= representations.tableUpdate && first < representations.indexing;
+}

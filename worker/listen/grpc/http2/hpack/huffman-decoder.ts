@@ -1,0 +1,104 @@
+// Reads Huffman-coded strings (RFC 7541, section 5.2), eight bits at a step. What a string that is
+// wrong means is left to the caller.
+import { endOfString, listHuffmanCodes } from './huffman-code.ts';
+
+/** A state is an inner node of the code's tree: the bits read since the last whole symbol. */
+const stateCount = 256;
+/** Reached by the end of string, never left. */
+const failed = stateCount;
+
+/**
+ * A step for each state and octet: the state after it, and the symbols it completes. There are two
+ * at most, as no code has less than five bits.
+ *
+ * From the lowest bit: first symbol (8), next state (9), second symbol (8), number of symbols (2).
+ * The next state stands where the next octet can be joined to it to find the next step.
+ */
+const stateShift = 8;
+const stateMask = 0x1ff << stateShift;
+const secondSymbolShift = 17;
+const countShift = 25;
+
+const tree = growTree();
+const steps = tabulateSteps();
+/** By state: 1 if a string may end in it, with less than eight bits left over, all of them ones. */
+const endings = tabulateEndings();
+
+/** Strings that may need more get memory of their own. */
+const scratch = Buffer.allocUnsafeSlow(8192);
+
+/** The string in bytes[start, end); undefined if its code or its padding is wrong. */
+export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
+  const most = Math.floor(((end - start) * 8) / 5);
+  // A step writes two symbols, whether it has them or not.
+  const output = most + 2 <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most + 2);
+  let state = 0;
+  let length = 0;
+  for (let position = start; position < end; position++) {
+    const step = steps[state | (bytes[position] ?? 0)] ?? 0;
+    output[length] = step;
+    output[length + 1] = step >>> secondSymbolShift;
+    length += step >>> countShift;
+    state = step & stateMask;
+  }
+  return endings[state >>> stateShift] === 1 ? output.toString('latin1', 0, length) : undefined;
+}
+
+/** The children of node n are at 2n and 2n + 1: the number of a node, or a symbol's complement. */
+function growTree(): Int16Array {
+  const children = new Int16Array(2 * stateCount);
+  let nodes = 1;
+  for (const [symbol, { bits, length }] of listHuffmanCodes().entries()) {
+    let node = 0;
+    for (let shift = length - 1; shift > 0; shift--) {
+      const branch = 2 * node + ((bits >>> shift) & 1);
+      if (children[branch] === 0) children[branch] = nodes++;
+      node = children[branch] ?? 0;
+    }
+    children[2 * node + (bits & 1)] = ~symbol;
+  }
+  return children;
+}
+
+/** Put together from steps of four bits, of which there are few; those complete one symbol at most. */
+function tabulateSteps(): Int32Array {
+  const symbols = new Int16Array(16 * (stateCount + 1)).fill(-1);
+  const states = new Int16Array(16 * (stateCount + 1)).fill(failed);
+  for (let index = 0; index < 16 * stateCount; index++) {
+    let node = index >>> 4;
+    for (let shift = 3; shift >= 0 && node !== failed; shift--) {
+      const child = tree[2 * node + ((index >>> shift) & 1)] ?? 0;
+      if (child >= 0) node = child;
+      else if (~child === endOfString) node = failed;
+      else {
+        symbols[index] = ~child;
+        node = 0;
+      }
+    }
+    states[index] = node;
+  }
+
+  const table = new Int32Array(256 * (stateCount + 1));
+  for (let index = 0; index < table.length; index++) {
+    const upper = index >>> 4;
+    const lower = ((states[upper] ?? 0) << 4) | (index & 15);
+    const first = symbols[upper] ?? -1;
+    const second = symbols[lower] ?? -1;
+    let step = (states[lower] ?? 0) << stateShift;
+    if (first >= 0 && second >= 0) {
+      step |= first | (second << secondSymbolShift) | (2 << countShift);
+    } else if (first >= 0 || second >= 0) step |= Math.max(first, second) | (1 << countShift);
+    table[index] = step;
+  }
+  return table;
+}
+
+function tabulateEndings(): Uint8Array {
+  const table = new Uint8Array(stateCount + 1);
+  let node = 0;
+  for (let ones = 0; ones < 8; ones++) {
+    table[node] = 1;
+    node = tree[2 * node + 1] ?? 0;
+  }
+  return table;
+}

@@ -1,0 +1,189 @@
+// Against the HPACK of Node's own HTTP/2: what its client sends decodes to what it was told to send,
+// and it understands what is encoded here.
+import { once } from 'node:events';
+import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { createHpackDecoder } from './decoder.ts';
+import { type Pair, toPairs } from './decoder-fixture.ts';
+import { encodeHeaderBlock } from './encoder.ts';
+import type { HeaderField } from './header-field.ts';
+import { staticTable } from './static-table.ts';
+
+const frameTypes = { headers: 1, settings: 4 };
+const flags = { ack: 1, endStream: 1, endHeaders: 4, priority: 0x20 };
+const prefaceLength = 24;
+const frameHeaderLength = 9;
+
+function toFrame(type: number, flagBits: number, stream: number, payload: Buffer): Buffer {
+  const header = Buffer.alloc(frameHeaderLength);
+  header.writeUIntBE(payload.length, 0, 3);
+  header[3] = type;
+  header[4] = flagBits;
+  header.writeUInt32BE(stream, 5);
+  return Buffer.concat([header, payload]);
+}
+
+/** Just enough of a server to see header blocks as they are, and to answer with one. */
+function answerBlocks(
+  socket: Socket,
+  options: { tableBytes: number; answer: (block: Buffer) => Buffer },
+): void {
+  const settings = Buffer.alloc(6);
+  // SETTINGS_HEADER_TABLE_SIZE
+  settings.writeUInt16BE(1, 0);
+  settings.writeUInt32BE(options.tableBytes, 2);
+  socket.write(toFrame(frameTypes.settings, 0, 0, settings));
+  let received = Buffer.alloc(0);
+  let position = prefaceLength;
+  socket.on('data', (chunk) => {
+    received = Buffer.concat([received, chunk]);
+    while (received.length >= position + frameHeaderLength) {
+      const end = position + frameHeaderLength + received.readUIntBE(position, 3);
+      if (received.length < end) return;
+      const type = received[position + 3];
+      const flagBits = received[position + 4] ?? 0;
+      const stream = received.readUInt32BE(position + 5);
+      const payload = received.subarray(position + frameHeaderLength, end);
+      position = end;
+      if (type === frameTypes.settings && (flagBits & flags.ack) === 0) {
+        socket.write(toFrame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
+      }
+      if (type === frameTypes.headers) {
+        const block = payload.subarray((flagBits & flags.priority) === 0 ? 0 : 5);
+        const answer = options.answer(block);
+        socket.write(
+          toFrame(frameTypes.headers, flags.endHeaders | flags.endStream, stream, answer),
+        );
+      }
+    }
+  });
+}
+
+/** A client of Node's with a server of ours behind it; `call` resolves with the response's headers. */
+async function startPair(
+  t: ExecutionContext,
+  options: { tableBytes: number; answer: (block: Buffer) => Buffer },
+): Promise<{ call: (headers: OutgoingHttpHeaders) => Promise<IncomingHttpHeaders> }> {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    answerBlocks(socket, options);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const client = http2.connect(`http://127.0.0.1:${port}`);
+  t.teardown(() => {
+    client.destroy();
+    server.close();
+  });
+  // So that the first block follows the settings of both.
+  await once(client, 'remoteSettings');
+  const call = async (headers: OutgoingHttpHeaders): Promise<IncomingHttpHeaders> => {
+    const stream = client.request(headers, { endStream: true });
+    const [answer] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+    stream.resume();
+    await once(stream, 'close');
+    return answer;
+  };
+  return { call };
+}
+
+const okBlock = encodeHeaderBlock([[':status', '200']]);
+
+const pseudoHeaders: OutgoingHttpHeaders = {
+  ':method': 'POST',
+  ':path': '/ratelane.test.Service/Method',
+  ':scheme': 'http',
+  ':authority': 'ratelimit.example:8081',
+};
+
+async function exchange(
+  t: ExecutionContext,
+  tableBytes: number,
+  requests: readonly OutgoingHttpHeaders[],
+): Promise<number> {
+  const decoder = createHpackDecoder({ tableBytes, maxListBytes: 65_536 });
+  const decoded: Pair[][] = [];
+  let octets = 0;
+  const { call } = await startPair(t, {
+    tableBytes,
+    answer: (block) => {
+      const fields: HeaderField[] = [];
+      decoder.decode(block, 0, block.length, fields);
+      decoded.push(toPairs(fields));
+      octets += block.length;
+      return okBlock;
+    },
+  });
+  for (const headers of requests) await call({ ...pseudoHeaders, ...headers });
+  t.deepEqual(
+    decoded.map((pairs) => Object.fromEntries(pairs)),
+    requests.map((headers) => ({ ...pseudoHeaders, ...headers })),
+  );
+  return octets;
+}
+
+/** As the proxies send: two fields are new each time, so the table turns over many times. */
+const traced = Array.from({ length: 200 }, (_, index): OutgoingHttpHeaders => {
+  const id = (index * 0x9e3779b1).toString(16).padStart(16, '0');
+  return {
+    te: 'trailers',
+    'content-type': 'application/grpc',
+    traceparent: `00-${id}${id}-${id}-01`,
+    'x-request-id': `${id.slice(8)}-0000-4000-8000-${id}`,
+  };
+});
+
+for (const tableBytes of [4096, 65_536, 512, 0]) {
+  test(`requests of Node decode, with a table of ${tableBytes} octets`, async (t) => {
+    const octets = await exchange(t, tableBytes, traced);
+    t.true(octets < traced.length * 350, 'they are compressed');
+  });
+}
+
+test('every name of the static table and every octet Node sends arrive', async (t) => {
+  const names = staticTable
+    .map(({ name }) => name)
+    // Those of the connection are not for HTTP/2.
+    .filter((name) => !name.startsWith(':') && name !== 'transfer-encoding' && name !== 'host');
+  const octets = Array.from({ length: 256 }, (_, octet) => String.fromCharCode(octet)).filter(
+    (character) => character === '\t' || (character >= ' ' && character !== '\x7f'),
+  );
+  await exchange(t, 4096, [
+    // One of them alone is sent as it is; among many short codes the Huffman code pays.
+    ...octets.map((character) => ({ 'x-octet': `${'a'.repeat(40)}${character}${'0'.repeat(40)}` })),
+    ...names.map((name) => ({ [name]: 'value' })),
+    ...names.map((name) => ({ [name]: '' })),
+  ]);
+});
+
+test('Node understands what is encoded', async (t) => {
+  const responses: readonly Pair[][] = [
+    ...staticTable
+      .filter(({ name }) => name === ':status')
+      .map(({ value }): Pair[] => [[':status', value]]),
+    ...staticTable
+      .filter(({ name }) => !name.startsWith(':') && name !== 'transfer-encoding')
+      .map(({ name, value }): Pair[] => [
+        [':status', '418'],
+        // For a length of anything else there would have to be a body.
+        [name, value === '' ? '0' : value],
+      ]),
+    [
+      [':status', '200'],
+      ['content-type', 'application/grpc'],
+      ['grpc-status', '0'],
+      ['grpc-message', `long ${'%20'.repeat(300)}`],
+    ],
+  ];
+  let next = 0;
+  const { call } = await startPair(t, {
+    tableBytes: 4096,
+    answer: () => encodeHeaderBlock(responses[next++] ?? []),
+  });
+  for (const pairs of responses) {
+    const answer = await call(pseudoHeaders);
+    for (const [name, value] of pairs) t.is(String(answer[name]), value, name);
+  }
+});

@@ -1,0 +1,42 @@
+// The fields that both ends know from the start (RFC 7541, appendix A), and the shape of a table
+// entry. Entries that come and go are left to the dynamic table.
+import type { HeaderField } from './header-field.ts';
+
+export interface TableEntry extends HeaderField {
+  /** What the field counts for in a table and in a header list (section 4.1). */
+  readonly size: number;
+}
+
+/**
+ * Every field that a decoder returns is made here. They are not frozen: a frozen object is of
+ * another hidden class, and who reads the fields would find two.
+ */
+export function createEntry(name: string, value: string): TableEntry {
+  return { name, value, size: name.length + value.length + 32 };
+}
+
+/** Each name with its values, in the order of their indices. */
+const fieldsInOrder: readonly (readonly [name: string, ...values: string[]])[] = [
+  [':authority', ''],
+  [':method', 'GET', 'POST'],
+  [':path', '/', '/index.html'],
+  [':scheme', 'http', 'https'],
+  [':status', '200', '204', '206', '304', '400', '404', '500'],
+  ['accept-charset', ''],
+  ['accept-encoding', 'gzip, deflate'],
+];
+
+/** Those without a value follow. */
+const namesInOrder =
+  'accept-language accept-ranges accept access-control-allow-origin age allow authorization ' +
+  'cache-control content-disposition content-encoding content-language content-length ' +
+  'content-location content-range content-type cookie date etag expect expires from host if-match ' +
+  'if-modified-since if-none-match if-range if-unmodified-since last-modified link location ' +
+  'max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after server ' +
+  'set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate';
+
+/** The entry of index 1 comes first: no index is 0. */
+export const staticTable: readonly TableEntry[] = [
+  ...fieldsInOrder.flatMap(([name, ...values]) => values.map((value) => createEntry(name, value))),
+  ...namesInOrder.split(' ').map((name) => createEntry(name, '')),
+];
