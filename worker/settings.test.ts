@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { replaceSettings } from '../shared/settings/document.ts';
 import { toRows } from '../shared/settings/setting.ts';
+import { settingProofs } from './settings/proofs.ts';
 import { workerTable } from './settings/table.ts';
 import {
   describeWorkerSettings,
@@ -478,5 +479,9 @@ test('the help names every setting', (t) => {
 
 test('the tables of the README are those of the settings', async (t) => {
   const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
-  t.is(replaceSettings(readme, workerTable), readme, 'run node worker/settings/write-readme.ts');
+  t.is(
+    replaceSettings(readme, workerTable, settingProofs),
+    readme,
+    'run node worker/settings/write-readme.ts',
+  );
 });

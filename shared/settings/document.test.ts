@@ -79,6 +79,15 @@ test('the table for a README has a row per setting under its heading', (t) => {
   t.is(toMarkdown(table), markdown);
 });
 
+test('with proofs each row names its test', (t) => {
+  const proofs = [{ file: 'a.test.ts', title: 'one|two', names: ['KV_AUTH', 'SIZE'] }];
+  const lines = toMarkdown(table, proofs).split('\n');
+  t.true(lines.includes('| Name | Default | Meaning | Proven by |'));
+  t.true(lines.includes('|---|---|---|---|'));
+  t.true(lines.includes('| `KV_AUTH` | unset | Password\\|user | `a.test.ts` one\\|two |'));
+  t.true(lines.includes('| `LIMIT` | none | Limit. Deprecated: it has no effect | nothing |'));
+});
+
 test('only what is between the marks of a README is replaced, and again with the same result', (t) => {
   const before = '# Title\n\n<!-- settings:begin -->\nold\n<!-- settings:end -->\n\nrest\n';
   const after = `# Title\n\n<!-- settings:begin -->\n\n${markdown}\n\n<!-- settings:end -->\n\nrest\n`;

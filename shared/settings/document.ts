@@ -29,24 +29,49 @@ function wrap(text: string, indent: string): string {
   return [...lines, line.trimEnd()].join('\n');
 }
 
-/** Markdown: a heading and a table of names, default and meaning for each section. */
-export function toMarkdown(table: SettingsTable): string {
+/** A test that shows what settings do. */
+export interface SettingProof {
+  /** From the root of the project. */
+  readonly file: string;
+  /** What the file calls the test, or a part of that. */
+  readonly title: string;
+  /** The first names of the settings. */
+  readonly names: readonly string[];
+}
+
+/**
+ * Markdown: a heading and a table of names, default and meaning for each section; and of proofs,
+ * where they are given.
+ */
+export function toMarkdown(table: SettingsTable, proofs?: readonly SettingProof[]): string {
+  const columns = ['Name', 'Default', 'Meaning', ...(proofs ? ['Proven by'] : [])];
   return groupByTitle(table)
     .map(([title, settings]) =>
       [
         `### ${title}`,
         '',
-        '| Name | Default | Meaning |',
-        '|---|---|---|',
-        ...settings.map(markdownOf),
+        toLine(columns),
+        `|${'---|'.repeat(columns.length)}`,
+        ...settings.map((setting) =>
+          toLine([...toCells(setting), ...(proofs ? [showProof(setting, proofs)] : [])]),
+        ),
       ].join('\n'),
     )
     .join('\n\n');
 }
 
-function markdownOf(setting: Setting<unknown>): string {
+function toLine(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |`;
+}
+
+function toCells(setting: Setting<unknown>): string[] {
   const names = setting.names.map((name) => `\`${name}\``).join(', ');
-  return `| ${names} | ${defaultOf(setting)} | ${escapeCell(meaningOf(setting))} |`;
+  return [names, defaultOf(setting), escapeCell(meaningOf(setting))];
+}
+
+function showProof({ names }: Setting<unknown>, proofs: readonly SettingProof[]): string {
+  const proof = proofs.find((one) => one.names.includes(names[0]));
+  return proof === undefined ? 'nothing' : `\`${proof.file}\` ${escapeCell(proof.title)}`;
 }
 
 function escapeCell(text: string): string {
@@ -79,9 +104,13 @@ const end = '<!-- settings:end -->';
  * The README with the tables between its two settings marks. Undefined when a mark is missing or
  * they are in the wrong order.
  */
-export function replaceSettings(readme: string, table: SettingsTable): string | undefined {
+export function replaceSettings(
+  readme: string,
+  table: SettingsTable,
+  proofs?: readonly SettingProof[],
+): string | undefined {
   const from = readme.indexOf(begin);
   const to = readme.indexOf(end);
   if (from < 0 || to < from) return undefined;
-  return `${readme.slice(0, from + begin.length)}\n\n${toMarkdown(table)}\n\n${readme.slice(to)}`;
+  return `${readme.slice(0, from + begin.length)}\n\n${toMarkdown(table, proofs)}\n\n${readme.slice(to)}`;
 }

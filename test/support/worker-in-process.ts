@@ -1,0 +1,118 @@
+// The real worker inside of the test's own process, put together from an environment as the program
+// does it: quicker than a process of its own, and on whatever clock a test turns.
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { type Clock, systemClock } from '../../shared/clock.ts';
+import { parseWorkerSettings } from '../../worker/settings.ts';
+import { createWorker, type Worker } from '../../worker/worker.ts';
+import { freePort } from './free-port.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+
+const host = '127.0.0.1';
+const answerTimeoutMs = 20_000;
+
+export interface WorkerInProcessOptions {
+  /** Settings; they win over what the fixture gives (free ports, runtime folder, no statistics). */
+  readonly env: Readonly<Record<string, string>>;
+  /** Of one rules file. */
+  readonly rules?: string;
+  readonly clock?: Clock;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** The body: JSON of the response, or the reason why there is none. */
+  readonly text: string;
+}
+
+export interface WorkerInProcess {
+  /** Everything that was said so far, about the settings first. */
+  readonly log: RecordedLog;
+  /** Resolves when every port is open, and rejects when the start fails. */
+  readonly started: ReturnType<Worker['start']>;
+  /** One descriptor for each `key` or `key=value`, over `/json`, in domain `d`. */
+  decide(...entries: string[]): Promise<Answer>;
+  /** A page of the debug port, also while the worker starts. */
+  page(path: string): Promise<string>;
+}
+
+/** Started and serving. It is stopped when the test is over. */
+export async function startWorker(
+  t: ExecutionContext,
+  options: WorkerInProcessOptions,
+): Promise<WorkerInProcess> {
+  const worker = await launchWorker(t, options);
+  await worker.started;
+  return worker;
+}
+
+/** As `startWorker`, for a start that fails or that waits for something. */
+export async function launchWorker(
+  t: ExecutionContext,
+  { env, rules, clock = systemClock }: WorkerInProcessOptions,
+): Promise<WorkerInProcess> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-in-process-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, 'config'));
+  if (rules !== undefined) await writeFile(join(folder, 'config', 'rules.yaml'), rules);
+  const debugPort = await freePort();
+  const result = parseWorkerSettings({ ...defaultEnv(folder, debugPort), ...env });
+  if (!result.ok) throw new Error(result.problems.join('\n'));
+  const log = createRecordedLog();
+  for (const warning of result.warnings) log.warning(warning);
+  const worker = createWorker({
+    settings: result.settings,
+    dump: result.dump,
+    log,
+    clock,
+    tracer: undefined,
+    standardOutput: { ready: true, write: () => {}, droppedCount: 0 },
+  });
+  const stopping = new AbortController();
+  const started = worker.start(stopping.signal);
+  t.teardown(async () => {
+    stopping.abort();
+    await started.catch(() => {});
+    await worker.stop();
+  });
+  // Whoever waits for the start hears of its failure; a test that does not ends it by itself.
+  started.catch(() => {});
+
+  return {
+    log,
+    started,
+    async decide(...entries) {
+      const descriptors = entries.map((entry) => {
+        const [key, value = 'v'] = entry.split('=');
+        return { entries: [{ key, value }] };
+      });
+      const { http } = await started;
+      const answer = await fetch(`http://${http.text}/json`, {
+        method: 'POST',
+        body: JSON.stringify({ domain: 'd', descriptors }),
+        signal: AbortSignal.timeout(answerTimeoutMs),
+      });
+      return { status: answer.status, text: await answer.text() };
+    },
+    async page(path) {
+      const url = `http://${host}:${debugPort}${path}`;
+      return (await fetch(url, { signal: AbortSignal.timeout(answerTimeoutMs) })).text();
+    },
+  };
+}
+
+function defaultEnv(folder: string, debugPort: number): Record<string, string> {
+  return {
+    HOST: host,
+    PORT: '0',
+    GRPC_HOST: host,
+    GRPC_PORT: '0',
+    DEBUG_HOST: host,
+    DEBUG_PORT: String(debugPort),
+    RUNTIME_ROOT: folder,
+    RUNTIME_WATCH_ROOT: 'false',
+    DISABLE_STATS: 'true',
+  };
+}
