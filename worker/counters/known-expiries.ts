@@ -1,54 +1,78 @@
 // Which counters this worker knows to have a lifetime, so that their increments need not set it
 // again. Forgetting too early only costs a command.
-import type { Clock } from '../../shared/clock.ts';
 
 export interface KnownExpiries {
-  has(key: string): boolean;
-  /** The store has acknowledged that the key goes away after `seconds`. */
-  remember(key: string, seconds: number): void;
+  has(key: string, nowMs: number): boolean;
+  /** The store has acknowledged that the key goes away, and not before `untilMs`. */
+  remember(key: string, untilMs: number): void;
   forget(key: string): void;
 }
 
-/** Keys in one generation; there are two. Enough for the hot keys of a worker. */
-const maxKeys = 32_768;
-/** Characters of keys in one generation: keys come from requests and can be long. */
-const maxCharacters = 4_194_304;
+/** Keys that are looked for together; of these the one that was not asked for longest makes room. */
+const keysPerBucket = 8;
+const buckets = 65_536;
 
 /**
- * Two generations: keys enter the young one; when it is full it becomes the old one, and what was
- * old is dropped. A key that is asked for moves to the young one, so hot keys stay.
+ * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
+ * long, and a map of them would keep the garbage collector busy. Keys are told apart by 48 bits of a
+ * hash. Should two be mistaken for each other, then an increment lacks an EXPIRE that is repeated
+ * anyway where it matters: a counter that is new shows by its value (decisions 20).
  */
-export function createKnownExpiries(clock: Clock): KnownExpiries {
-  let young = new Map<string, number>();
-  let old = new Map<string, number>();
-  let characters = 0;
+export function createKnownExpiries(): KnownExpiries {
+  const tags = new Uint32Array(buckets * keysPerBucket);
+  const untilSeconds = new Uint32Array(buckets * keysPerBucket);
+  /** So that nobody can know which keys share a bucket. */
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  /** What `find` leaves besides its result. */
+  let bucket = 0;
+  let tag = 0;
   return { has, remember, forget };
 
-  function has(key: string): boolean {
-    const youngMs = young.get(key);
-    if (youngMs !== undefined) return youngMs > clock.monotonicMs();
-    const oldMs = old.get(key);
-    if (oldMs === undefined || oldMs <= clock.monotonicMs()) return false;
-    insert(key, oldMs);
+  function has(key: string, nowMs: number): boolean {
+    const place = find(key);
+    if (place === -1) return false;
+    const until = untilSeconds[place] as number;
+    if (until * 1000 <= nowMs) return false;
+    if (place > bucket) putFirst(place, until);
     return true;
   }
 
-  function remember(key: string, seconds: number): void {
-    insert(key, clock.monotonicMs() + seconds * 1000);
-  }
-
-  function insert(key: string, untilMs: number): void {
-    if (young.size >= maxKeys || characters + key.length > maxCharacters) {
-      old = young;
-      young = new Map();
-      characters = 0;
-    }
-    if (!young.has(key)) characters += key.length;
-    young.set(key, untilMs);
+  function remember(key: string, untilMs: number): void {
+    const place = find(key);
+    putFirst(place === -1 ? bucket + keysPerBucket - 1 : place, Math.floor(untilMs / 1000));
   }
 
   function forget(key: string): void {
-    if (young.delete(key)) characters -= key.length;
-    old.delete(key);
+    const place = find(key);
+    if (place !== -1) untilSeconds[place] = 0;
+  }
+
+  /** -1 where it is not. */
+  function find(key: string): number {
+    let one = seed;
+    let other = ~seed;
+    for (let index = 0; index < key.length; index++) {
+      const code = key.charCodeAt(index);
+      one = Math.imul(one ^ code, 0x9e3779b1);
+      other = Math.imul(other ^ code, 0x5f356495);
+    }
+    // The high bits of a product depend on all of its factors' bits, the low ones do not.
+    bucket = ((one ^ (other >>> 15)) >>> 16) * keysPerBucket;
+    // 0 stands for a place that was never used.
+    tag = (other ^ (one >>> 15)) >>> 0 || 1;
+    for (let place = bucket; place < bucket + keysPerBucket; place++) {
+      if (tags[place] === tag) return place;
+    }
+    return -1;
+  }
+
+  /** Those before `place` move back by one, so that a bucket is in the order of use. */
+  function putFirst(place: number, until: number): void {
+    for (let to = place; to > bucket; to--) {
+      tags[to] = tags[to - 1] as number;
+      untilSeconds[to] = untilSeconds[to - 1] as number;
+    }
+    tags[bucket] = tag;
+    untilSeconds[bucket] = until;
   }
 }

@@ -4,6 +4,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createClockComparison } from './clock-comparison.ts';
 import type { Connection } from './connection.ts';
+import type { RawReply } from './reply-reader.ts';
 
 const startMs = 1_700_000_000_000;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -11,7 +12,13 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 function setUp() {
   const clock = createManualClock(startMs);
   const log = createRecordedLog();
-  const store = { aheadMs: 0, roundTripMs: 0, reply: undefined as unknown, opened: 0, open: 0 };
+  const store = {
+    aheadMs: 0,
+    roundTripMs: 0,
+    reply: undefined as RawReply | undefined,
+    opened: 0,
+    open: 0,
+  };
   let offsetMs = Number.NaN;
   const connection: Connection = {
     ended: new Promise(() => {}),

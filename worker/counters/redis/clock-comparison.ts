@@ -5,6 +5,7 @@ import { errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Gauge } from '../../metrics/metric.ts';
+import { toCommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 
 const intervalMs = 60_000;
@@ -56,7 +57,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
     const connection = await deps.open(closing.signal);
     try {
       const sentMs = clock.wallMs();
-      const storeMs = parseTime(await connection.ask(['time']));
+      const storeMs = parseTime(await connection.ask(toCommandText('TIME')));
       const answeredMs = clock.wallMs();
       const aheadMs = (sentMs + answeredMs) / 2 - storeMs;
       return { aheadMs, errorMs: Math.abs(answeredMs - sentMs) / 2 };

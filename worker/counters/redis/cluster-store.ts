@@ -6,7 +6,8 @@ import { countInParts, type Part } from '../count-in-parts.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
-import { type Connection, openConnection, type RedisCommand } from './connection.ts';
+import { toCommandText } from './command-text.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { findFirstAnswer } from './first-answer.ts';
 import { awaitFirstConnection } from './first-connection.ts';
@@ -27,7 +28,7 @@ const refreshMs = 5_000;
 const hastyRefreshMs = 300;
 /** A slot that nobody serves is said again this often. */
 const unservedIntervalMs = 5_000;
-const slotsCommand: RedisCommand = ['cluster', 'slots'];
+const slotsCommand = toCommandText('CLUSTER', 'SLOTS');
 
 interface Node {
   readonly address: TcpAddress;
@@ -45,7 +46,7 @@ export function createClusterStore(
   const name = `key-value store ${title}`;
   const connectionDeps = toConnectionDeps(options, clock);
   const totals = createConnectionTotals(deps);
-  const knownExpiries = createKnownExpiries(clock);
+  const knownExpiries = createKnownExpiries();
   const parallelism = toParallelism(options, deps);
   const closing = new AbortController();
   const nodes = new Map<string, Node>();

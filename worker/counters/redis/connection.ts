@@ -1,30 +1,22 @@
 // One connection to one server, from its opening (authentication, database, PING) to its end. It
 // never reconnects and never sends anything twice; redis-lane.ts opens the next one.
-import { Command, Redis } from 'ioredis';
+//
+// The client library opens it. What is counted then goes past the library, over its socket: a command
+// object for each increment costs more than all the rest of a decision.
+import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { StoreAddress } from './address.ts';
+import type { CommandText } from './command-text.ts';
 import type { ConnectionTls, TlsOptions } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
+import { createExchange, type Exchange } from './exchange.ts';
+import type { RawReply } from './reply-reader.ts';
 
-/** The name first, then the arguments. */
-export type RedisCommand = readonly [string, ...(string | number)[]];
-/** Numbers come as decimal text, exact at any size. */
-export type RawReply = string | null | Error;
-
-export interface Connection {
-  /**
-   * Writes all commands at once. `done` is called once, never from inside `send`, with one reply per
-   * command; those that the connection's end left unanswered are errors.
-   */
-  send(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void;
-  /** One command and its reply, an array where the server sends one. Rejects with what the server
-   * refuses, and when no reply comes in time, which ends the connection. */
-  ask(command: RedisCommand): Promise<unknown>;
-  /** Ends it now, whatever is in flight. */
-  destroy(): void;
-  /** Resolves, with the reason, when the connection has ended, whoever ended it. */
-  readonly ended: Promise<string>;
+export interface Connection extends Exchange {
+  /** One command and its reply. Rejects with what the server refuses, and when no reply comes in
+   * time, which ends the connection. */
+  ask(command: CommandText): Promise<RawReply>;
 }
 
 export interface ConnectionDeps {
@@ -87,14 +79,8 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
         fail(new Error(lastError || 'the connection was closed'));
         return;
       }
-      resolve({
-        ended: new Promise((end) => {
-          client.once('end', () => end(lastError || 'the connection was closed'));
-        }),
-        send: (commands, done) => sendCommands(client, commands, done),
-        ask: (command) => ask(client, command, deps),
-        destroy: () => destroyClient(client),
-      });
+      const exchange = createExchange(client.stream);
+      resolve({ ...exchange, ask: (command) => ask(exchange, command, deps) });
     }
 
     function release(): void {
@@ -120,7 +106,6 @@ function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | 
     enableReadyCheck: false,
     disableClientInfo: true,
     protocol: 2,
-    stringNumbers: true,
     connectTimeout: timeoutMs,
     noDelay: true,
     keepAlive: keepAliveMs,
@@ -133,15 +118,15 @@ async function greet(
   database: number,
   credentials: Credentials | undefined,
 ): Promise<void> {
-  const commands: RedisCommand[] = [];
+  const commands: [string, ...(string | number)[]][] = [];
   if (credentials) {
     const { username, password } = credentials;
     commands.push(username === undefined ? ['auth', password] : ['auth', username, password]);
   }
   if (database !== 0) commands.push(['select', database]);
   commands.push(['ping']);
-  const replies = await new Promise<RawReply[]>((resolve) =>
-    sendCommands(redis, commands, resolve),
+  const replies = await Promise.all(
+    commands.map((command) => redis.call(...command).catch((error: Error) => error)),
   );
   for (const [index, reply] of replies.entries()) {
     const name = commands[index]?.[0].toUpperCase();
@@ -159,39 +144,19 @@ function withoutSecret(text: string, password: string): string {
   return password === '' ? text : text.replaceAll(password, '*****');
 }
 
-function sendCommands(
-  redis: Redis,
-  commands: readonly RedisCommand[],
-  done: (replies: RawReply[]) => void,
-): void {
-  const replies: RawReply[] = new Array(commands.length);
-  let unanswered = commands.length;
-  const collect = (index: number, reply: RawReply) => {
-    replies[index] = reply;
-    if (--unanswered === 0) done(replies);
-  };
-  redis.stream.cork();
-  for (const [index, [name, ...parameters]] of commands.entries()) {
-    const onReply = (error: Error | null | undefined, reply: unknown) =>
-      collect(index, error ?? (reply as RawReply));
-    redis.sendCommand(new Command(name, parameters, { replyEncoding: 'utf8' }, onReply));
-  }
-  redis.stream.uncork();
-}
-
 function ask(
-  redis: Redis,
-  command: RedisCommand,
+  { send, destroy }: Exchange,
+  command: CommandText,
   { clock, timeoutMs }: ConnectionDeps,
-): Promise<unknown> {
+): Promise<RawReply> {
   return new Promise((resolve, reject) => {
     const cancelTimeout = clock.after(timeoutMs, () => {
       reject(new Error(`no answer in ${timeoutMs} ms`));
-      destroyClient(redis);
+      destroy();
     });
-    sendCommands(redis, [command], ([reply]) => {
+    send([command], ([reply]) => {
       cancelTimeout();
-      if (reply instanceof Error) reject(reply);
+      if (reply === undefined || reply instanceof Error) reject(reply);
       else resolve(reply);
     });
   });

@@ -1,9 +1,11 @@
 // How operations on counters become Redis commands and replies become results. Exactly the
 // reference's INCRBY and EXPIRE on its keys, so that both count together (reference-behaviour 2.3).
+import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { Failure, Operation, Reply } from '../lane.ts';
-import type { RawReply, RedisCommand } from './connection.ts';
+import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
+import { type RawReply, ReplyError } from './reply-reader.ts';
 
 /**
  * A refund (reference-behaviour 13.1). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
@@ -25,6 +27,7 @@ export interface OperationCodecDeps {
   /** Names the store in errors. */
   readonly name: string;
   readonly knownExpiries: KnownExpiries;
+  readonly clock: Clock;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
 }
@@ -33,14 +36,14 @@ export interface OperationCodec {
   encode(operations: readonly Operation[]): EncodedOperations;
   /** The results, in the order of the operations. */
   decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies;
-  /** Takes the replies to `DecodedReplies.missingExpiries`. */
-  confirmExpiries(commands: readonly RedisCommand[], raw: readonly RawReply[]): void;
+  /** Takes the replies to `MissingExpiries.commands`. */
+  confirmExpiries(missing: MissingExpiries, raw: readonly RawReply[]): void;
 }
 
 export interface EncodedOperations {
   readonly operations: readonly Operation[];
   /** One per operation, or two where the expiry is sent along. */
-  readonly commands: readonly RedisCommand[];
+  readonly commands: readonly CommandText[];
   /** Per operation, the lifetime that is sent along; 0 for none. */
   readonly lifetimes: readonly number[];
 }
@@ -48,22 +51,29 @@ export interface EncodedOperations {
 export interface DecodedReplies {
   readonly replies: Reply[];
   /** To be sent next: counters that had gone and were created anew without a lifetime. */
-  readonly missingExpiries: readonly RedisCommand[];
+  readonly missingExpiries: MissingExpiries | undefined;
+}
+
+/** One command for each counter. */
+export interface MissingExpiries {
+  readonly operations: Operation[];
+  readonly commands: CommandText[];
 }
 
 export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
-  const { name, knownExpiries, jitterMaxSeconds } = deps;
+  const { name, knownExpiries, jitterMaxSeconds, clock } = deps;
   return { encode, decode, confirmExpiries };
 
   function encode(operations: readonly Operation[]): EncodedOperations {
-    const commands: RedisCommand[] = [];
+    const now = clock.monotonicMs();
+    const commands: CommandText[] = [];
     const lifetimes: number[] = [];
     for (const operation of operations) {
       commands.push(toCommand(operation));
       let lifetime = 0;
-      if (operation.kind === 'add' && !knownExpiries.has(operation.key)) {
+      if (operation.kind === 'add' && !knownExpiries.has(operation.key, now)) {
         lifetime = drawLifetime(operation);
-        commands.push(['expire', operation.key, lifetime]);
+        commands.push(toExpireText(operation, lifetime));
       }
       lifetimes.push(lifetime);
     }
@@ -75,34 +85,44 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
   }
 
   function decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies {
+    const { operations, lifetimes } = encoded;
     const replies: Reply[] = [];
-    const missingExpiries: RedisCommand[] = [];
+    let missing: MissingExpiries | undefined;
     let next = 0;
-    for (const [index, operation] of encoded.operations.entries()) {
-      let reply = parseReply(raw[next++]);
-      const lifetime = encoded.lifetimes[index] ?? 0;
+    for (let index = 0; index < operations.length; index++) {
+      const operation = operations[index] as Operation;
+      let reply = toReply(raw[next++]);
+      const lifetime = lifetimes[index] ?? 0;
       if (lifetime > 0) {
         const expiry = raw[next++];
         if (expiry instanceof Error) reply = toFailure(name, expiry);
-        else if (expiry === '1' && operation.amount > 0) {
-          knownExpiries.remember(operation.key, lifetime);
+        else if (expiry === 1 && operation.amount > 0) {
+          remember(operation);
         }
       } else if (operation.kind === 'add' && reply === operation.amount) {
         knownExpiries.forget(operation.key);
-        missingExpiries.push(['expire', operation.key, drawLifetime(operation)]);
+        missing ??= { operations: [], commands: [] };
+        missing.operations.push(operation);
+        missing.commands.push(toExpireText(operation, drawLifetime(operation)));
       }
       replies.push(reply);
     }
-    return { replies, missingExpiries };
+    return { replies, missingExpiries: missing };
   }
 
-  function confirmExpiries(commands: readonly RedisCommand[], raw: readonly RawReply[]): void {
-    for (const [index, [, key, lifetime]] of commands.entries()) {
-      if (raw[index] === '1') knownExpiries.remember(String(key), Number(lifetime));
+  function confirmExpiries({ operations }: MissingExpiries, raw: readonly RawReply[]): void {
+    for (const [index, operation] of operations.entries()) {
+      if (raw[index] === 1) remember(operation);
     }
   }
 
-  function parseReply(raw: RawReply | undefined): Reply {
+  /** For its window, after which nobody counts with it. */
+  function remember({ key, windowSeconds }: Operation): void {
+    knownExpiries.remember(key, clock.monotonicMs() + windowSeconds * 1000);
+  }
+
+  function toReply(raw: RawReply | undefined): Reply {
+    if (typeof raw === 'number' && raw >= 0) return raw;
     if (raw instanceof Error) return toFailure(name, raw);
     const value = raw === null ? 0 : parseCounter(raw);
     if (value !== undefined && value >= 0) return value;
@@ -112,34 +132,34 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
 }
 
 /** Undefined for what is no number: a value that something else has set. */
-function parseCounter(text: string | undefined): number | undefined {
-  return text !== undefined && /^-?\d{1,19}$/.test(text) ? Number(text) : undefined;
+function parseCounter(raw: RawReply | undefined): number | undefined {
+  if (typeof raw === 'number') return raw;
+  return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
 }
 
-function toCommand(operation: Operation): RedisCommand {
-  const amount = (operation.exactAmount ?? operation.amount).toString();
-  switch (operation.kind) {
+function toCommand({ kind, key, amount, exactAmount }: Operation): CommandText {
+  switch (kind) {
     case 'read':
-      return ['get', operation.key];
+      return toCommandText('GET', key);
     case 'add':
-      return ['incrby', operation.key, amount];
+      return toIncrementText(key, String(exactAmount ?? amount));
     case 'refund':
-      return ['eval', refundScript, 1, operation.key, amount];
+      return toCommandText('EVAL', refundScript, 1, key, String(exactAmount ?? amount));
   }
 }
 
-/** The one place where a driver's error becomes ours. */
+function toExpireText({ key }: Operation, lifetime: number): CommandText {
+  return toCommandText('EXPIRE', key, lifetime);
+}
+
+/** The one place where a server's refusal becomes our error. */
 function toFailure(name: string, error: Error): Failure {
   // The script's place in the server's text says nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
-  const text = isReplyError(error) ? said : `the connection was lost before the answer came`;
+  const text =
+    error instanceof ReplyError ? said : 'the connection was lost before the answer came';
   return {
     error: new AppError('store', `${name}: ${text}`),
     overflow: said.includes('would overflow'),
   };
-}
-
-/** Everything else comes from the client library when the connection ends. */
-function isReplyError(error: Error): boolean {
-  return error.name === 'ReplyError';
 }

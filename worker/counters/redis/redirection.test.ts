@@ -1,6 +1,7 @@
 import test from 'ava';
-import type { RawReply, RedisCommand } from './connection.ts';
+import { type CommandText, toCommandText } from './command-text.ts';
 import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
+import type { RawReply } from './reply-reader.ts';
 
 const moved = (slot: number, place: string) => new Error(`MOVED ${slot} ${place}`);
 const ask = (slot: number, place: string) => new Error(`ASK ${slot} ${place}`);
@@ -18,10 +19,10 @@ test('MOVED and ASK name slot and node; nothing else is a redirection', (t) => {
 
 interface Carried {
   readonly to: string;
-  readonly commands: readonly RedisCommand[];
+  readonly commands: readonly CommandText[];
 }
 
-function setUp(answer: (command: RedisCommand, to: string) => RawReply) {
+function setUp(answer: (command: CommandText, to: string) => RawReply) {
   const carried: Carried[] = [];
   const seen: Redirection[] = [];
   const redirect = createRedirect({
@@ -33,33 +34,27 @@ function setUp(answer: (command: RedisCommand, to: string) => RawReply) {
     },
     onMoved: (redirection) => seen.push(redirection),
   });
-  const run = (commands: RedisCommand[], replies: RawReply[]) =>
+  const run = (commands: CommandText[], replies: RawReply[]) =>
     new Promise<RawReply[]>((resolve) => redirect(commands, replies, resolve));
   return { run, carried, seen };
 }
 
 test('only what was redirected is sent again, in order, each to its node', async (t) => {
-  const { run, carried, seen } = setUp(([name, key], to) => `${name} ${key} at ${to}`);
-  const commands: RedisCommand[] = [
-    ['incrby', 'a', 1],
-    ['incrby', 'b', 1],
-    ['incrby', 'c', 1],
-    ['expire', 'a', 1],
-    ['incrby', 'd', 1],
-  ];
+  const { run, carried, seen } = setUp((command, to) => `${command} at ${to}`);
+  const commands = ['incrby a', 'incrby b', 'incrby c', 'expire a', 'incrby d'];
   const failure = new Error('OOM');
   const replies = await run(commands, [
     moved(1, 'x:1'),
-    '5',
+    5,
     ask(2, 'y:2'),
     moved(1, 'x:1'),
     failure,
   ]);
   t.deepEqual(carried, [
-    { to: 'x:1', commands: [commands[0], commands[3]] as RedisCommand[] },
-    { to: 'y:2', commands: [['asking'], commands[2] as RedisCommand] },
+    { to: 'x:1', commands: ['incrby a', 'expire a'] },
+    { to: 'y:2', commands: [toCommandText('ASKING'), 'incrby c'] },
   ]);
-  t.deepEqual(replies, ['incrby a at x:1', '5', 'incrby c at y:2', 'expire a at x:1', failure]);
+  t.deepEqual(replies, ['incrby a at x:1', 5, 'incrby c at y:2', 'expire a at x:1', failure]);
   t.deepEqual(
     seen.map(({ slot }) => slot),
     [1],
@@ -68,7 +63,7 @@ test('only what was redirected is sent again, in order, each to its node', async
 
 test('nodes that send a command on to each other are not followed for ever', async (t) => {
   const { run, carried } = setUp((_, to) => moved(1, to === 'x:1' ? 'y:2' : 'x:1'));
-  const replies = await run([['incrby', 'a', 1]], [moved(1, 'x:1')]);
+  const replies = await run(['incrby a'], [moved(1, 'x:1')]);
   t.is(carried.length, 5);
   t.regex(String(replies[0]), /MOVED 1/);
 });

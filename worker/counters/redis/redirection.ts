@@ -1,8 +1,9 @@
 // What a cluster node says when another node is to execute a command: it executed nothing itself, so
 // that these commands, and no other, are sent a second time (decisions 19).
 import type { TcpAddress } from './address.ts';
-import type { RawReply, RedisCommand } from './connection.ts';
+import { type CommandText, toCommandText } from './command-text.ts';
 import type { Redirect } from './redis-lane.ts';
+import type { RawReply } from './reply-reader.ts';
 
 /** A command that is sent on this often has found nodes that disagree. */
 const maxHops = 5;
@@ -35,7 +36,7 @@ export interface RedirectDeps {
   /** Sends commands to the node at this address. */
   readonly carry: (
     address: TcpAddress,
-    commands: readonly RedisCommand[],
+    commands: readonly CommandText[],
     done: (replies: RawReply[]) => void,
   ) => void;
   readonly onMoved: (redirection: Redirection) => void;
@@ -52,7 +53,7 @@ export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redi
   return (commands, replies, done) => follow(commands, replies, maxHops, done);
 
   function follow(
-    commands: readonly RedisCommand[],
+    commands: readonly CommandText[],
     replies: RawReply[],
     hopsLeft: number,
     done: (replies: RawReply[]) => void,
@@ -66,7 +67,7 @@ export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redi
     for (const { redirection, places } of groups) {
       const isAsking = redirection.kind === 'ask';
       if (!isAsking) onMoved(redirection);
-      const again = places.map((place) => commands[place] as RedisCommand);
+      const again = places.map((place) => commands[place] as CommandText);
       const sent = isAsking ? again.flatMap((command) => [asking, command]) : again;
       carry(redirection.address, sent, (raw) => {
         const answers = isAsking ? raw.filter((_, index) => index % 2 === 1) : raw;
@@ -95,4 +96,4 @@ export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redi
   }
 }
 
-const asking: RedisCommand = ['asking'];
+const asking = toCommandText('ASKING');

@@ -3,8 +3,10 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane, Operation, Reply } from '../lane.ts';
-import type { Connection, RawReply, RedisCommand } from './connection.ts';
+import type { CommandText } from './command-text.ts';
+import type { Connection } from './connection.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
+import type { RawReply } from './reply-reader.ts';
 
 const firstRetryMs = 50;
 /** Below a second, so that decisions are answered within one of the server's return. */
@@ -33,7 +35,7 @@ export interface RedisLaneDeps {
 
 /** `done` gets the replies with those of other nodes in place of the redirections. */
 export type Redirect = (
-  commands: readonly RedisCommand[],
+  commands: readonly CommandText[],
   replies: RawReply[],
   done: (replies: RawReply[]) => void,
 ) => void;
@@ -44,7 +46,7 @@ export interface RedisLane extends Lane {
   /** Connects, unless it is connected, and stays connected until `close`. */
   keepOpen(): void;
   /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
-  carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): boolean;
+  carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean;
   /** Ends the connection and all attempts. Idempotent. */
   close(): void;
 }
@@ -116,7 +118,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   /** The connection is not replaced before `done` has been called. */
   function write(
     carrier: Connection,
-    commands: readonly RedisCommand[],
+    commands: readonly CommandText[],
     redirect: Redirect | undefined,
     done: (replies: RawReply[]) => void,
   ): void {
@@ -178,9 +180,9 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     }
     write(carrier, encoded.commands, deps.redirect, (raw) => {
       const { replies, missingExpiries } = codec.decode(encoded, raw);
-      if (missingExpiries.length > 0) {
+      if (missingExpiries !== undefined) {
         const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);
-        write(carrier, missingExpiries, deps.redirect, confirm);
+        write(carrier, missingExpiries.commands, deps.redirect, confirm);
       }
       done(replies);
       if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
@@ -189,7 +191,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     });
   }
 
-  function carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): boolean {
+  function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
     const carrier = connection;
     if (carrier === undefined) return false;
     const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());

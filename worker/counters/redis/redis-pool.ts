@@ -8,10 +8,12 @@ import { createBatchingStore } from '../batching-store.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';
-import type { Connection, RawReply, RedisCommand } from './connection.ts';
+import type { CommandText } from './command-text.ts';
+import type { Connection } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
 import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
+import type { RawReply } from './reply-reader.ts';
 
 /** A failure that lasts is said again this often. */
 const requestFailureIntervalMs = 5_000;
@@ -59,7 +61,7 @@ export interface RedisPool {
   keepOpen(): void;
   /** Sends commands beside the batches, waiting for a connection if there is none. `done` is called
    * once, never from inside. */
-  carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void;
+  carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
   /** How many connections there are. */
   readonly active: number;
   readonly lastFailure: string | undefined;
@@ -74,6 +76,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const codec = createOperationCodec({
     name,
     knownExpiries: deps.knownExpiries,
+    clock,
     jitterMaxSeconds: options.jitterMaxSeconds,
   });
   const connectionFailures = createFailureLog({
@@ -187,7 +190,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     deps.onTrouble?.();
   }
 
-  function carry(commands: readonly RedisCommand[], done: (replies: RawReply[]) => void): void {
+  function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
     if (lanes.some((lane) => lane.carry(commands, done))) return;
     const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
     const end = (error: Error | undefined) => {

@@ -3,6 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
+import { toCommandText } from './command-text.ts';
 import { type Connection, openConnection } from './connection.ts';
 import type { ConnectionTls } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
@@ -70,7 +71,9 @@ export function createMasterOpener(
       signal,
     );
     try {
-      const reply = await connection.ask(['sentinel', 'get-master-addr-by-name', group.master]);
+      const reply = await connection.ask(
+        toCommandText('SENTINEL', 'get-master-addr-by-name', group.master),
+      );
       if (reply === null) throw new Error(`there is no master named ${group.master}`);
       return parseMaster(reply);
     } finally {
@@ -90,7 +93,7 @@ function parseMaster(reply: unknown): TcpAddress {
 /** `master` also where nobody may ask: then it is the sentinels' word alone. */
 async function readRole(connection: Connection): Promise<string> {
   try {
-    const reply = await connection.ask(['role']);
+    const reply = await connection.ask(toCommandText('ROLE'));
     return Array.isArray(reply) && reply[0] === 'slave' ? 'replica' : 'master';
   } catch (error) {
     if (error instanceof Error && error.name === 'ReplyError') return 'master';

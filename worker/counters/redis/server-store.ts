@@ -35,7 +35,7 @@ export function createServerStore(
   const pool = createRedisPool(options.pool, {
     name,
     open,
-    knownExpiries: createKnownExpiries(clock),
+    knownExpiries: createKnownExpiries(),
     totals,
     clock,
     log,

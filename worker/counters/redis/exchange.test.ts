@@ -1,0 +1,85 @@
+// Over a real socket, with the test as the server.
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { createExchange, type Exchange } from './exchange.ts';
+import type { RawReply } from './reply-reader.ts';
+
+async function setUp(t: ExecutionContext) {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as { port: number };
+  const socket = connect(port, '127.0.0.1');
+  const [[server]] = (await Promise.all([
+    once(listener, 'connection'),
+    once(socket, 'connect'),
+  ])) as [[Socket], unknown];
+  server.on('error', () => {});
+  t.teardown(() => {
+    socket.destroy();
+    server.destroy();
+    listener.close();
+  });
+  return { exchange: createExchange(socket), server };
+}
+
+const send = (exchange: Exchange, ...commands: string[]) =>
+  new Promise<RawReply[]>((resolve) => exchange.send(commands, resolve));
+
+test('replies go to what was sent, in order', async (t) => {
+  const { exchange, server } = await setUp(t);
+  const answers = Promise.all([send(exchange, 'a', 'b'), send(exchange, 'c')]);
+  let received = '';
+  server.on('data', (chunk) => {
+    received += chunk;
+    if (received === 'abc') server.write(':1\r\n-ERR no\r\n+OK\r\n');
+  });
+  const [[one, refusal], other] = (await answers) as [RawReply[], RawReply[]];
+  t.is(one, 1);
+  t.is((refusal as Error).message, 'ERR no');
+  t.deepEqual(other, ['OK']);
+});
+
+test('the end of the connection fails what is unanswered, once, and keeps what is answered', async (t) => {
+  const { exchange, server } = await setUp(t);
+  const answers = Promise.all([send(exchange, 'a', 'b'), send(exchange, 'c')]);
+  server.end(':1\r\n');
+  const [[one, lost], [alsoLost]] = (await answers) as [RawReply[], RawReply[]];
+  t.is(one, 1);
+  t.true(lost instanceof Error && alsoLost instanceof Error);
+  t.is(await exchange.ended, 'the connection was closed');
+  t.true((await send(exchange, 'd'))[0] instanceof Error);
+});
+
+for (const [title, bytes, reason] of [
+  ['what is no reply', 'HTTP/1.1 200 OK\r\n', 'the server sent a reply that begins with "H"'],
+  ['a reply to nothing', ':1\r\n:2\r\n', 'the server said something without being asked'],
+] as const) {
+  test(`${title} ends the connection`, async (t) => {
+    const { exchange, server } = await setUp(t);
+    const answer = send(exchange, 'a');
+    server.write(bytes);
+    t.is(await exchange.ended, reason);
+    t.is((await answer).length, 1);
+  });
+}
+
+test('ending it in the middle of replies calls nobody twice', async (t) => {
+  const { exchange, server } = await setUp(t);
+  const outcomes: RawReply[][] = [];
+  const second = new Promise<void>((resolve) => {
+    exchange.send(['a'], (replies) => {
+      outcomes.push(replies);
+      exchange.destroy();
+    });
+    exchange.send(['b'], (replies) => {
+      outcomes.push(replies);
+      resolve();
+    });
+  });
+  server.write(':1\r\n:2\r\n');
+  await second;
+  t.is(outcomes.length, 2);
+  t.deepEqual(outcomes[0], [1]);
+  t.true(outcomes[1]?.[0] instanceof Error);
+});

@@ -1,0 +1,191 @@
+// Cuts what a Redis server sends (RESP, version 2) into replies, however it arrives. Which command a
+// reply belongs to is exchange.ts' business.
+
+/** Integers above 2^53 are rounded. */
+export type RawReply = number | string | null | Error | readonly RawReply[];
+
+/** What the server says instead of doing what it was asked to. */
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+export interface ReplyReader {
+  /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
+  feed(chunk: Buffer): string | undefined;
+}
+
+/** What begins a reply, and what ends a line. */
+const minus = 0x2d;
+const plus = 0x2b;
+const colon = 0x3a;
+const dollar = 0x24;
+const star = 0x2a;
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const zero = 0x30;
+
+/** Refusals and what scripts say of their failures are lines. */
+const maxLineBytes = 16_384;
+/** A counter has at most 20 digits; something else may have put a long text under its key, which is
+ * then passed over without being kept. */
+const maxTextBytes = 65_536;
+/** The longest that the server itself keeps. */
+const maxTextLength = 2 ** 32;
+/** A cluster's map of slots is an array, and may be long. */
+const maxArrayBytes = 8_388_608;
+const maxDepth = 8;
+/** Numbers of so many digits are exact while they are read digit by digit. */
+const exactDigits = 15;
+
+interface OpenArray {
+  readonly items: RawReply[];
+  readonly length: number;
+}
+
+export function createReplyReader(onReply: (reply: RawReply) => void): ReplyReader {
+  /** The bytes at hand, and the place of the next one to be read. */
+  let bytes: Buffer = Buffer.alloc(0);
+  let at = 0;
+  /** Of a text that is passed over. */
+  let bytesToSkip = 0;
+  /** Arrays whose end has not come, the outermost first. */
+  const open: OpenArray[] = [];
+  let arrayBytes = 0;
+  let problem: string | undefined;
+  return { feed };
+
+  function feed(chunk: Buffer): string | undefined {
+    bytes = at === bytes.length ? chunk : Buffer.concat([bytes.subarray(at), chunk]);
+    at = 0;
+    while (at < bytes.length) {
+      const start = at;
+      const isTaken = bytesToSkip > 0 ? skip() : take();
+      if (problem !== undefined) return problem;
+      if (!isTaken) return undefined;
+      if (open.length > 0) {
+        arrayBytes += at - start;
+        if (arrayBytes > maxArrayBytes) return 'an endless array';
+      }
+    }
+    return undefined;
+  }
+
+  /** This and what it calls return false when more bytes are needed. */
+  function take(): boolean {
+    switch (bytes[at]) {
+      case colon:
+        return takeInteger() || takeLine(addInteger);
+      case plus:
+        return takeLine(add);
+      case minus:
+        return takeLine((text) => add(new ReplyError(text)));
+      case dollar:
+        return takeText();
+      case star:
+        return takeArray();
+      default:
+        problem = `a reply that begins with ${JSON.stringify(String.fromCharCode(bytes[at] ?? 0))}`;
+        return true;
+    }
+  }
+
+  function skip(): boolean {
+    const count = Math.min(bytesToSkip, bytes.length - at);
+    at += count;
+    bytesToSkip -= count;
+    return true;
+  }
+
+  /** Nearly every reply is a small number: read in place. False also when it is something else. */
+  function takeInteger(): boolean {
+    const first = at + 1;
+    let place = first;
+    let value = 0;
+    for (; place < bytes.length; place++) {
+      const digit = (bytes[place] as number) - zero;
+      if (digit < 0 || digit > 9) break;
+      value = value * 10 + digit;
+    }
+    const digits = place - first;
+    if (digits === 0 || digits > exactDigits) return false;
+    if (bytes[place] !== carriageReturn || bytes[place + 1] !== lineFeed) return false;
+    at = place + 2;
+    add(value);
+    return true;
+  }
+
+  function takeLine(use: (text: string) => void): boolean {
+    const end = bytes.indexOf('\r\n', at + 1);
+    if ((end === -1 ? bytes.length : end) - at > maxLineBytes) {
+      problem = 'an endless line';
+      return true;
+    }
+    if (end === -1) return false;
+    const text = bytes.toString('utf8', at + 1, end);
+    at = end + 2;
+    use(text);
+    return true;
+  }
+
+  function addInteger(text: string): void {
+    if (/^-?\d{1,19}$/.test(text)) add(Number(text));
+    else problem = 'an integer that is none';
+  }
+
+  function takeText(): boolean {
+    const start = at;
+    const length = takeLength(maxTextLength);
+    if (length === undefined) return problem !== undefined;
+    if (length === -1) {
+      add(null);
+    } else if (length > maxTextBytes) {
+      if (open.length > 0) problem = 'an endless text';
+      bytesToSkip = length + 2;
+      add('');
+    } else if (bytes.length - at < length + 2) {
+      at = start;
+      return false;
+    } else {
+      const text = bytes.toString('utf8', at, at + length);
+      if (bytes[at + length] !== carriageReturn || bytes[at + length + 1] !== lineFeed) {
+        problem = 'a text of another length than was announced';
+      }
+      at += length + 2;
+      add(text);
+    }
+    return true;
+  }
+
+  function takeArray(): boolean {
+    const length = takeLength(maxArrayBytes);
+    if (length === undefined) return problem !== undefined;
+    if (length === -1) add(null);
+    else if (length === 0) add([]);
+    else if (open.length === maxDepth) problem = 'arrays in arrays without end';
+    else open.push({ items: [], length });
+    return true;
+  }
+
+  /** -1 stands for nothing. Undefined: more bytes are needed, or there is a problem. */
+  function takeLength(max: number): number | undefined {
+    let length: number | undefined;
+    takeLine((text) => {
+      if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
+      else problem = 'a length that is none';
+    });
+    return length;
+  }
+
+  /** A reply, or the next item of the innermost array. */
+  function add(reply: RawReply): void {
+    let whole = reply;
+    for (let array = open.at(-1); array !== undefined; array = open.at(-1)) {
+      array.items.push(whole);
+      if (array.items.length < array.length) return;
+      open.pop();
+      whole = array.items;
+    }
+    arrayBytes = 0;
+    if (problem === undefined) onReply(whole);
+  }
+}
