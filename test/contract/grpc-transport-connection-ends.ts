@@ -8,6 +8,7 @@ import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts
 import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
 import {
   errorCodes,
+  type Frame,
   flags,
   frameTypes,
   toCall,
@@ -111,6 +112,7 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
     const clock = createManualClock();
     const { connectPeer } = await start(t, undefined, { maxConnectionAgeMs: ageMs }, clock);
     const peers = await Promise.all(Array.from({ length: 200 }, () => connectPeer()));
+    await Promise.all(peers.map(roundTrip));
     const told: number[] = [];
     for (const share of [0.899, 0.95, 1, 1.05, 1.101]) {
       clock.advance(share * ageMs - clock.monotonicMs());
@@ -220,11 +222,11 @@ async function callUntilToldToGo(caller: Caller): Promise<number> {
 /** Resolves when the server has seen and answered what came before, or hung up. */
 async function roundTrip(peer: Http2Peer): Promise<void> {
   const text = `round${String(peer.frames.length).padStart(3, '0')}`;
-  peer.send(toPing(undefined, text));
-  await Promise.race([
-    peer.ended(),
-    peer.frame('PONG', ({ type, payload }) => type === frameTypes.ping && `${payload}` === text),
-  ]);
+  const isPong = ({ type, payload }: Frame) => type === frameTypes.ping && `${payload}` === text;
+  peer.send(toPing(flags.none, text));
+  await peer.frame('PONG', isPong).catch((error: unknown) => {
+    if (!peer.isEnded) throw error;
+  });
 }
 
 function isToldToGo(peer: Http2Peer): boolean {
