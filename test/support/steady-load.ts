@@ -16,6 +16,9 @@ export interface SteadyLoad {
   readonly results: readonly LoadResult[];
   /** The longest time that this process did nothing for itself: what no deadline can beat. */
   readonly worstLagMs: number;
+  /** Sends nothing while `action` runs, which begins when nothing is open; afterwards what was due
+   * meanwhile is sent at once. */
+  between(action: () => Promise<unknown>): Promise<void>;
   /** Ends the stream; resolves when every request is settled. */
   stop(): Promise<readonly LoadResult[]>;
 }
@@ -36,11 +39,12 @@ export function startSteadyLoad(
   let worstLagMs = 0;
   let lastTickMs = performance.now();
   const beganMs = performance.now();
+  let isHeld = false;
   const timer = setInterval(() => {
     const nowMs = performance.now();
     worstLagMs = Math.max(worstLagMs, nowMs - lastTickMs - everyMs);
     lastTickMs = nowMs;
-    while (sent * everyMs < nowMs - beganMs) send(nowMs);
+    while (!isHeld && sent * everyMs < nowMs - beganMs) send(nowMs);
   }, everyMs);
 
   function send(startedMs: number): void {
@@ -60,6 +64,12 @@ export function startSteadyLoad(
     results,
     get worstLagMs() {
       return worstLagMs;
+    },
+    async between(action) {
+      isHeld = true;
+      await Promise.all(open);
+      await action();
+      isHeld = false;
     },
     async stop() {
       clearInterval(timer);
