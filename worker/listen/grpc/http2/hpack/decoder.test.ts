@@ -9,6 +9,7 @@ import {
   type Pair,
   sizeOf,
   text,
+  toPairs,
 } from './decoder-fixture.ts';
 import type { HeaderField } from './header-field.ts';
 
@@ -226,6 +227,37 @@ test('a pseudo-header that is not indexed is the same object while its value is 
     [':path', '/bc'],
     [':path', '/'],
   ]);
+});
+
+test('what Envoy sends with each call leaves the table, and is the same objects each time', (t) => {
+  const decoder = createDecoder();
+  // Recorded. The path is a literal that is not added, in every block.
+  const start = `8304 ab60 b577 3fa5 d05b 3b98 855e c1a4 b41a 9325 7eec afb4 692e 7352
+    64ee 2d9d cc42 b1ba 73db 449b 4692 e735 264f`;
+  const first = decodeFields(
+    decoder,
+    `${start} 4102 726c 8640 0274 6586 4d83 3505 b11f 4089 9aca c8b2 4d49 4f6a 7f82 1029
+     5f8b 1d75 d062 0d26 3d4c 4d65 6440 8cf2 b16a ee7f 4b1a a496 ca87 4783 4d96 9740 8bf2
+     b4a7 b3c0 ec90 b22d 29ec 870b e25c 0b89 717f 4096 f2b1 6aee 7f4b 17cd 6522 4b22 d676
+     5926 a4a7 b52b 528f 0232 30`,
+  );
+  t.deepEqual(toPairs(first), [
+    [':method', 'POST'],
+    [':path', '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'],
+    [':authority', 'rl'],
+    [':scheme', 'http'],
+    ['te', 'trailers'],
+    ['grpc-timeout', '20m'],
+    ['content-type', 'application/grpc'],
+    ['x-envoy-internal', 'true'],
+    ['x-forwarded-for', '192.0.2.2'],
+    ['x-envoy-expected-rq-timeout-ms', '20'],
+  ]);
+  const { generation } = decoder;
+  const second = decodeFields(decoder, `${start} c486 c3c2 c1c0 bfbe`);
+  t.is(decoder.generation, generation);
+  t.is(second.length, first.length);
+  t.true(second.every((field, index) => field === first[index]));
 });
 
 test('a pseudo-header that is cut short is an error, though it was whole before', (t) => {

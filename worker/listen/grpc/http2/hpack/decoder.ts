@@ -3,14 +3,14 @@
 // - Strict: whatever the RFC calls an error is one, and so are integers of more than 28 bits beyond
 //   their prefix, which no header list comes near.
 // - The same table entry is always the same object, so who reads fields may know them by identity.
-//   The same holds for a pseudo-header that is sent literally with the value it had before: some
-//   clients send `:path` like that with every request.
-// - Bounds: the dynamic table holds `tableBytes` (the protocol's 4096 until the peer has heard of
-//   it), octets of evicted entries are let go at once, strings are at most 8/5 of the block's
-//   length. A list that passes `maxListBytes` is decoded to its end, for the table's sake, but no
-//   further fields are kept: a block of references to one large entry costs a byte each and no memory.
+//   The same holds for a pseudo-header that is sent literally with the value it had before: Envoy
+//   sends `:path` like that with every request, so its blocks are never of indexed fields only.
+// - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 for as long as the peer does
+//   not take over another size; evicted entries are let go at once; strings have at most 8/5 of the
+//   block's octets. A list that passes `maxListBytes` is decoded to its end, for the table's sake,
+//   but no further fields are kept: references to one large entry cost an octet each and no memory.
 //
-// Assembling a block from frames, bounding its length, and the meaning of fields are left to the session.
+// Assembling a block from frames, bounding its length, and what fields mean are left to the session.
 import { DynamicTable } from './dynamic-table.ts';
 import type { HeaderField } from './header-field.ts';
 import { decodeHuffman } from './huffman-decoder.ts';

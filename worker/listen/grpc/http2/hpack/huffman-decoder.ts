@@ -29,9 +29,9 @@ const scratch = Buffer.allocUnsafeSlow(8192);
 
 /** The string in bytes[start, end); undefined if its code or its padding is wrong. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
-  const most = Math.floor(((end - start) * 8) / 5);
   // A step writes two symbols, whether it has them or not.
-  const output = most + 2 <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most + 2);
+  const most = 2 * (end - start);
+  const output = most <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most);
   let state = 0;
   let length = 0;
   for (let position = start; position < end; position++) {
@@ -60,37 +60,37 @@ function growTree(): Int16Array {
   return children;
 }
 
-/** Put together from steps of four bits, of which there are few; those complete one symbol at most. */
+/** Each is two steps of four bits, of which there are few; those complete one symbol at most. */
 function tabulateSteps(): Int32Array {
-  const symbols = new Int16Array(16 * (stateCount + 1)).fill(-1);
-  const states = new Int16Array(16 * (stateCount + 1)).fill(failed);
+  const halves = new Int32Array(16 * (stateCount + 1)).fill(failed << stateShift);
   for (let index = 0; index < 16 * stateCount; index++) {
     let node = index >>> 4;
+    let completed = 0;
     for (let shift = 3; shift >= 0 && node !== failed; shift--) {
       const child = tree[2 * node + ((index >>> shift) & 1)] ?? 0;
       if (child >= 0) node = child;
       else if (~child === endOfString) node = failed;
       else {
-        symbols[index] = ~child;
+        completed = ~child | (1 << countShift);
         node = 0;
       }
     }
-    states[index] = node;
+    halves[index] = completed | (node << stateShift);
   }
 
   const table = new Int32Array(256 * (stateCount + 1));
   for (let index = 0; index < table.length; index++) {
-    const upper = index >>> 4;
-    const lower = ((states[upper] ?? 0) << 4) | (index & 15);
-    const first = symbols[upper] ?? -1;
-    const second = symbols[lower] ?? -1;
-    let step = (states[lower] ?? 0) << stateShift;
-    if (first >= 0 && second >= 0) {
-      step |= first | (second << secondSymbolShift) | (2 << countShift);
-    } else if (first >= 0 || second >= 0) step |= Math.max(first, second) | (1 << countShift);
-    table[index] = step;
+    const upper = halves[index >>> 4] ?? 0;
+    const lower = halves[((upper & stateMask) >>> 4) | (index & 15)] ?? 0;
+    const isSecond = upper >>> countShift === 1;
+    table[index] = isSecond ? moveToSecond(lower) + (upper & 0xff) + (1 << countShift) : lower;
   }
   return table;
+}
+
+function moveToSecond(step: number): number {
+  const symbol = step & 0xff;
+  return step - symbol + (symbol << secondSymbolShift);
 }
 
 function tabulateEndings(): Uint8Array {
