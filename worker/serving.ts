@@ -24,6 +24,7 @@ import type { Health } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
 import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
+import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
 import { createHttpServer } from './listen/http.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
@@ -59,6 +60,9 @@ export interface ServingDeps {
   /** Undefined when traces are off. */
   readonly tracer: Tracer | undefined;
 }
+
+/** GRPC_TRANSPORT. */
+const transports = { http2: createHttp2Transport, 'grpc-js': createGrpcJsTransport };
 
 /** Bounds of a look-up of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;
@@ -117,7 +121,7 @@ export function createServing(deps: ServingDeps): Serving {
           log,
           clock,
           protos,
-          createTransport: createGrpcJsTransport,
+          createTransport: transports[settings.grpc.transport],
           tracing: tracer && {
             tracer,
             description: createRpcSpanDescription(

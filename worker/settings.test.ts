@@ -74,6 +74,7 @@ test('all other settings have their defaults', (t) => {
       host: '0.0.0.0',
       port: 8081,
       uds: '',
+      transport: 'http2',
       maxConnectionAgeMs: undefined,
       maxConnectionAgeGraceMs: undefined,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
@@ -173,7 +174,7 @@ test('all other settings have their defaults', (t) => {
 
 /** Names without a product's name in them (specification, Settings; reference-behaviour 5.2). */
 const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVER_TLS_KEY
-  DEBUG_SERVER_USE_TLS DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS
+  DEBUG_SERVER_USE_TLS DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS GRPC_TRANSPORT
   GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE GRPC_SERVER_USE_TLS GRPC_SERVER_TLS_CERT
   GRPC_SERVER_TLS_KEY GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN LOG_LEVEL LOG_FORMAT CONFIG_TYPE
   FORCE_START_WITHOUT_INITIAL_CONFIG CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA

@@ -76,11 +76,12 @@ export function checkConnections(check: Check, suite: TransportSuite): void {
       const { address, connect, transport } = await start(t, undefined, {}, clock);
       const caller = await connect();
       t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
+      const pending = clock.pending;
       const silent = connectSocket({ host: '127.0.0.1', port: address.port });
       silent.on('error', () => {});
       silent.resume();
       const closed = once(silent, 'close', { signal: AbortSignal.timeout(5000) });
-      t.true(await waitUntil(() => clock.pending === 2, 5000));
+      t.true(await waitUntil(() => clock.pending > pending, 5000));
       clock.advance(10_000);
       await closed;
       t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);

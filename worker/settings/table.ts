@@ -34,6 +34,12 @@ export const workerTable = {
       default: '',
       doc: 'Path of a unix socket to listen on, in place of host and port',
     }),
+    transport: choice({
+      names: ['GRPC_TRANSPORT'],
+      words: { http2: 'http2', 'grpc-js': 'grpc-js' },
+      default: 'http2',
+      doc: 'What speaks HTTP/2: the engine of our own, or the library @grpc/grpc-js at many times the CPU',
+    }),
     maxConnectionAgeMs: duration({
       names: ['GRPC_MAX_CONNECTION_AGE'],
       default: undefined,

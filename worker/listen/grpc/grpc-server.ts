@@ -6,6 +6,7 @@ import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
 import { createDecisionMethod, type RpcTracing } from './decision-method.ts';
+import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
 import type { GrpcMethod } from './method.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
@@ -32,6 +33,7 @@ export function createGrpcServer(
     [protos.rateLimitService.ShouldRateLimit.path, createDecisionMethod(deps)],
     ...createHealthMethods({ ...deps, service: protos.healthService }),
     ...createReflectionMethods(protos.described),
+    ...createFormerMethods(deps),
   ]);
   const transport = deps.createTransport({ methods, log, clock }, options);
   return {

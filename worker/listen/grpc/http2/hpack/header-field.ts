@@ -4,4 +4,6 @@
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
+  /** Who reads fields may note here what this one is; 0 at first. */
+  meaning: number;
 }

@@ -12,7 +12,7 @@ export interface TableEntry extends HeaderField {
  * another hidden class, and who reads the fields would find two.
  */
 export function createEntry(name: string, value: string): TableEntry {
-  return { name, value, size: name.length + value.length + 32 };
+  return { name, value, size: name.length + value.length + 32, meaning: 0 };
 }
 
 /** Each name with its values, in the order of their indices. */

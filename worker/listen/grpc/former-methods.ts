@@ -1,0 +1,35 @@
+// The paths under which proxies asked in former versions of the protocol. Nobody answers there; who
+// asks is told, and so is the operator, because a proxy that is not answered lets everything pass.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../repeated-log.ts';
+import { type GrpcMethod, grpcStatus } from './method.ts';
+
+const services = [
+  'envoy.service.ratelimit.v2.RateLimitService',
+  'pb.lyft.ratelimit.RateLimitService',
+];
+
+export function createFormerMethods(deps: {
+  readonly log: Log;
+  readonly clock: Clock;
+}): [path: string, method: GrpcMethod][] {
+  const repeatedLog = createRepeatedLog(deps);
+  return services.map((service) => {
+    const text = `unknown service ${service}`;
+    return [
+      `/${service}/ShouldRateLimit`,
+      {
+        kind: 'unary',
+        answer(_request, _timeoutMs, reply) {
+          repeatedLog.warning(
+            `${text}: a caller speaks a former version of the protocol; ` +
+              "set 'transport_api_version: V3' in its rate limit filter",
+          );
+          reply({ ok: false, status: grpcStatus.unimplemented, text });
+          return () => {};
+        },
+      },
+    ];
+  });
+}

@@ -1,0 +1,183 @@
+// The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which know
+// the protocol. README.md beside this file says what it is and what bounds it.
+import type { Socket } from 'node:net';
+import { createAcceptor } from '../acceptor.ts';
+import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
+import { maxUnsentBytes, stalledMs } from './limits.ts';
+import { Session } from './session.ts';
+
+/** How often sessions look at the clock: while calls with a deadline wait, and otherwise. */
+const deadlineSweepMs = 25;
+const idleSweepMs = 1000;
+/** Ages differ by a tenth either way, so that connections which came together do not leave together. */
+const ageSpread = 0.1;
+/** The longest delay of a timer, about 24 days. */
+const longestTimerMs = 0x7fff_ffff;
+/** After the last bytes, the peer has this long to close. */
+const closeMs = 1000;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly session: Session;
+  /** Unsent bytes at the last look that found some, and since when there are as many. */
+  unsentBytes: number;
+  unsentSinceMs: number | undefined;
+}
+
+export function createHttp2Transport(
+  { methods, log, clock }: GrpcTransportDeps,
+  options: GrpcTransportOptions,
+): GrpcTransport {
+  const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
+  const connections = new Set<Connection>();
+  const acceptor = createAcceptor({
+    target: options.target,
+    tls: options.tls,
+    log,
+    clock,
+    onConnection: serve,
+  });
+  /** With output that waits for the end of this tick. */
+  let withOutput: Connection[] = [];
+  let cancelSweep: (() => void) | undefined;
+  let sweepIsSoon = false;
+  let stopping: Promise<void> | undefined;
+
+  function serve(socket: Socket): void {
+    const session = new Session({
+      methods,
+      clock,
+      peer: () => toPeer(socket),
+      onOutput() {
+        if (withOutput.length === 0) process.nextTick(flushAll);
+        withOutput.push(connection);
+      },
+      onEnd: () => end(connection),
+    });
+    const connection: Connection = { socket, session, unsentBytes: 0, unsentSinceMs: undefined };
+    connections.add(connection);
+    const cancelAge = maxConnectionAgeMs === undefined ? undefined : startAge(connection);
+    socket.on('data', (chunk: Buffer) => {
+      session.receive(chunk);
+      flush(connection);
+      if (session.hasDeadlines) scheduleSweep(true);
+    });
+    socket.on('drain', () => {
+      if (!session.ended) socket.resume();
+    });
+    socket.once('end', () => socket.end());
+    socket.once('close', () => {
+      connections.delete(connection);
+      cancelAge?.();
+      session.close();
+    });
+    flush(connection);
+    scheduleSweep(false);
+  }
+
+  function flushAll(): void {
+    const flushing = withOutput;
+    withOutput = [];
+    for (const connection of flushing) flush(connection);
+  }
+
+  function flush({ socket, session }: Connection): void {
+    session.outputTaken();
+    const { output } = session;
+    if (output.length === 0) return;
+    if (!socket.writable) {
+      output.reuse();
+      return;
+    }
+    socket.write(output.take());
+    if (socket.writableLength === 0) output.reuse();
+    else {
+      output.replace();
+      // A peer that does not read is not read from; 'drain' ends that.
+      if (socket.writableLength > maxUnsentBytes) socket.pause();
+    }
+  }
+
+  function end(connection: Connection): void {
+    const { socket } = connection;
+    // Not at once: what was said last is still in the output.
+    process.nextTick(() => {
+      flush(connection);
+      socket.end();
+      // What still comes is not looked at, but has to be read for the peer to see the end.
+      socket.resume();
+      const cancel = clock.after(closeMs, () => socket.destroy());
+      socket.once('close', cancel);
+    });
+  }
+
+  function startAge(connection: Connection): () => void {
+    const jitter = 1 + ageSpread * (2 * Math.random() - 1);
+    const ageMs = Math.min((maxConnectionAgeMs ?? 0) * jitter, longestTimerMs);
+    let cancel = clock.after(ageMs, () => {
+      connection.session.drain();
+      if (maxConnectionAgeGraceMs === undefined) return;
+      cancel = clock.after(Math.min(maxConnectionAgeGraceMs, longestTimerMs), () =>
+        connection.socket.destroy(),
+      );
+    });
+    return () => cancel();
+  }
+
+  function scheduleSweep(soon: boolean): void {
+    if (cancelSweep !== undefined && (sweepIsSoon || !soon)) return;
+    cancelSweep?.();
+    sweepIsSoon = soon;
+    cancelSweep = clock.after(soon ? deadlineSweepMs : idleSweepMs, sweep);
+  }
+
+  function sweep(): void {
+    cancelSweep = undefined;
+    const nowMs = clock.monotonicMs();
+    let hasDeadlines = false;
+    for (const connection of connections) {
+      connection.session.sweep(nowMs);
+      cutWhenStalled(connection, nowMs);
+      hasDeadlines ||= connection.session.hasDeadlines;
+    }
+    if (connections.size > 0) scheduleSweep(hasDeadlines);
+  }
+
+  /** Cuts a peer that takes none of what was written to it. */
+  function cutWhenStalled(connection: Connection, nowMs: number): void {
+    const unsentBytes = connection.socket.writableLength;
+    if (unsentBytes === 0) connection.unsentSinceMs = undefined;
+    else if (connection.unsentSinceMs === undefined || unsentBytes < connection.unsentBytes) {
+      connection.unsentSinceMs = nowMs;
+    } else if (nowMs - connection.unsentSinceMs >= stalledMs) connection.socket.destroy();
+    connection.unsentBytes = unsentBytes;
+  }
+
+  async function stopOnce(graceMs: number): Promise<void> {
+    acceptor.stopAccepting();
+    for (const { session } of connections) {
+      session.endStreams('the server is stopping');
+      session.drain();
+    }
+    const cancelTimer = clock.after(graceMs, () => acceptor.destroyConnections());
+    await acceptor.closed();
+    cancelTimer();
+    cancelSweep?.();
+  }
+
+  return {
+    start: () => acceptor.start(),
+    replaceCertificates: (certificates) => acceptor.replaceCertificates(certificates),
+    stop(graceMs) {
+      stopping ??= stopOnce(graceMs);
+      return stopping;
+    },
+  };
+}
+
+/** As gRPC libraries write it. */
+function toPeer({ remoteAddress, remotePort }: Socket): string {
+  if (remoteAddress === undefined) return 'unix:';
+  const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;
+  return `${host}:${remotePort}`;
+}

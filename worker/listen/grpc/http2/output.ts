@@ -1,0 +1,190 @@
+// Frames on their way out: one growing buffer per connection, which the transport takes once per tick.
+import {
+  defaultMaxFrameBytes,
+  flags,
+  frameHeaderBytes,
+  frameTypes,
+  settingIds,
+  writeFrameHeader,
+  writeUint32,
+} from './frame.ts';
+
+const firstBytes = 4096;
+/** A buffer that had to grow beyond this is not kept. */
+const keptBytes = 65_536;
+
+export class Output {
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** What is to be sent; shares its memory, so either `reuse` or `replace` must follow. */
+  take(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** What was taken has left: its memory is used again. */
+  reuse(): void {
+    this.#length = 0;
+    if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+  }
+
+  /** What was taken still waits somewhere: its memory is left to it. */
+  replace(): void {
+    this.#length = 0;
+    this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
+  }
+
+  /** Complete frames, prepared elsewhere. */
+  bytes(prepared: Uint8Array): void {
+    const position = this.reserve(prepared.length);
+    this.#bytes.set(prepared, position);
+  }
+
+  /** A header block, in as many frames as it takes when no peer is asked for more than it must accept. */
+  headers(streamId: number, block: Uint8Array, endStream: boolean): void {
+    let type: number = frameTypes.headers;
+    let start = 0;
+    do {
+      const length = Math.min(block.length - start, defaultMaxFrameBytes);
+      const isLast = start + length === block.length;
+      const streamFlag = endStream && start === 0 ? flags.endStream : 0;
+      const frameFlags = streamFlag | (isLast ? flags.endHeaders : 0);
+      this.#frame(type, frameFlags, streamId, block, start, start + length);
+      start += length;
+      type = frameTypes.continuation;
+    } while (start < block.length);
+  }
+
+  /** At most `defaultMaxFrameBytes` of payload. */
+  data(
+    streamId: number,
+    payload: Uint8Array,
+    start: number,
+    end: number,
+    endStream: boolean,
+  ): void {
+    this.#frame(frameTypes.data, endStream ? flags.endStream : 0, streamId, payload, start, end);
+  }
+
+  /**
+   * A whole answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the
+   * message, and prepared trailers.
+   */
+  answer(
+    streamId: number,
+    headerBlock: Uint8Array,
+    message: Uint8Array,
+    trailerBlock: Uint8Array,
+  ): void {
+    const length = message.length;
+    const total = 3 * frameHeaderBytes + headerBlock.length + 5 + length + trailerBlock.length;
+    let position = this.reserve(total);
+    const bytes = this.#bytes;
+    position = writeFrameHeader(
+      bytes,
+      position,
+      headerBlock.length,
+      frameTypes.headers,
+      flags.endHeaders,
+      streamId,
+    );
+    bytes.set(headerBlock, position);
+    position += headerBlock.length;
+    position = writeFrameHeader(bytes, position, length + 5, frameTypes.data, 0, streamId);
+    bytes[position] = 0;
+    position = writeUint32(bytes, position + 1, length);
+    bytes.set(message, position);
+    position += length;
+    position = writeFrameHeader(
+      bytes,
+      position,
+      trailerBlock.length,
+      frameTypes.headers,
+      flags.endHeaders | flags.endStream,
+      streamId,
+    );
+    bytes.set(trailerBlock, position);
+  }
+
+  rstStream(streamId: number, code: number): void {
+    const position = this.reserve(frameHeaderBytes + 4);
+    const next = writeFrameHeader(this.#bytes, position, 4, frameTypes.rstStream, 0, streamId);
+    writeUint32(this.#bytes, next, code);
+  }
+
+  windowUpdate(streamId: number, increment: number): void {
+    const position = this.reserve(frameHeaderBytes + 4);
+    const next = writeFrameHeader(this.#bytes, position, 4, frameTypes.windowUpdate, 0, streamId);
+    writeUint32(this.#bytes, next, increment);
+  }
+
+  settings(values: Readonly<Partial<Record<keyof typeof settingIds, number>>>): void {
+    const entries = Object.entries(values) as [keyof typeof settingIds, number][];
+    const start = this.reserve(frameHeaderBytes + 6 * entries.length);
+    let position = writeFrameHeader(
+      this.#bytes,
+      start,
+      6 * entries.length,
+      frameTypes.settings,
+      0,
+      0,
+    );
+    for (const [name, value] of entries) {
+      this.#bytes[position] = 0;
+      this.#bytes[position + 1] = settingIds[name];
+      position = writeUint32(this.#bytes, position + 2, value);
+    }
+  }
+
+  settingsAck(): void {
+    const position = this.reserve(frameHeaderBytes);
+    writeFrameHeader(this.#bytes, position, 0, frameTypes.settings, flags.ack, 0);
+  }
+
+  /** `payload[start, start + 8)`. */
+  ping(payload: Uint8Array, start: number, isAck: boolean): void {
+    this.#frame(frameTypes.ping, isAck ? flags.ack : 0, 0, payload, start, start + 8);
+  }
+
+  goaway(lastStreamId: number, code: number, text: string): void {
+    const debug = Buffer.from(text);
+    const position = this.reserve(frameHeaderBytes + 8 + debug.length);
+    let next = writeFrameHeader(this.#bytes, position, 8 + debug.length, frameTypes.goaway, 0, 0);
+    next = writeUint32(this.#bytes, next, lastStreamId);
+    next = writeUint32(this.#bytes, next, code);
+    this.#bytes.set(debug, next);
+  }
+
+  #frame(
+    type: number,
+    frameFlags: number,
+    streamId: number,
+    payload: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    const position = this.reserve(frameHeaderBytes + end - start);
+    const next = writeFrameHeader(this.#bytes, position, end - start, type, frameFlags, streamId);
+    this.#bytes.set(
+      start === 0 && end === payload.length ? payload : payload.subarray(start, end),
+      next,
+    );
+  }
+
+  /** Makes room; returns where to write. */
+  reserve(count: number): number {
+    const position = this.#length;
+    const needed = position + count;
+    if (needed > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+      this.#bytes.copy(larger, 0, 0, position);
+      this.#bytes = larger;
+    }
+    this.#length = needed;
+    return position;
+  }
+}

@@ -1,0 +1,165 @@
+// From the fields of a header block to what a request asks for: the rules of RFC 9113 section 8 for
+// requests, and gRPC's for its own headers. Answers are left to the call.
+import { parseGrpcTimeout } from './grpc-timeout.ts';
+import type { HeaderField } from './hpack/header-field.ts';
+
+export interface RequestHead {
+  readonly httpMethod: string;
+  readonly path: string;
+  readonly contentType: string;
+  /** '' when there is none. */
+  readonly encoding: string;
+  /** Milliseconds; undefined when the caller did not say. */
+  readonly timeoutMs: number | undefined;
+  /** The text of a grpc-timeout that cannot be read. */
+  readonly badTimeout: string | undefined;
+  readonly contentLength: number | undefined;
+  readonly fields: readonly HeaderField[];
+}
+
+/** A request that breaks the rules of HTTP/2; the text says which. */
+export class MalformedRequest extends Error {}
+
+/** What a field is to a request; looked up once for each field of a table, not once for each use. */
+const meanings = {
+  unseen: 0,
+  plain: 1,
+  method: 2,
+  scheme: 3,
+  path: 4,
+  authority: 5,
+  contentType: 6,
+  timeout: 7,
+  encoding: 8,
+  contentLength: 9,
+  host: 10,
+  malformed: 11,
+} as const;
+
+const meaningOfName: ReadonlyMap<string, number> = new Map([
+  [':method', meanings.method],
+  [':scheme', meanings.scheme],
+  [':path', meanings.path],
+  [':authority', meanings.authority],
+  ['content-type', meanings.contentType],
+  ['grpc-timeout', meanings.timeout],
+  ['grpc-encoding', meanings.encoding],
+  ['content-length', meanings.contentLength],
+  ['host', meanings.host],
+  // Fields of one connection have no place in HTTP/2 (section 8.2.2).
+  ['connection', meanings.malformed],
+  ['proxy-connection', meanings.malformed],
+  ['keep-alive', meanings.malformed],
+  ['transfer-encoding', meanings.malformed],
+  ['upgrade', meanings.malformed],
+]);
+
+/** Lower case tokens (section 8.2.1). */
+const namePattern = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+const valuePattern = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/;
+
+/** Throws MalformedRequest. */
+export function readRequestHead(fields: readonly HeaderField[]): RequestHead {
+  let httpMethod: string | undefined;
+  let scheme: string | undefined;
+  let path: string | undefined;
+  let authority: string | undefined;
+  let host: string | undefined;
+  let contentType = '';
+  let encoding = '';
+  let timeoutMs: number | undefined;
+  let badTimeout: string | undefined;
+  let contentLength: number | undefined;
+  let pseudoFieldsOver = false;
+  for (let index = 0; index < fields.length; index++) {
+    const field = fields[index] as HeaderField;
+    const meaning = field.meaning === meanings.unseen ? findMeaning(field) : field.meaning;
+    if (meaning >= meanings.method && meaning <= meanings.authority) {
+      if (pseudoFieldsOver) throw new MalformedRequest(`${field.name} after other fields`);
+    } else pseudoFieldsOver = true;
+    switch (meaning) {
+      case meanings.plain:
+        break;
+      case meanings.method:
+        httpMethod = once(httpMethod, field);
+        break;
+      case meanings.scheme:
+        scheme = once(scheme, field);
+        break;
+      case meanings.path:
+        path = once(path, field);
+        break;
+      case meanings.authority:
+        authority = once(authority, field);
+        break;
+      case meanings.host:
+        host = field.value;
+        break;
+      case meanings.contentType:
+        contentType = field.value;
+        break;
+      case meanings.encoding:
+        encoding = field.value;
+        break;
+      case meanings.timeout:
+        timeoutMs = parseGrpcTimeout(field.value);
+        if (timeoutMs === undefined) badTimeout = field.value;
+        break;
+      case meanings.contentLength:
+        contentLength = readContentLength(contentLength, field);
+        break;
+      default:
+        throw new MalformedRequest(`field ${JSON.stringify(field.name)} is not allowed`);
+    }
+  }
+  if (httpMethod === undefined || scheme === undefined || path === undefined || path === '') {
+    throw new MalformedRequest('one of :method, :scheme and :path is missing');
+  }
+  if (host !== undefined && authority !== undefined && host !== authority) {
+    throw new MalformedRequest('host and :authority differ');
+  }
+  return {
+    httpMethod,
+    path,
+    contentType,
+    encoding,
+    timeoutMs,
+    badTimeout,
+    contentLength,
+    fields,
+  };
+}
+
+/** Throws MalformedRequest. */
+export function checkTrailers(fields: readonly HeaderField[]): void {
+  for (const field of fields) {
+    if (field.name.startsWith(':') || findMeaning(field) === meanings.malformed) {
+      throw new MalformedRequest(`field ${JSON.stringify(field.name)} in trailers`);
+    }
+  }
+}
+
+function findMeaning(field: HeaderField): number {
+  const { name, value } = field;
+  let meaning = meaningOfName.get(name);
+  if (meaning === undefined) {
+    const isAllowed = namePattern.test(name) && (name !== 'te' || value === 'trailers');
+    meaning = isAllowed ? meanings.plain : meanings.malformed;
+  }
+  if (!valuePattern.test(value)) meaning = meanings.malformed;
+  field.meaning = meaning;
+  return meaning;
+}
+
+function once(before: string | undefined, { name, value }: HeaderField): string {
+  if (before !== undefined) throw new MalformedRequest(`${name} twice`);
+  return value;
+}
+
+function readContentLength(before: number | undefined, { value }: HeaderField): number {
+  const length = /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+  if (length === undefined || (before !== undefined && before !== length)) {
+    throw new MalformedRequest('content-length is not one number');
+  }
+  return length;
+}
