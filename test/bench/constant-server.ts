@@ -1,5 +1,6 @@
-// The yardstick of the benchmark: a @grpc/grpc-js server that gives every call the same answer.
-
+// The yardstick of the benchmark: a @grpc/grpc-js server that gives every call the same answer. It
+// takes the addresses and certificates that the worker would.
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
@@ -21,16 +22,23 @@ const answer = {
     },
   ],
 };
+
+function createCredentials(): ServerCredentials {
+  if (process.env['GRPC_SERVER_USE_TLS'] !== 'true') return ServerCredentials.createInsecure();
+  return ServerCredentials.createSsl(null, [
+    {
+      cert_chain: readFileSync(process.env['GRPC_SERVER_TLS_CERT'] ?? ''),
+      private_key: readFileSync(process.env['GRPC_SERVER_TLS_KEY'] ?? ''),
+    },
+  ]);
+}
+
 const server = new Server();
 server.addService(service, {
   shouldRateLimit: (_call: unknown, done: (error: null, answer: unknown) => void) =>
     done(null, answer),
 });
-server.bindAsync(
-  `127.0.0.1:${process.env['GRPC_PORT']}`,
-  ServerCredentials.createInsecure(),
-  (error) => {
-    if (error) throw error;
-  },
-);
+server.bindAsync(`127.0.0.1:${process.env['GRPC_PORT']}`, createCredentials(), (error) => {
+  if (error) throw error;
+});
 process.once('SIGTERM', () => server.forceShutdown());

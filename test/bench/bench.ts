@@ -1,0 +1,126 @@
+// What every measurement needs: the store, the folder of rules and certificates, the processors, and
+// with them a started service and a load on it.
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { runGenerator } from './generator.ts';
+import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
+import { divideProcessors } from './processors.ts';
+import { rules, type Scenario } from './scenario.ts';
+import { type RunningService, type Service, startService } from './service.ts';
+import { type Store, startStore } from './store.ts';
+
+export interface Load {
+  /** Undefined: as fast as the service goes. */
+  readonly ratePerSecond: number | undefined;
+  readonly warmUpMs: number;
+  readonly measuredMs: number;
+  readonly keyOrder?: LoadOptions['keyOrder'];
+}
+
+export interface LoadOutcome extends LoadResult {
+  /** Commands of the store for each decision, in the two halves of the measured time. */
+  readonly storeCommands: { readonly firstHalf: number; readonly secondHalf: number };
+}
+
+export interface Bench {
+  readonly store: Store;
+  /** Who runs on which processor. */
+  readonly processors: string;
+  /** Starts a service on an empty store. */
+  start(service: Service, scenario: Scenario, storeAddress?: string): Promise<RunningService>;
+  load(
+    running: RunningService,
+    service: Service,
+    scenario: Scenario,
+    load: Load,
+  ): Promise<LoadOutcome>;
+  stop(): Promise<void>;
+}
+
+export interface BenchOptions {
+  readonly connections: number;
+  readonly streams: number;
+}
+
+const okCode = 1;
+
+export async function createBench({ connections, streams }: BenchOptions): Promise<Bench> {
+  const processors = divideProcessors();
+  const store = await startStore();
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-'));
+  const certificateFile = join(folder, 'server.pem');
+  const keyFile = join(folder, 'server.key');
+  await mkdir(join(folder, 'rules', 'config'), { recursive: true });
+  await writeFile(join(folder, 'rules', 'config', 'bench.yaml'), rules);
+  await writeFile(certificateFile, serverCertificate.cert);
+  await writeFile(keyFile, serverCertificate.key);
+
+  return {
+    store,
+    processors: processors.description,
+    async start(service, scenario, storeAddress = store.address) {
+      await store.clear();
+      const tls = {
+        GRPC_SERVER_USE_TLS: 'true',
+        GRPC_SERVER_TLS_CERT: certificateFile,
+        GRPC_SERVER_TLS_KEY: keyFile,
+      };
+      return startService(service, processors.servicePrefix, {
+        RUNTIME_ROOT: folder,
+        RUNTIME_SUBDIRECTORY: 'rules',
+        REDIS_SOCKET_TYPE: 'tcp',
+        REDIS_URL: storeAddress,
+        LOCAL_CACHE_SIZE_IN_BYTES: '0',
+        ...scenario.environment,
+        ...(scenario.isTls ? tls : {}),
+      });
+    },
+    async load(running, service, scenario, load) {
+      const moments = new Map<LoadMoment, Promise<{ answered: number; commands: number }>>();
+      const result = await runGenerator(
+        {
+          port: running.grpcPort,
+          tlsAuthority: scenario.isTls ? authority : undefined,
+          connections,
+          streams,
+          descriptorKeys: scenario.descriptorKeys,
+          distinctKeys: scenario.distinctKeys,
+          keyOrder: load.keyOrder ?? 'random',
+          hasTrace: scenario.hasTrace,
+          ratePerSecond: load.ratePerSecond,
+          warmUpMs: load.warmUpMs,
+          measuredMs: load.measuredMs,
+          pids: running.pids,
+          expected:
+            service.kind === 'yardstick'
+              ? { overallCode: okCode, statuses: undefined }
+              : { overallCode: scenario.expectedCode, statuses: scenario.descriptorKeys.length },
+        },
+        (moment, answered) => {
+          moments.set(
+            moment,
+            store.countCommands().then((commands) => ({ answered, commands })),
+          );
+        },
+      );
+      const perDecision = async (from: LoadMoment, to: LoadMoment): Promise<number> => {
+        const [before, after] = [await moments.get(from), await moments.get(to)];
+        if (before === undefined || after === undefined) return Number.NaN;
+        return (after.commands - before.commands) / (after.answered - before.answered);
+      };
+      return {
+        ...result,
+        storeCommands: {
+          firstHalf: await perDecision('begin', 'half'),
+          secondHalf: await perDecision('half', 'end'),
+        },
+      };
+    },
+    async stop() {
+      await store.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import test from 'ava';
+import { parseCommandLine } from './command-line.ts';
+
+function parse(...args: string[]) {
+  const command = parseCommandLine(args);
+  if (command === 'help') throw new Error('asked for help');
+  return command;
+}
+
+test('without flags the whole grid is measured in five rounds, and kept', (t) => {
+  const command = parse();
+  t.is(command.scenarios.length, 9);
+  t.deepEqual(command.rates, [undefined, 2_000, 8_000, 20_000]);
+  t.is(command.rounds, 5);
+  t.true(command.hasExtras);
+  t.is(command.soakDecisions, 0);
+  t.regex(command.outputFolder ?? '', /test\/bench\/results$/);
+});
+
+test('a part of the grid replaces no result of the whole', (t) => {
+  const command = parse('--scenario', 'unlimited', '--scenario', 'redis-1-key', '--rate', '0');
+  t.deepEqual(
+    command.scenarios.map(({ name }) => name),
+    ['unlimited', 'redis-1-key'],
+  );
+  t.deepEqual(command.rates, [undefined]);
+  t.false(command.hasExtras);
+  t.is(command.outputFolder, undefined);
+});
+
+test('another service has the name that stands before its command', (t) => {
+  const { others } = parse('--against', 'go=./ratelimit -x', '--against', 'PORT_B=1 ./other');
+  t.deepEqual(
+    others.map(({ name, command }) => [name, command]),
+    [
+      ['go', './ratelimit -x'],
+      ['other 2', 'PORT_B=1 ./other'],
+    ],
+  );
+  t.is(parse('--against', './ratelimit').others[0]?.name, 'other');
+});
+
+test('wrong flags are said in a sentence', (t) => {
+  t.throws(() => parse('--scenario', 'no'), { message: /^no scenario no; there are unlimited, / });
+  t.throws(() => parse('--rounds', '0'), { message: '--rounds must be a number of at least 1: 0' });
+  t.throws(() => parse('--seconds', 'x'), { message: /--seconds must be a number/ });
+  t.throws(() => parse('--unknown'), { message: /Unknown option/ });
+});

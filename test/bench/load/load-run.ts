@@ -1,0 +1,229 @@
+// One run of the generator: opens the connections, puts the load on, marks the moments that matter,
+// and sums up.
+import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { afterPause, sharpenPauses } from '../fine-pause.ts';
+import { readCpuUs } from '../process-usage.ts';
+import { LoadConnection } from './load-connection.ts';
+import { createRequestTemplate } from './request-template.ts';
+import { createTally, type Tally } from './tally.ts';
+
+export interface LoadOptions {
+  readonly port: number;
+  /** The authority of the service's certificate, in PEM; undefined: cleartext. */
+  readonly tlsAuthority: string | undefined;
+  readonly connections: number;
+  /** Concurrent requests on each connection, as far as the service allows them. */
+  readonly streams: number;
+  /** The key of each descriptor. */
+  readonly descriptorKeys: readonly string[];
+  readonly distinctKeys: number;
+  /** `sequence`: one after the other, so that each has been used when one is used again. */
+  readonly keyOrder: 'random' | 'sequence';
+  readonly hasTrace: boolean;
+  /** Requests each second, on time whatever is answered; undefined: one for each answer. */
+  readonly ratePerSecond: number | undefined;
+  readonly warmUpMs: number;
+  readonly measuredMs: number;
+  /** The service's processes, whose CPU time is taken. */
+  readonly pids: readonly number[];
+  readonly expected: { readonly overallCode: number; readonly statuses: number | undefined };
+}
+
+export type LoadMoment = 'begin' | 'half' | 'end';
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+export interface LoadResult {
+  readonly seconds: number;
+  /** Answers that came in the measured time. */
+  readonly answered: number;
+  readonly serviceCpuUs: number;
+  readonly generatorCpuUs: number;
+  readonly latencyUs: Percentiles;
+  /** In an open loop. */
+  readonly sendLagUs: Percentiles | undefined;
+  /** Due, but not sent when the time was over: the rate was not reached. */
+  readonly unsent: number;
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+const domain = 'bench';
+const timeoutMs = 2_000;
+const connectTimeoutMs = 5_000;
+/** How often an open loop looks for answers while some are awaited. */
+const pauseMs = 0.05;
+/** What is due at once after a stall goes out in parts, so that answers are read meanwhile. */
+const burst = 256;
+const inputLength = 256 * 1024;
+
+/** `onMoment` is told how many answers there were by then. */
+export async function runLoad(
+  options: LoadOptions,
+  onMoment: (moment: LoadMoment, answered: number) => void,
+): Promise<LoadResult> {
+  const tally = createTally();
+  const template = createRequestTemplate(domain, options.descriptorKeys);
+  let sequence = 0;
+  const nextKey =
+    options.keyOrder === 'sequence'
+      ? () => sequence++ % options.distinctKeys
+      : () => Math.floor(Math.random() * options.distinctKeys);
+  const connections: LoadConnection[] = [];
+  for (let index = 0; index < options.connections; index++) {
+    const opened = await openConnection(options, (socket) => {
+      const { tlsAuthority, hasTrace, streams, expected, ratePerSecond } = options;
+      return new LoadConnection({
+        socket,
+        tally,
+        template,
+        isTls: tlsAuthority !== undefined,
+        hasTrace,
+        concurrency: streams,
+        timeoutMs,
+        expected,
+        nextKey,
+        isClosedLoop: ratePerSecond === undefined,
+      });
+    });
+    connections.push(opened);
+  }
+  const overdueTimer = setInterval(() => {
+    const nowMs = performance.now();
+    for (const connection of connections) connection.endOverdue(nowMs);
+  }, 100);
+
+  const startMs = performance.now();
+  for (const connection of connections) connection.isSending = true;
+  let isPacing = false;
+  if (options.ratePerSecond === undefined) {
+    for (const connection of connections) {
+      connection.pump();
+      connection.flush();
+    }
+  } else {
+    isPacing = true;
+    pace(connections, options.ratePerSecond, startMs, () => isPacing);
+  }
+
+  const waitUntil = (ms: number) =>
+    new Promise((resolve) => setTimeout(resolve, Math.max(startMs + ms - performance.now(), 0)));
+  const take = (moment: LoadMoment) => {
+    const reading = {
+      atMs: performance.now(),
+      answered: tally.answered,
+      serviceCpuUs: readCpuUs(options.pids),
+      ownCpu: process.cpuUsage(),
+    };
+    onMoment(moment, reading.answered);
+    return reading;
+  };
+  await waitUntil(options.warmUpMs);
+  const before = take('begin');
+  for (const connection of connections) connection.measuredFromMs = before.atMs;
+  await waitUntil(options.warmUpMs + options.measuredMs / 2);
+  onMoment('half', tally.answered);
+  await waitUntil(options.warmUpMs + options.measuredMs);
+  const after = take('end');
+
+  isPacing = false;
+  let unsent = 0;
+  for (const connection of connections) {
+    connection.isSending = false;
+    unsent += connection.queued;
+  }
+  const drainedByMs = performance.now() + timeoutMs + 500;
+  while (connections.some((connection) => connection.inFlight > 0)) {
+    if (performance.now() > drainedByMs) break;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  clearInterval(overdueTimer);
+  for (const connection of connections) connection.close();
+
+  return {
+    seconds: (after.atMs - before.atMs) / 1000,
+    answered: after.answered - before.answered,
+    serviceCpuUs: after.serviceCpuUs - before.serviceCpuUs,
+    generatorCpuUs:
+      after.ownCpu.user + after.ownCpu.system - before.ownCpu.user - before.ownCpu.system,
+    latencyUs: toPercentiles(tally.latency),
+    sendLagUs: options.ratePerSecond === undefined ? undefined : toPercentiles(tally.sendLag),
+    unsent,
+    failures: Object.fromEntries(tally.failures),
+  };
+}
+
+/** Gives each request of an open loop to a connection when it is due. */
+function pace(
+  connections: readonly LoadConnection[],
+  ratePerSecond: number,
+  startMs: number,
+  isPacing: () => boolean,
+): void {
+  sharpenPauses();
+  const intervalMs = 1000 / ratePerSecond;
+  let next = 0;
+  const sendDue = (): void => {
+    if (!isPacing()) return;
+    const nowMs = performance.now();
+    for (let count = 0; count < burst && startMs + next * intervalMs <= nowMs; count++) {
+      connections[next % connections.length]?.enqueue(startMs + next * intervalMs);
+      next++;
+    }
+    let awaited = 0;
+    for (const connection of connections) {
+      if (connection.queued > 0) {
+        connection.pump();
+        connection.flush();
+      }
+      awaited += connection.inFlight;
+    }
+    const dueInMs = startMs + next * intervalMs - performance.now();
+    afterPause(awaited > 0 ? Math.min(dueInMs, pauseMs) : dueInMs, sendDue);
+  };
+  sendDue();
+}
+
+async function openConnection(
+  { port, tlsAuthority }: LoadOptions,
+  create: (socket: Socket) => LoadConnection,
+): Promise<LoadConnection> {
+  const host = '127.0.0.1';
+  const signal = AbortSignal.timeout(connectTimeoutMs);
+  let connection: LoadConnection | undefined;
+  let socket: Socket;
+  if (tlsAuthority === undefined) {
+    const onread = {
+      buffer: Buffer.allocUnsafe(inputLength),
+      callback: (length: number, buffer: Uint8Array) => {
+        connection?.receive(Buffer.from(buffer.buffer, buffer.byteOffset, length));
+        return true;
+      },
+    };
+    socket = connectTcp({ host, port, onread });
+    await once(socket, 'connect', { signal });
+  } else {
+    socket = connectTls({ host, port, ca: tlsAuthority, ALPNProtocols: ['h2'] });
+    await once(socket, 'secureConnect', { signal });
+    socket.on('data', (chunk: Buffer) => connection?.receive(chunk));
+  }
+  socket.setNoDelay(true);
+  connection = create(socket);
+  await connection.ready;
+  return connection;
+}
+
+function toPercentiles(histogram: Tally['latency']): Percentiles {
+  return {
+    p50: histogram.quantile(0.5),
+    p99: histogram.quantile(0.99),
+    p999: histogram.quantile(0.999),
+    max: histogram.max,
+  };
+}

@@ -1,0 +1,39 @@
+// The machine and the code that a result belongs to; never whose machine it is.
+import { spawnSync } from 'node:child_process';
+import { cpus, release, totalmem, type } from 'node:os';
+
+export interface Machine {
+  readonly processor: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly kernel: string;
+  readonly node: string;
+  /** Undefined outside a repository; ends in `+` when files were changed. */
+  readonly commit: string | undefined;
+  readonly date: string;
+}
+
+export function describeMachine(): Machine {
+  return {
+    processor: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    memoryBytes: totalmem(),
+    // The version alone: what comes behind it may name who built it.
+    kernel: `${type()} ${/^[\d.]+/.exec(release())?.[0] ?? ''}`.trim(),
+    node: process.version,
+    commit: readCommit(),
+    date: new Date().toISOString().slice(0, 10),
+  };
+}
+
+function readCommit(): string | undefined {
+  const options = { cwd: import.meta.dirname, encoding: 'utf8' } as const;
+  const commit = spawnSync('git', ['rev-parse', '--short=10', 'HEAD'], options);
+  if (commit.status !== 0) return undefined;
+  const changes = spawnSync(
+    'git',
+    ['status', '--porcelain', '--', ':/', ':!/test/bench/results'],
+    options,
+  );
+  return commit.stdout.trim() + (changes.stdout.trim() === '' ? '' : '+');
+}

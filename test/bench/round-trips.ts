@@ -1,0 +1,99 @@
+// How many commands the store gets for each decision, and what that does to latencies, when the store
+// is next door, in the same building, or further away.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bench } from './bench.ts';
+import { findScenario } from './scenario.ts';
+import type { Service } from './service.ts';
+import { startDelayedWay } from './store.ts';
+
+export interface RoundTripMeasurement {
+  readonly service: string;
+  readonly roundTripMs: number;
+  /** At saturation with a single key. */
+  readonly oneKey: {
+    readonly commandsPerDecision: number;
+    readonly decisionsPerSecond: number;
+    readonly p99Us: number;
+  };
+  /** With 10,000 keys of minutes, each used once and then once more. */
+  readonly manyKeys: { readonly whenNew: number; readonly whenKnown: number };
+  readonly problems: readonly string[];
+}
+
+const roundTripsMs = [0, 0.5, 2];
+const ratePerSecond = 4_000;
+const minuteMs = 60_000;
+const warmUpMs = 1_500;
+const measuredMs = 3_000;
+
+export async function measureRoundTrips(
+  bench: Bench,
+  services: readonly Service[],
+  onMeasured: (measurement: RoundTripMeasurement) => void,
+): Promise<RoundTripMeasurement[]> {
+  const measurements: RoundTripMeasurement[] = [];
+  for (const roundTripMs of roundTripsMs) {
+    for (const service of services) {
+      const way =
+        roundTripMs > 0 ? await startDelayedWay(bench.store.port, roundTripMs) : undefined;
+      try {
+        const measurement = await measureOne(bench, service, roundTripMs, way?.address);
+        measurements.push(measurement);
+        onMeasured(measurement);
+      } finally {
+        await way?.stop();
+      }
+    }
+  }
+  return measurements;
+}
+
+async function measureOne(
+  bench: Bench,
+  service: Service,
+  roundTripMs: number,
+  address: string | undefined,
+): Promise<RoundTripMeasurement> {
+  const hot = findScenario('redis-1-key');
+  const many = findScenario('redis-10k-keys');
+  const running = await bench.start(service, hot, address);
+  try {
+    const oneKey = await bench.load(running, service, hot, {
+      ratePerSecond: undefined,
+      warmUpMs,
+      measuredMs,
+    });
+    // The store forgets, and so every key is new; all of it within one minute's window.
+    await bench.store.clear();
+    const manyKeysMs = (2 * many.distinctKeys * 1000) / ratePerSecond;
+    await leaveRoomInMinute(manyKeysMs + 1_000);
+    const manyKeys = await bench.load(running, service, many, {
+      ratePerSecond,
+      warmUpMs: 0,
+      measuredMs: manyKeysMs,
+      keyOrder: 'sequence',
+    });
+    const failures = [...Object.entries(oneKey.failures), ...Object.entries(manyKeys.failures)];
+    return {
+      service: service.name,
+      roundTripMs,
+      oneKey: {
+        commandsPerDecision: oneKey.storeCommands.secondHalf,
+        decisionsPerSecond: oneKey.answered / oneKey.seconds,
+        p99Us: oneKey.latencyUs.p99,
+      },
+      manyKeys: {
+        whenNew: manyKeys.storeCommands.firstHalf,
+        whenKnown: manyKeys.storeCommands.secondHalf,
+      },
+      problems: failures.map(([kind, count]) => `${kind}: ${count}`),
+    };
+  } finally {
+    await running.stop();
+  }
+}
+
+async function leaveRoomInMinute(ms: number): Promise<void> {
+  const leftMs = minuteMs - (Date.now() % minuteMs);
+  if (leftMs < ms) await sleep(leftMs);
+}

@@ -1,0 +1,88 @@
+// What is measured: the rules that every service under test gets, the requests of each scenario, and
+// the environment that goes with them. How it is measured is not said here.
+import { codes } from '../../worker/decision/message.ts';
+
+export interface Scenario {
+  readonly name: string;
+  /** The key of each descriptor of a request. */
+  readonly descriptorKeys: readonly string[];
+  /** Different values of each descriptor. */
+  readonly distinctKeys: number;
+  /** A new traceparent and x-request-id in each request. */
+  readonly hasTrace: boolean;
+  readonly isTls: boolean;
+  readonly usesStore: boolean;
+  readonly expectedCode: number;
+  /** On top of what every service gets. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Needs settings that services of other makers do not know. */
+  readonly isOursAlone: boolean;
+}
+
+const countedKeys = ['key_b', 'key_c', 'key_d', 'key_e'];
+
+export const rules = `domain: bench
+descriptors:
+  - key: key_a
+    rate_limit: {unlimited: true}
+${countedKeys
+  .map(
+    (key) => `  - key: ${key}
+    rate_limit: {unit: minute, requests_per_unit: 1000000000}
+`,
+  )
+  .join('')}  - key: over
+    rate_limit: {unit: day, requests_per_unit: 1}
+`;
+
+const basis: Omit<Scenario, 'name'> = {
+  descriptorKeys: ['key_b'],
+  distinctKeys: 10_000,
+  hasTrace: false,
+  isTls: false,
+  usesStore: true,
+  expectedCode: codes.ok,
+  environment: {},
+  isOursAlone: false,
+};
+
+export const scenarios: readonly Scenario[] = [
+  { ...basis, name: 'unlimited', descriptorKeys: ['key_a'], usesStore: false },
+  {
+    ...basis,
+    name: 'over-limit-local-cache',
+    descriptorKeys: ['over'],
+    distinctKeys: 1,
+    usesStore: false,
+    expectedCode: codes.overLimit,
+    environment: { LOCAL_CACHE_SIZE_IN_BYTES: String(1 << 20) },
+  },
+  {
+    ...basis,
+    name: 'memory-10k-keys',
+    usesStore: false,
+    environment: { BACKEND_TYPE: 'memory' },
+    isOursAlone: true,
+  },
+  { ...basis, name: 'redis-1-key', distinctKeys: 1 },
+  { ...basis, name: 'redis-10k-keys' },
+  { ...basis, name: 'redis-10k-keys-trace', hasTrace: true },
+  { ...basis, name: 'redis-200k-keys', distinctKeys: 200_000 },
+  { ...basis, name: 'redis-4-descriptors', descriptorKeys: countedKeys },
+  {
+    ...basis,
+    name: 'unlimited-tls',
+    descriptorKeys: ['key_a'],
+    isTls: true,
+    usesStore: false,
+  },
+];
+
+export function findScenario(name: string): Scenario {
+  const scenario = scenarios.find((candidate) => candidate.name === name);
+  if (scenario === undefined) {
+    const names = scenarios.map((candidate) => candidate.name).join(', ');
+    throw new Error(`no scenario ${name}; there are ${names}`);
+  }
+  return scenario;
+}
