@@ -2,7 +2,7 @@
 // the parts, who shows the whole to worker/listen.
 
 /** The parts whose state makes up the worker's health (specification, States and transitions). */
-export type HealthComponent = 'store' | 'config' | 'sigterm';
+export type HealthComponent = 'store' | 'config' | 'sigterm' | 'processes';
 
 export interface Health {
   /** All present components are healthy. */
@@ -18,13 +18,17 @@ export interface HealthOptions {
   /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: without it, `config` is no component and setting it
    * changes nothing. */
   readonly requireConfig: boolean;
+  /** With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any
+   * process serves; in a process, what the primary says of the whole. */
+  readonly isShared?: boolean;
 }
 
 /** Initial states: specification, States and transitions; decisions 6. */
-export function createHealth({ requireConfig }: HealthOptions): Health {
+export function createHealth({ requireConfig, isShared = false }: HealthOptions): Health {
   const components = new Map<HealthComponent, boolean>([['store', true]]);
   if (requireConfig) components.set('config', false);
   components.set('sigterm', true);
+  if (isShared) components.set('processes', true);
   const listeners = new Set<(healthy: boolean) => void>();
   const isHealthy = () => [...components.values()].every(Boolean);
   let healthy = isHealthy();

@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
 import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
-import { createLog, type LogFormat } from '../shared/log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
 import { createWorker, stopGraceMs, type WorkerAddresses } from './worker.ts';
+import { createWorkerLog } from './worker-log.ts';
 
 /** What may be left over when decisions in flight have ended. */
 const closeGraceMs = 5_000;
@@ -22,11 +22,9 @@ export async function runWorker(
   onServing: (addresses: WorkerAddresses) => void = () => {},
 ): Promise<never> {
   const result = parseWorkerSettings(environment);
-  const log = createLog({
-    level: result.ok ? result.settings.log.level : 'warning',
-    format: toLogFormat(result.ok ? result.settings.log.format : 'text'),
-    write: createLineOutput(process.stderr).write,
-  });
+  const log = createWorkerLog(
+    result.ok ? result.settings.log : { level: 'warning', format: 'text' },
+  );
   for (const warning of result.warnings) log.warning(warning);
   const problems = result.ok
     ? await findTlsFileProblems(result.tlsFiles, (path) => readFile(path))
@@ -39,12 +37,18 @@ export async function runWorker(
   }
 
   const clock = systemClock;
+  const { settings } = result;
   const worker = createWorker({
-    settings: result.settings,
+    settings,
+    environment,
     dump: result.dump,
     log,
     clock,
-    tracer: await startWorkerTracer(result.settings.tracing, { log, clock }),
+    // With several processes each has its own.
+    tracer:
+      settings.processes.count === 1
+        ? await startWorkerTracer(settings.tracing, { log, clock })
+        : undefined,
     standardOutput: createLineOutput(process.stdout),
   });
   return runUntilStopped({
@@ -54,8 +58,4 @@ export async function runWorker(
     onStopping: (reason) => worker.announceStop(reason),
     stopTimeoutMs: stopGraceMs + closeGraceMs,
   });
-}
-
-function toLogFormat(format: 'text' | 'json'): LogFormat {
-  return format === 'text' && process.stderr.isTTY ? 'terminal' : format;
 }

@@ -28,20 +28,30 @@ import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
 import { createHttpServer } from './listen/http.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
+import type { LoadResult } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface Serving {
+  /** Decide from now on. Before the first rules every decision fails. */
+  useRules(rules: AcceptedRules): void;
   /** Resolves when the counter store has answered. `signal` gives it up. */
   connect(signal: AbortSignal): Promise<void>;
   /** Resolves when the ports are open; rejects with AppError `cannot_start`. Called after `connect`. */
-  listen(signal: AbortSignal): Promise<ServingAddresses>;
+  listen(signal: AbortSignal, options?: ListenOptions): Promise<ServingAddresses>;
   /** For the debug port. */
   describe(): readonly string[];
   /** Lets decisions in flight finish for at most `graceMs` and closes everything. */
   stop(graceMs: number): Promise<void>;
 }
+
+export interface ListenOptions {
+  /** Whether another process of this worker listens on the same unix socket already, or did. */
+  readonly sharesSocket: boolean;
+}
+
+export type AcceptedRules = Pick<LoadResult & { readonly ok: true }, 'ruleSet' | 'documents'>;
 
 export interface ServingAddresses {
   readonly http: ListenAddress;
@@ -50,8 +60,6 @@ export interface ServingAddresses {
 
 export interface ServingDeps {
   readonly settings: WorkerSettings;
-  /** The rules in force; undefined before the first good load. */
-  readonly rules: () => RuleSet | undefined;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly protos: Protos;
@@ -71,8 +79,9 @@ const dnsTries = 2;
 export function createServing(deps: ServingDeps): Serving {
   const { settings, health, metrics, protos, log, clock, tracer } = deps;
   const store = createStore(deps);
+  let rules: RuleSet | undefined;
   const shouldRateLimit = createShouldRateLimit({
-    rules: deps.rules,
+    rules: () => rules,
     store,
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
@@ -108,8 +117,11 @@ export function createServing(deps: ServingDeps): Serving {
   let certificateWatch: TlsWatch | undefined;
 
   return {
+    useRules(accepted) {
+      rules = accepted.ruleSet;
+    },
     connect: (signal) => store.connect(signal),
-    async listen(signal) {
+    async listen(signal, { sharesSocket } = { sharesSocket: false }) {
       const serverTls = settings.grpc.tls.enabled
         ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log })
         : undefined;
@@ -134,7 +146,7 @@ export function createServing(deps: ServingDeps): Serving {
           target:
             settings.grpc.uds === ''
               ? { host: settings.grpc.host, port: settings.grpc.port }
-              : { path: settings.grpc.uds },
+              : { path: settings.grpc.uds, isShared: sharesSocket },
           tls: serverTls && {
             ...serverTls.certificates,
             clientSan: settings.grpc.tls.clientSan || undefined,

@@ -80,6 +80,7 @@ test('all other settings have their defaults', (t) => {
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
     debug: { host: '0.0.0.0', port: 6070, tls: { enabled: false } },
+    processes: { count: 1 },
     log: { level: 'warning', format: 'text' },
     config: { source: 'file', forceStart: false, mergeDomains: false },
     runtime: {
@@ -194,7 +195,7 @@ const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVE
   RESPONSE_DYNAMIC_METADATA MERGE_DOMAIN_CONFIG USE_CALENDAR_MONTH_RATE_LIMIT
   WEEK_RATE_LIMIT_RESET_DAY SANITIZE_DESCRIPTOR_METRIC_DOTS TRACING_ENABLED TRACING_SERVICE_NAME
   TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL
-  TRACING_SAMPLING_RATE OTEL_SEMCONV_STABILITY_OPT_IN`.split(/\s+/);
+  TRACING_SAMPLING_RATE OTEL_SEMCONV_STABILITY_OPT_IN WORKER_PROCESSES`.split(/\s+/);
 
 /** Rest of the name for the store and for the second store (decisions 3). */
 const twins = `SOCKET_TYPE URL POOL_SIZE TYPE TLS AUTH AUTH_FILE SENTINEL_AUTH TIMEOUT

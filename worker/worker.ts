@@ -7,7 +7,9 @@ import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
+import type { Environment } from '../shared/settings/setting.ts';
 import type { Tracer } from '../shared/tracing.ts';
+import { unlessAborted } from '../shared/unless-aborted.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadProtos, type Protos } from '../shared/wire/protos.ts';
 import { toAgreement } from './agreement.ts';
@@ -16,6 +18,8 @@ import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
 import type { Metrics } from './metrics/metric.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
+import { forkProcess } from './processes/fork-process.ts';
+import { createProcessGroup } from './processes/process-group.ts';
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
@@ -27,13 +31,15 @@ import type { WorkerSettings } from './settings.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
+  /** What the settings were read from. */
+  readonly environment: Environment;
   /** The settings as the debug port shows them. */
   readonly dump: readonly DumpRow[];
   readonly log: Log;
   readonly clock: Clock;
   /** Takes the statistics, as lines, when no other output is on. */
   readonly standardOutput: LineOutput;
-  /** Undefined when traces are off. The worker stops it. */
+  /** Undefined when traces are off, or other processes decide. The worker stops it. */
   readonly tracer: Tracer | undefined;
 }
 
@@ -62,20 +68,25 @@ export function createWorker(deps: WorkerDeps): Worker {
   const { metrics } = statistics;
   const agreement = toAgreement(settings);
   metrics.gauge('ratelimit.agreement').set(agreement.number);
-  const health = createHealth({ requireConfig: settings.health.needsConfig });
+  const health = createHealth({
+    requireConfig: settings.health.needsConfig,
+    isShared: settings.processes.count > 1,
+  });
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
   const protos = loadProtos();
   const source = createSource(deps, metrics, protos);
-  const serving = createServing({
-    settings,
-    rules: () => rulesInForce.current,
-    health,
-    metrics,
-    protos,
-    log,
-    clock,
-    tracer,
-  });
+  const serving =
+    settings.processes.count === 1
+      ? createServing({ settings, health, metrics, protos, log, clock, tracer })
+      : createProcessGroup({
+          count: settings.processes.count,
+          environment: deps.environment,
+          fork: forkProcess,
+          health,
+          metrics,
+          log,
+          clock,
+        });
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
@@ -112,7 +123,10 @@ export function createWorker(deps: WorkerDeps): Worker {
       const debugAddress = await debug.start();
       await statistics.start();
       awaited = 'the counter store, and a first load of the rules';
-      await source.start((result) => rulesInForce.apply(result));
+      await source.start((result) => {
+        rulesInForce.apply(result);
+        if (result.ok) serving.useRules(result);
+      });
       await serving.connect(signal);
       awaited = 'a first load of the rules';
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
@@ -178,14 +192,4 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
     extraTags,
     runtimeNamesMax: runtimeMetricNames,
   };
-}
-
-function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  return Promise.race([promise, aborted.promise]).finally(() =>
-    signal.removeEventListener('abort', onAbort),
-  );
 }

@@ -20,11 +20,15 @@ export interface WorkerCaller {
   close(): void;
 }
 
-export function createWorkerCaller(worker: WorkerProcess): WorkerCaller {
-  const client = new RateLimitClient(
-    `127.0.0.1:${worker.ports.grpc}`,
-    credentials.createInsecure(),
-  );
+/** At the worker's port, or at another address. */
+export function createWorkerCaller(
+  worker: WorkerProcess,
+  address = `127.0.0.1:${worker.ports.grpc}`,
+): WorkerCaller {
+  // Else callers of one address share a connection.
+  const client = new RateLimitClient(address, credentials.createInsecure(), {
+    'grpc.use_local_subchannel_pool': 1,
+  });
   return {
     worker,
     decide(domain, key, value) {

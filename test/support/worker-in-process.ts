@@ -58,12 +58,14 @@ export async function launchWorker(
   await mkdir(join(folder, 'config'));
   if (rules !== undefined) await writeFile(join(folder, 'config', 'rules.yaml'), rules);
   const debugPort = await freePort();
-  const result = parseWorkerSettings({ ...defaultEnv(folder, debugPort), ...env });
+  const environment = { ...defaultEnv(folder, debugPort), ...env };
+  const result = parseWorkerSettings(environment);
   if (!result.ok) throw new Error(result.problems.join('\n'));
   const log = createRecordedLog();
   for (const warning of result.warnings) log.warning(warning);
   const worker = createWorker({
     settings: result.settings,
+    environment,
     dump: result.dump,
     log,
     clock,

@@ -8,7 +8,11 @@ import { AppError, errorText } from '../../shared/errors.ts';
 /** A port of 0 takes a free one. */
 export type ListenTarget =
   | { readonly host: string; readonly port: number }
-  | { readonly path: string };
+  | {
+      readonly path: string;
+      /** Another process of this worker may listen there, and shares it (worker/processes). */
+      readonly isShared?: boolean;
+    };
 
 /** What a listener got. */
 export interface ListenAddress {

@@ -17,11 +17,26 @@ export interface MetricsRegistry extends Metrics {
   listenToTimers(listen: (name: string) => TimerListener): void;
   /** Runs what was given to `beforeReading`. */
   prepareReading(): void;
+  /** The value that a gauge shows is from now on what `combine` makes of the one that was set. */
+  combineGauge(name: string, combine: (set: number) => number): void;
 }
 
 export interface NamedCounter extends Counter {
   readonly name: string;
+  readonly origin: CounterOrigin;
 }
+
+/** What a counter was asked for by, so that another registry can be asked for the same one and
+ * applies its own bound. */
+export type CounterOrigin =
+  | { readonly kind: 'name'; readonly name: string }
+  | { readonly kind: 'domain'; readonly domain: string }
+  | {
+      readonly kind: 'rule';
+      readonly metricKey: string;
+      readonly isStatic: boolean;
+      readonly stat: keyof RuleStats;
+    };
 
 export interface NamedGauge extends Gauge {
   readonly name: string;
@@ -34,6 +49,16 @@ export interface RegistryOptions {
 }
 
 const ruleRoot = 'ratelimit.service.rate_limit';
+
+const ruleStatNames = {
+  totalHits: 'total_hits',
+  overLimit: 'over_limit',
+  nearLimit: 'near_limit',
+  withinLimit: 'within_limit',
+  overLimitWithLocalCache: 'over_limit_with_local_cache',
+  shadowMode: 'shadow_mode',
+  totalNegativeHits: 'total_negative_hits',
+} as const satisfies Record<keyof RuleStats, string>;
 
 /** Where hits of runtime metric keys are counted that do not fit. In the shape of a domain and a
  * key, so that receivers that split names can split this one. */
@@ -58,23 +83,23 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   const unknownDomains = new Map<string, CounterCell>();
   let runtimeNameCount = 0;
 
-  const folded = cellsOf(foldedMetricKey);
+  const folded = cellsOf(foldedMetricKey, true);
   const foldedCount = counter(foldedCountName);
 
-  function counter(name: string): CounterCell {
+  function counter(name: string, domain?: string): CounterCell {
     const clean = sanitizeMetricName(name);
     const known = counters.get(clean);
     if (known !== undefined) return known;
-    const cell = new CounterCell(clean);
+    const cell = new CounterCell(clean, domain);
     counters.set(clean, cell);
     counterList.push(cell);
     return cell;
   }
 
   /** Keys that are equal once cleaned share their counters; each key has its entry. */
-  function cellsOf(metricKey: string): RuleCells {
+  function cellsOf(metricKey: string, isStatic: boolean): RuleCells {
     const clean = sanitizeMetricName(metricKey);
-    const cells = ruleStats.get(clean) ?? new RuleCells(clean, counterList);
+    const cells = ruleStats.get(clean) ?? new RuleCells(clean, isStatic, counterList);
     ruleStats.set(clean, cells);
     if (clean !== metricKey) ruleStats.set(metricKey, cells);
     return cells;
@@ -95,18 +120,20 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     return false;
   }
 
+  function gauge(name: string): GaugeCell {
+    const clean = sanitizeMetricName(name);
+    let cell = gauges.get(clean);
+    if (cell === undefined) {
+      cell = new GaugeCell(clean);
+      gauges.set(clean, cell);
+      gaugeList.push(cell);
+    }
+    return cell;
+  }
+
   return {
-    counter,
-    gauge(name) {
-      const clean = sanitizeMetricName(name);
-      let cell = gauges.get(clean);
-      if (cell === undefined) {
-        cell = new GaugeCell(clean);
-        gauges.set(clean, cell);
-        gaugeList.push(cell);
-      }
-      return cell;
-    },
+    counter: (name) => counter(name),
+    gauge,
     timer(name) {
       const clean = sanitizeMetricName(name);
       let cell = timers.get(clean);
@@ -120,7 +147,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let stats = ruleStats.get(metricKey);
       if (stats === undefined) {
         if (!isStatic && !admitRuntimeName(metricKey)) return folded;
-        stats = cellsOf(metricKey);
+        stats = cellsOf(metricKey, isStatic);
       }
       return stats;
     },
@@ -128,7 +155,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let cell = unknownDomains.get(domain);
       if (cell === undefined) {
         if (!admitRuntimeName(domain)) return counter(`${ruleRoot}._folded_.domain_not_found`);
-        cell = counter(`${ruleRoot}.${domain}.domain_not_found`);
+        cell = counter(`${ruleRoot}.${domain}.domain_not_found`, domain);
         unknownDomains.set(domain, cell);
       }
       return cell;
@@ -152,6 +179,9 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     prepareReading() {
       for (const task of tasks) task();
     },
+    combineGauge(name, combine) {
+      gauge(name).combine = combine;
+    },
   };
 }
 
@@ -159,9 +189,16 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
 
 class CounterCell implements NamedCounter {
   readonly name: string;
+  readonly #domain: string | undefined;
   value = 0;
-  constructor(name: string) {
+  constructor(name: string, domain: string | undefined) {
     this.name = name;
+    this.#domain = domain;
+  }
+  get origin(): CounterOrigin {
+    return this.#domain === undefined
+      ? { kind: 'name', name: this.name }
+      : { kind: 'domain', domain: this.#domain };
   }
   add(count: number): void {
     this.value += count;
@@ -170,12 +207,16 @@ class CounterCell implements NamedCounter {
 
 class GaugeCell implements NamedGauge {
   readonly name: string;
-  value = 0;
+  combine: ((set: number) => number) | undefined;
+  #set = 0;
   constructor(name: string) {
     this.name = name;
   }
+  get value(): number {
+    return this.combine === undefined ? this.#set : this.combine(this.#set);
+  }
   set(value: number): void {
-    this.value = value;
+    this.#set = value;
   }
 }
 
@@ -191,15 +232,19 @@ class TimerCell implements Timer {
 
 /** A counter of a rule. Its name is most of what it would take in memory, so it is not kept. */
 class RuleCounterCell implements NamedCounter {
-  readonly #metricKey: string;
-  readonly #stat: string;
+  readonly #rule: RuleCells;
+  readonly #stat: keyof RuleStats;
   value = 0;
-  constructor(metricKey: string, stat: string) {
-    this.#metricKey = metricKey;
+  constructor(rule: RuleCells, stat: keyof RuleStats) {
+    this.#rule = rule;
     this.#stat = stat;
   }
   get name(): string {
-    return `${ruleRoot}.${this.#metricKey}.${this.#stat}`;
+    return `${ruleRoot}.${this.#rule.metricKey}.${ruleStatNames[this.#stat]}`;
+  }
+  get origin(): CounterOrigin {
+    const { metricKey, isStatic } = this.#rule;
+    return { kind: 'rule', metricKey, isStatic, stat: this.#stat };
   }
   add(count: number): void {
     this.value += count;
@@ -208,7 +253,8 @@ class RuleCounterCell implements NamedCounter {
 
 /** Makes each counter when it is first asked for: most rules need two or three of the seven. */
 class RuleCells implements RuleStats {
-  readonly #metricKey: string;
+  readonly metricKey: string;
+  readonly isStatic: boolean;
   readonly #list: NamedCounter[];
   #totalHits: Counter | undefined;
   #overLimit: Counter | undefined;
@@ -219,41 +265,42 @@ class RuleCells implements RuleStats {
   #totalNegativeHits: Counter | undefined;
 
   /** `metricKey` is clean; new counters are added to `list`. */
-  constructor(metricKey: string, list: NamedCounter[]) {
-    this.#metricKey = metricKey;
+  constructor(metricKey: string, isStatic: boolean, list: NamedCounter[]) {
+    this.metricKey = metricKey;
+    this.isStatic = isStatic;
     this.#list = list;
   }
-  #add(stat: string): Counter {
-    const cell = new RuleCounterCell(this.#metricKey, stat);
+  #add(stat: keyof RuleStats): Counter {
+    const cell = new RuleCounterCell(this, stat);
     this.#list.push(cell);
     return cell;
   }
   get totalHits(): Counter {
-    this.#totalHits ??= this.#add('total_hits');
+    this.#totalHits ??= this.#add('totalHits');
     return this.#totalHits;
   }
   get overLimit(): Counter {
-    this.#overLimit ??= this.#add('over_limit');
+    this.#overLimit ??= this.#add('overLimit');
     return this.#overLimit;
   }
   get nearLimit(): Counter {
-    this.#nearLimit ??= this.#add('near_limit');
+    this.#nearLimit ??= this.#add('nearLimit');
     return this.#nearLimit;
   }
   get withinLimit(): Counter {
-    this.#withinLimit ??= this.#add('within_limit');
+    this.#withinLimit ??= this.#add('withinLimit');
     return this.#withinLimit;
   }
   get overLimitWithLocalCache(): Counter {
-    this.#overLimitWithLocalCache ??= this.#add('over_limit_with_local_cache');
+    this.#overLimitWithLocalCache ??= this.#add('overLimitWithLocalCache');
     return this.#overLimitWithLocalCache;
   }
   get shadowMode(): Counter {
-    this.#shadowMode ??= this.#add('shadow_mode');
+    this.#shadowMode ??= this.#add('shadowMode');
     return this.#shadowMode;
   }
   get totalNegativeHits(): Counter {
-    this.#totalNegativeHits ??= this.#add('total_negative_hits');
+    this.#totalNegativeHits ??= this.#add('totalNegativeHits');
     return this.#totalNegativeHits;
   }
 }

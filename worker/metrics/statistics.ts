@@ -9,7 +9,6 @@ import { createJsonFormat } from './json-format.ts';
 import type { MetricsSink } from './line-sink.ts';
 import { createLineSink, untaggedName } from './line-sink.ts';
 import { readMappingFile } from './mapping-file.ts';
-import type { Metrics } from './metric.ts';
 import type { Tags } from './metric-name.ts';
 import { countReservedTags, toTagSuffix } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
@@ -57,7 +56,7 @@ export interface StatisticsDeps {
 }
 
 export interface Statistics {
-  readonly metrics: Metrics;
+  readonly metrics: MetricsRegistry;
   /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when numbers
    * cannot be offered for being pulled. */
   start(): Promise<void>;

@@ -16,6 +16,16 @@ const refused: [Environment, string[]][] = [
     ['BACKEND_TYPE="disk": unknown value; write one of kvstore, redis, memstore, memcache, memory'],
   ],
   [
+    { BACKEND_TYPE: 'memory', WORKER_PROCESSES: '2' },
+    [
+      'WORKER_PROCESSES="2" cannot be together with BACKEND_TYPE="memory": each process would count by itself; write 1, or choose a store that the processes share',
+    ],
+  ],
+  [
+    { WORKER_PROCESSES: '65' },
+    ['WORKER_PROCESSES="65": out of range; write a whole number from 1 to 64 such as 1'],
+  ],
+  [
     { BACKEND_TYPE: 'Redis' },
     [
       'BACKEND_TYPE="Redis": unknown value, did you mean redis?; write one of kvstore, redis, memstore, memcache, memory',

@@ -11,6 +11,7 @@ import { workerTable } from './table.ts';
 
 export function checkSettings(reading: WorkerReading): string[] {
   return [
+    ...checkProcesses(reading),
     ...checkXds(reading),
     ...checkGrpcTls(reading),
     ...checkHttpTls(reading),
@@ -41,6 +42,16 @@ export function warnSettings(reading: WorkerReading): string[] {
     warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
   }
   return [...warnings, ...warnStores(reading), ...warnXds(reading), ...warnMemcached(reading)];
+}
+
+function checkProcesses(reading: WorkerReading): string[] {
+  const { processes, counting } = reading.values;
+  if (processes.count === 1 || counting.backend !== 'memory') return [];
+  const count = showSetting(reading, workerTable.processes.settings.count);
+  const backend = showSetting(reading, workerTable.counting.settings.backend);
+  return [
+    `${count} cannot be together with ${backend}: each process would count by itself; write 1, or choose a store that the processes share`,
+  ];
 }
 
 /** Settings of a management server that cannot work. */

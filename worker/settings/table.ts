@@ -87,6 +87,15 @@ export const workerTable = {
       }),
     },
   }),
+  processes: section('Processes', {
+    count: int({
+      names: ['WORKER_PROCESSES'],
+      default: 1,
+      min: 1,
+      max: 64,
+      doc: 'How many processes decide, on the same ports; each has its own connections to the store and its own local cache',
+    }),
+  }),
   log: section('Logs', {
     level: choice({
       names: ['LOG_LEVEL'],

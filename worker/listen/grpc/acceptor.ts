@@ -91,7 +91,7 @@ export function createAcceptor({ target, tls, log, clock, onConnection }: Accept
 
   return {
     async start() {
-      if ('path' in target) await removeStaleSocket(target.path, target);
+      if ('path' in target && !target.isShared) await removeStaleSocket(target.path, target);
       const address = await listen(server, target, 'gRPC');
       isListening = true;
       return address;

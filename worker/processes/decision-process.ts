@@ -1,0 +1,205 @@
+// One of several processes that decide for a worker: what answers callers (serving.ts), told by the
+// primary which rules hold and when to listen and stop, telling it what is counted. The whole is
+// described in process-group.ts.
+import { deserialize } from 'node:v8';
+import { type Clock, systemClock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import { exitCodes } from '../../shared/lifecycle.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import type { Tracer } from '../../shared/tracing.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createHealth, type Health } from '../health.ts';
+import { measureNode } from '../metrics/node-gauges.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { createServing, type Serving } from '../serving.ts';
+import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
+import { startWorkerTracer } from '../tracing.ts';
+import { createWorkerLog } from '../worker-log.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+import { createProcessLog, type ProcessLog } from './process-log.ts';
+import { createStatisticsReporter } from './statistics-report.ts';
+
+/** The way to the primary. */
+export interface PrimaryLink {
+  /** Resolves when the message has left. */
+  send(message: FromProcess): Promise<void>;
+  end(exitCode: number): void;
+}
+
+export interface DecisionProcess {
+  /** One after the other, in the order in which they came. */
+  take(message: ToProcess): void;
+  /** Tells the primary why, and ends. */
+  fail(error: unknown): void;
+}
+
+const reportIntervalMs = 1_000;
+const tracerGraceMs = 3_000;
+/** For the last words, when nobody reads them. */
+const failGraceMs = 1_000;
+
+export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
+  const stopping = new AbortController();
+  let parts: Parts | undefined;
+  let last = Promise.resolve();
+
+  async function handle(message: ToProcess): Promise<void> {
+    if (message.kind === 'start') {
+      parts = await createParts(message, link);
+      parts.serving
+        .connect(stopping.signal)
+        .then(() => link.send({ kind: 'connected' }))
+        .catch(fail);
+      return;
+    }
+    if (parts === undefined) throw new Error(`'${message.kind}' came before 'start'`);
+    switch (message.kind) {
+      case 'rules':
+        takeRules(parts, message.documents);
+        break;
+      case 'health':
+        parts.health.set('processes', message.healthy);
+        break;
+      case 'listen': {
+        const { hasListened: sharesSocket } = message;
+        const addresses = await parts.serving.listen(stopping.signal, { sharesSocket });
+        parts.log.noteServing();
+        await link.send({ kind: 'listening', addresses });
+        break;
+      }
+      case 'stop':
+        await stop(parts, message.graceMs);
+        break;
+    }
+  }
+
+  async function stop({ serving, reports, tracer }: Parts, graceMs: number): Promise<void> {
+    await serving.stop(graceMs);
+    await Promise.all([reports.stop(), tracer?.stop(tracerGraceMs)]);
+    link.end(exitCodes.ok);
+  }
+
+  function fail(error: unknown): void {
+    // What is given up because of the stop is no failure.
+    if (stopping.signal.aborted && error === stopping.signal.reason) return;
+    systemClock.after(failGraceMs, () => link.end(exitCodes.failed));
+    link.send({ kind: 'failed', message: toMessage(error) }).then(
+      () => link.end(exitCodes.failed),
+      () => {},
+    );
+  }
+
+  return {
+    take(message) {
+      if (message.kind === 'stop') {
+        stopping.abort(new AppError('cannot_start', 'the process is stopping'));
+      }
+      last = last.then(() => handle(message)).catch(fail);
+    },
+    fail,
+  };
+}
+
+interface Parts {
+  readonly settings: WorkerSettings;
+  readonly log: ProcessLog;
+  readonly health: Health;
+  readonly serving: Serving;
+  readonly tracer: Tracer | undefined;
+  readonly reports: Reports;
+}
+
+async function createParts(
+  { environment, number, speaksForAll }: ToProcess & { readonly kind: 'start' },
+  link: PrimaryLink,
+): Promise<Parts> {
+  const result = parseWorkerSettings(environment);
+  // The primary has read the same without a problem.
+  if (!result.ok) throw new AppError('cannot_start', result.problems.join('\n'));
+  const { settings } = result;
+  const clock = systemClock;
+  const log = createProcessLog(createWorkerLog(settings.log), { number, speaksForAll });
+  const metrics = createRegistry({
+    runtimeNamesMax: settings.stats.runtimeMetricNames,
+    // The primary keeps the same bound, and says so.
+    log: { ...log, warning: log.debug },
+  });
+  measureNode(metrics);
+  const health = createHealth({ requireConfig: false, isShared: true });
+  const tracer = await startWorkerTracer(settings.tracing, { log, clock });
+  const serving = createServing({
+    settings,
+    health: tellingStore(health, link),
+    metrics,
+    protos: loadProtos(),
+    log,
+    clock,
+    tracer,
+  });
+  const reporter = createStatisticsReporter(metrics);
+  const reports = startReports(clock, async () => {
+    const description = serving.describe();
+    for (const statistics of reporter.take()) {
+      await link.send({ kind: 'report', statistics, description });
+    }
+  });
+  return { settings, log, health, serving, tracer, reports };
+}
+
+function takeRules({ settings, log, serving }: Parts, serialized: Buffer): void {
+  const documents: readonly RuleDocument[] = deserialize(serialized);
+  const built = buildRuleSet(documents, {
+    mergeDomains: settings.config.mergeDomains,
+    sanitizeMetricDots: settings.stats.sanitizeDots,
+  });
+  if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
+  else log.error(`Rules that the primary accepted were refused: ${formatProblems(built.problems)}`);
+}
+
+/** The primary hears of each change of the store's part. */
+function tellingStore(health: Health, link: PrimaryLink): Health {
+  return {
+    get healthy() {
+      return health.healthy;
+    },
+    set(component, healthy) {
+      health.set(component, healthy);
+      if (component === 'store') void link.send({ kind: 'store', healthy });
+    },
+    onChange: (listener) => health.onChange(listener),
+    components: () => health.components(),
+  };
+}
+
+interface Reports {
+  /** Reports once more. */
+  stop(): Promise<void>;
+}
+
+/** The first at once; the next one follows when the last one has left, so that they never pile up. */
+function startReports(clock: Clock, report: () => Promise<void>): Reports {
+  let isStopped = false;
+  let cancel = () => {};
+  let current = Promise.resolve();
+  const reportOn = () => {
+    current = report().then(() => {
+      if (!isStopped) cancel = clock.after(reportIntervalMs, reportOn);
+    });
+  };
+  reportOn();
+  return {
+    async stop() {
+      isStopped = true;
+      cancel();
+      await current;
+      await report();
+    },
+  };
+}
+
+function toMessage(error: unknown): string {
+  if (error instanceof AppError || !(error instanceof Error)) return errorText(error);
+  return error.stack ?? error.message;
+}

@@ -1,0 +1,43 @@
+// What the primary and the processes that decide tell each other. Each side trusts the other: both
+// are this program. How messages travel is left to fork-process.ts and main.ts.
+import type { Environment } from '../../shared/settings/setting.ts';
+import type { ServingAddresses } from '../serving.ts';
+import type { StatisticsReport } from './statistics-report.ts';
+
+/** From the primary; `start` comes first. */
+export type ToProcess =
+  | {
+      readonly kind: 'start';
+      readonly environment: Environment;
+      /** From 1 on. A process that takes the place of another has its number. */
+      readonly number: number;
+      /** What all processes would say while they start, one says for all. */
+      readonly speaksForAll: boolean;
+    }
+  /** Serialized documents that the primary accepted. */
+  | { readonly kind: 'rules'; readonly documents: Buffer }
+  /** What all processes answer when they are asked for the worker's health. */
+  | { readonly kind: 'health'; readonly healthy: boolean }
+  | {
+      readonly kind: 'listen';
+      /** Whether one of the processes listens already, or did. */
+      readonly hasListened: boolean;
+    }
+  | { readonly kind: 'stop'; readonly graceMs: number };
+
+/** From a process that decides. */
+export type FromProcess =
+  /** The counter store has answered. */
+  | { readonly kind: 'connected' }
+  | { readonly kind: 'listening'; readonly addresses: ServingAddresses }
+  /** It cannot start, and ends: for people. */
+  | { readonly kind: 'failed'; readonly message: string }
+  /** Whether it reaches its store, at each change. */
+  | { readonly kind: 'store'; readonly healthy: boolean }
+  /** Each second, so that silence is a sign; parts of what changed where that is much. */
+  | {
+      readonly kind: 'report';
+      readonly statistics: StatisticsReport;
+      /** For the debug port. */
+      readonly description: readonly string[];
+    };

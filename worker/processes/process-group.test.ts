@@ -1,0 +1,311 @@
+import { deserialize } from 'node:v8';
+import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createHealth } from '../health.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import type { AcceptedRules } from '../serving.ts';
+import type { ProcessListener } from './fork-process.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+import { createProcessGroup } from './process-group.ts';
+
+const addresses = {
+  http: { text: '127.0.0.1:1', port: 1 },
+  grpc: { text: '127.0.0.1:2', port: 2 },
+};
+const silentLimitMs = 30_000;
+
+/** A process that exists only in this test. */
+interface FakeProcess {
+  readonly pid: number;
+  /** What the group told it, by kind. */
+  readonly heard: ToProcess[];
+  readonly isKilled: () => boolean;
+  say(message: FromProcess): void;
+  end(how: string): void;
+}
+
+function setUp(count = 2) {
+  const log = createRecordedLog();
+  const clock = createManualClock();
+  const metrics = createRegistry({ runtimeNamesMax: 10, log });
+  const health = createHealth({ requireConfig: false, isShared: true });
+  const processes: FakeProcess[] = [];
+  const fork = ({ onMessage, onGone }: ProcessListener) => {
+    const heard: ToProcess[] = [];
+    let isKilled = false;
+    const pid = 100 + processes.length;
+    processes.push({ pid, heard, isKilled: () => isKilled, say: onMessage, end: onGone });
+    return {
+      pid,
+      send: (message: ToProcess) => heard.push(message),
+      kill() {
+        isKilled = true;
+      },
+    };
+  };
+  const group = createProcessGroup({
+    count,
+    environment: { PORT: '1' },
+    fork,
+    health,
+    metrics,
+    log,
+    clock,
+  });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const process = (index: number): FakeProcess => {
+    const found = processes[index];
+    if (found === undefined) throw new Error(`there is no process ${index}`);
+    return found;
+  };
+  /** Up to serving. */
+  const startAll = async () => {
+    const connected = group.connect(signal);
+    process(0).say({ kind: 'connected' });
+    await turn();
+    for (const one of processes.slice(1)) one.say({ kind: 'connected' });
+    await connected;
+    const listening = group.listen(signal);
+    process(0).say({ kind: 'listening', addresses });
+    await turn();
+    for (const one of processes.slice(1)) one.say({ kind: 'listening', addresses });
+    return listening;
+  };
+  return { log, clock, health, metrics, processes, group, stopping, signal, process, startAll };
+}
+
+/** Lets what was settled be noticed. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function kinds({ heard }: FakeProcess): string {
+  return heard.map(({ kind }) => kind).join(' ');
+}
+
+function rulesOf(domain: string): AcceptedRules {
+  const document = { file: domain, domain, position: undefined, descriptors: [] };
+  return { ruleSet: undefined as never, documents: [document] };
+}
+
+function domainsHeard({ heard }: FakeProcess): string[] {
+  return heard.flatMap((message) =>
+    message.kind === 'rules'
+      ? (deserialize(message.documents) as AcceptedRules['documents']).map(({ domain }) => domain)
+      : [],
+  );
+}
+
+test('the first process goes ahead and speaks for all, then the others start and listen', async (t) => {
+  const { group, signal, process, processes } = setUp(3);
+  const connected = group.connect(signal);
+  t.is(processes.length, 3, 'all are loaded at once');
+  t.is(kinds(process(0)), 'start health');
+  t.is(kinds(process(1)), '');
+  process(0).say({ kind: 'connected' });
+  await turn();
+  t.is(kinds(process(1)), 'start health');
+  process(1).say({ kind: 'connected' });
+  process(2).say({ kind: 'connected' });
+  await connected;
+
+  group.useRules(rulesOf('d'));
+  const listening = group.listen(signal);
+  t.is(kinds(process(0)), 'start health rules listen');
+  t.is(kinds(process(1)), 'start health rules');
+  process(0).say({ kind: 'listening', addresses });
+  await turn();
+  t.is(kinds(process(1)), 'start health rules listen');
+  process(1).say({ kind: 'listening', addresses });
+  process(2).say({ kind: 'listening', addresses });
+  t.deepEqual(await listening, addresses);
+  t.deepEqual(
+    [process(0), process(1)].map(({ heard }) => heard[0]),
+    [
+      { kind: 'start', environment: { PORT: '1' }, number: 1, speaksForAll: true },
+      { kind: 'start', environment: { PORT: '1' }, number: 2, speaksForAll: false },
+    ],
+  );
+  t.deepEqual(
+    [process(0), process(1)].map(({ heard }) => heard.at(-1)),
+    [
+      { kind: 'listen', hasListened: false },
+      { kind: 'listen', hasListened: true },
+    ],
+  );
+});
+
+test('a process that cannot start fails the start with its own words', async (t) => {
+  const { group, signal, process } = setUp();
+  const connected = group.connect(signal);
+  process(0).say({ kind: 'failed', message: 'cannot reach the store' });
+  process(0).end('ended with exit code 1');
+  const error = await t.throwsAsync(connected, { instanceOf: AppError });
+  t.is(error?.message, 'cannot reach the store');
+});
+
+test('a process that ends in silence before it is up fails the start', async (t) => {
+  const { group, signal, process } = setUp();
+  const connected = group.connect(signal);
+  process(0).say({ kind: 'connected' });
+  process(1).end('was ended by SIGKILL');
+  const error = await t.throwsAsync(connected, { instanceOf: AppError });
+  t.is(error?.message, 'process 2 was ended by SIGKILL before it could serve');
+});
+
+test('the start is given up with its signal', async (t) => {
+  const { group, stopping, signal } = setUp();
+  const connected = group.connect(signal);
+  stopping.abort(new Error('stopping'));
+  await t.throwsAsync(connected, { message: 'stopping' });
+});
+
+test('a process that ends is replaced, later each time, and gets the rules before it listens', async (t) => {
+  const { group, clock, log, process, processes, startAll } = setUp();
+  await startAll();
+  group.useRules(rulesOf('old'));
+  group.useRules(rulesOf('new'));
+  t.deepEqual(domainsHeard(process(0)), ['old', 'new']);
+  for (const delayMs of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]) {
+    const before = processes.length;
+    processes.at(-1)?.end('was ended by SIGKILL');
+    t.regex(
+      log.lines.at(-1) ?? '',
+      new RegExp(`^error Process 2 \\(pid \\d+\\) was ended by SIGKILL; .* in ${delayMs}ms$`),
+    );
+    clock.advance(delayMs - 1);
+    t.is(processes.length, before);
+    clock.advance(1);
+    t.is(processes.length, before + 1);
+  }
+  const last = process(processes.length - 1);
+  t.is(kinds(last), 'start health rules');
+  t.deepEqual(domainsHeard(last), ['new']);
+  last.say({ kind: 'connected' });
+  t.deepEqual(last.heard.at(-1), { kind: 'listen', hasListened: true });
+  last.say({ kind: 'listening', addresses });
+  t.is(log.lines.at(-1), `warning Process 2 serves again (pid ${last.pid})`);
+  t.regex(group.describe().join('\n'), /process 2: pid \d+, serves since .*, replaced 8 times/);
+
+  for (let second = 0; second < 30; second++) {
+    clock.advance(1_000);
+    for (const one of [process(0), last]) one.say({ kind: 'store', healthy: true });
+  }
+  last.end('ended with exit code 1');
+  t.regex(log.lines.at(-1) ?? '', /in 100ms$/, 'it served long enough');
+});
+
+test('what a process says of its end is logged, and it is replaced', async (t) => {
+  const { log, process, startAll } = setUp();
+  await startAll();
+  process(1).say({ kind: 'failed', message: 'Error: a defect' });
+  process(1).end('ended with exit code 1');
+  t.is(
+    log.lines.at(-1),
+    'error Process 2 (pid 101) failed: Error: a defect; another takes its place in 100ms',
+  );
+});
+
+test('a process that falls silent is ended', async (t) => {
+  const { clock, log, process, startAll } = setUp();
+  await startAll();
+  for (let passed = 0; passed < silentLimitMs - 1_000; passed += 1_000) {
+    clock.advance(1_000);
+    process(0).say({ kind: 'store', healthy: true });
+  }
+  t.false(process(1).isKilled());
+  clock.advance(1_000);
+  t.true(process(1).isKilled());
+  t.false(process(0).isKilled());
+  t.is(log.lines.at(-1), 'error Process 2 (pid 101) has said nothing for 30s');
+});
+
+test('the worker is unhealthy while no process serves or one has lost its store, and all hear it', async (t) => {
+  const { clock, health, process, processes, startAll } = setUp();
+  await startAll();
+  t.true(health.healthy);
+  process(1).say({ kind: 'store', healthy: false });
+  t.false(health.healthy);
+  t.deepEqual(process(0).heard.at(-1), { kind: 'health', healthy: false });
+  process(1).say({ kind: 'store', healthy: true });
+  t.deepEqual(process(0).heard.at(-1), { kind: 'health', healthy: true });
+
+  process(1).say({ kind: 'store', healthy: false });
+  process(1).end('was ended by SIGKILL');
+  t.true(health.healthy, 'what is gone has lost nothing');
+  process(0).end('was ended by SIGKILL');
+  t.deepEqual(health.components().get('processes'), false);
+  clock.advance(100);
+  const [, , third] = processes;
+  t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: false });
+  third?.say({ kind: 'connected' });
+  third?.say({ kind: 'listening', addresses });
+  t.true(health.healthy);
+  t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: true });
+});
+
+test('what a process has counted stays when it ends, its gauges do not', async (t) => {
+  const { metrics, process, startAll } = setUp();
+  await startAll();
+  process(1).say({
+    kind: 'report',
+    description: ['counters: connected'],
+    statistics: {
+      newCounters: [{ kind: 'name', name: 'c' }],
+      places: Uint32Array.of(0),
+      increases: Float64Array.of(3),
+      newGauges: ['g'],
+      gauges: Float64Array.of(4),
+      timers: [],
+    },
+  });
+  t.deepEqual(
+    ['c', 'g'].map((name) => metrics.snapshot().get(name)),
+    [3, 4],
+  );
+  process(1).end('was ended by SIGKILL');
+  t.deepEqual(
+    ['c', 'g'].map((name) => metrics.snapshot().get(name)),
+    [3, 0],
+  );
+});
+
+test('the debug port tells of each process', async (t) => {
+  const { clock, group, process, startAll } = setUp();
+  t.regex(group.describe().join('\n'), /^processes: 0 of 2 serve\n {2}process 1: not started yet/);
+  await startAll();
+  process(1).end('was ended by SIGTERM');
+  const since = new Date(clock.wallMs()).toISOString();
+  t.deepEqual(group.describe(), [
+    'processes: 1 of 2 serve',
+    `  process 1: pid 100, serves since ${since}`,
+    `  process 2: ended at ${since} (pid 101 was ended by SIGTERM), replaced 1 time`,
+  ]);
+});
+
+test('a stop asks all processes, waits for them, and replaces none', async (t) => {
+  const { clock, group, process, processes, startAll } = setUp(3);
+  await startAll();
+  process(2).end('was ended by SIGKILL');
+  let isStopped = false;
+  const stopped = group.stop(10_000).then(() => {
+    isStopped = true;
+  });
+  t.deepEqual(process(0).heard.at(-1), { kind: 'stop', graceMs: 10_000 });
+  t.deepEqual(process(1).heard.at(-1), { kind: 'stop', graceMs: 10_000 });
+  process(0).end('ended with exit code 0');
+  await turn();
+  t.false(isStopped);
+  clock.advance(13_999);
+  t.false(process(1).isKilled());
+  clock.advance(1);
+  t.true(process(1).isKilled(), 'what does not end is ended');
+  process(1).end('was ended by SIGKILL');
+  await stopped;
+  clock.advance(60_000);
+  t.is(processes.length, 3);
+  t.is(clock.pending, 0, 'nothing is left over');
+});

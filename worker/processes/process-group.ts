@@ -1,0 +1,206 @@
+// Several processes that decide for one worker (WORKER_PROCESSES above 1), behind the same interface
+// as the one that decides by itself (serving.ts). This process, the primary, is then the worker but
+// for its decisions.
+//
+// - The primary has what there is once: the source of rules with its one stream to a management
+//   server, the statistics and their outputs, the debug port, the health, and the log's first words.
+// - Each process has what decides: connections to the counter store, the cache of keys over their
+//   limit, the gRPC and the HTTP port (decision-process.ts).
+// - Connections are accepted by the primary and handed to the processes in turn (the cluster module's
+//   round robin). A port that each process opens for itself with SO_REUSEPORT would let another
+//   worker share it unnoticed, is not to be had for unix sockets, and spreads few long connections,
+//   as Envoy's are, badly: the kernel draws lots.
+// - Rules go out as the documents that the primary accepted; each process builds its rules from them
+//   with the same code. A process that starts later gets those in force before it listens.
+// - Statistics come back each second as increases, and are added to the primary's. One that is killed
+//   takes at most the last second's with it.
+// - Health: each process answers with the primary's, and tells it when it loses its store.
+// - A process that ends is replaced, later each time it ends young; the primary stays. Only during the
+//   worker's own start a process that cannot start is the worker's failure, with the words it would
+//   have had by itself. All are loaded at once, but the first goes ahead, and says what the others
+//   would repeat.
+// - The signal to stop is the primary's matter. The processes ignore signals, which a terminal sends
+//   to all, do what the primary says, and end at once when it is gone.
+import { serialize } from 'node:v8';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Environment } from '../../shared/settings/setting.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
+import type { Health } from '../health.ts';
+import type { MetricsRegistry } from '../metrics/registry.ts';
+import type { Serving, ServingAddresses } from '../serving.ts';
+import type { ForkProcess } from './fork-process.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
+import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
+
+export interface ProcessGroupDeps {
+  readonly count: number;
+  /** What the settings were read from: each process reads them for itself. */
+  readonly environment: Environment;
+  readonly fork: ForkProcess;
+  readonly health: Health;
+  readonly metrics: MetricsRegistry;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+interface Member {
+  readonly slot: ProcessSlot;
+  /** Whether the process that is there now was told to start. */
+  isBriefed: boolean;
+  hasStore: boolean;
+  reported: ReportedProcess;
+  /** Of the first process that gets there. */
+  readonly connected: PromiseWithResolvers<void>;
+  readonly serving: PromiseWithResolvers<ServingAddresses>;
+  hasConnected: boolean;
+}
+
+export function createProcessGroup(deps: ProcessGroupDeps): Serving {
+  const { count, environment, fork, health, log, clock } = deps;
+  const merge = createStatisticsMerge(deps.metrics);
+  /** Rejects when a process cannot start while the worker itself starts. */
+  const failed = Promise.withResolvers<never>();
+  failed.promise.catch(() => {});
+  let documents: Buffer | undefined;
+  let hasStarted = false;
+  /** How many may listen, in the order of their numbers, and whether one does or did. */
+  let listening = 0;
+  let hasListened = false;
+  const first = createMember(1);
+  const others = Array.from({ length: count - 1 }, (_, index) => createMember(index + 2));
+  const members = [first, ...others];
+
+  function createMember(number: number): Member {
+    const slot = createProcessSlot({
+      number,
+      fork,
+      log,
+      clock,
+      onStart() {
+        member.isBriefed = false;
+        member.reported = merge.addProcess();
+        if (number === 1 || first.hasConnected) brief(member);
+      },
+      onMessage: (message) => take(member, message),
+      onEnd(how, reason) {
+        member.reported.end();
+        member.hasStore = true;
+        noteHealth();
+        if (hasStarted || (member.hasConnected && reason === undefined)) return true;
+        const message = reason ?? `process ${number} ${how} before it could serve`;
+        failed.reject(new AppError('cannot_start', message));
+        return false;
+      },
+    });
+    const member: Member = {
+      slot,
+      isBriefed: false,
+      hasStore: true,
+      reported: merge.addProcess(),
+      connected: Promise.withResolvers(),
+      serving: Promise.withResolvers(),
+      hasConnected: false,
+    };
+    return member;
+  }
+
+  function brief(member: Member): void {
+    const { slot } = member;
+    member.isBriefed = true;
+    const speaksForAll = slot.number === 1 && !hasStarted;
+    slot.send({ kind: 'start', environment, number: slot.number, speaksForAll });
+    slot.send({ kind: 'health', healthy: health.healthy });
+    if (documents !== undefined) slot.send({ kind: 'rules', documents });
+  }
+
+  function take(member: Member, message: FromProcess): void {
+    switch (message.kind) {
+      case 'connected':
+        member.hasConnected = true;
+        member.connected.resolve();
+        if (member.slot.number <= listening) member.slot.send({ kind: 'listen', hasListened });
+        break;
+      case 'listening':
+        hasListened = true;
+        member.serving.resolve(message.addresses);
+        noteHealth();
+        break;
+      case 'store':
+        member.hasStore = message.healthy;
+        noteHealth();
+        break;
+      case 'report':
+        member.reported.take(message.statistics);
+        break;
+      case 'failed':
+        break;
+    }
+  }
+
+  function noteHealth(): void {
+    health.set(
+      'store',
+      members.every(({ hasStore }) => hasStore),
+    );
+    health.set('processes', !hasStarted || members.some(isServing));
+  }
+
+  function tellAll(message: ToProcess): void {
+    for (const { slot, isBriefed } of members) if (isBriefed) slot.send(message);
+  }
+
+  async function letListen(number: number, signal: AbortSignal): Promise<void> {
+    listening = number;
+    const called = members.slice(0, number);
+    for (const { slot } of called) {
+      if (slot.state === 'connected') slot.send({ kind: 'listen', hasListened });
+    }
+    await unlessFailed(
+      called.map(({ serving }) => serving.promise),
+      signal,
+    );
+  }
+
+  async function unlessFailed(promises: Promise<unknown>[], signal: AbortSignal): Promise<void> {
+    await unlessAborted(Promise.race([failed.promise, Promise.all(promises)]), signal);
+  }
+
+  health.onChange((healthy) => tellAll({ kind: 'health', healthy }));
+
+  return {
+    useRules(rules) {
+      documents = serialize(rules.documents);
+      tellAll({ kind: 'rules', documents });
+    },
+    async connect(signal) {
+      for (const { slot } of members) slot.start();
+      await unlessFailed([first.connected.promise], signal);
+      for (const member of others) if (!member.isBriefed) brief(member);
+      await unlessFailed(
+        others.map(({ connected }) => connected.promise),
+        signal,
+      );
+    },
+    async listen(signal) {
+      await letListen(1, signal);
+      await letListen(count, signal);
+      hasStarted = true;
+      noteHealth();
+      return first.serving.promise;
+    },
+    describe: () => [
+      `processes: ${members.filter(isServing).length} of ${count} serve`,
+      ...members.map(({ slot }) => `  ${slot.describe()}`),
+    ],
+    async stop(graceMs) {
+      await Promise.all(members.map(({ slot }) => slot.stop(graceMs)));
+    },
+  };
+}
+
+function isServing({ slot }: Member): boolean {
+  return slot.state === 'serving';
+}

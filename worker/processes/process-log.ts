@@ -1,0 +1,36 @@
+// The log of a process that decides: its lines tell which process they come from, and what every
+// process would say while it starts is said once.
+import type { Log } from '../../shared/log.ts';
+
+export interface ProcessLog extends Log {
+  /** The process serves: from now on its warnings are its own. */
+  noteServing(): void;
+}
+
+export interface ProcessLogOptions {
+  readonly number: number;
+  /** Until it serves, this process says what a worker of one process would. */
+  readonly speaksForAll: boolean;
+}
+
+export function createProcessLog(
+  log: Log,
+  { number, speaksForAll }: ProcessLogOptions,
+): ProcessLog {
+  let isStarting = true;
+  const withNumber = (message: string) => `process ${number}: ${message}`;
+  const toShown = (message: string) => (isStarting && speaksForAll ? message : withNumber(message));
+  return {
+    isDebug: log.isDebug,
+    debug: (message) => log.debug(withNumber(message)),
+    info: (message) => log.info(toShown(message)),
+    warning(message) {
+      if (isStarting && !speaksForAll) log.info(toShown(message));
+      else log.warning(toShown(message));
+    },
+    error: (message) => log.error(toShown(message)),
+    noteServing() {
+      isStarting = false;
+    },
+  };
+}

@@ -1,0 +1,170 @@
+// Keeps one process that decides alive: starts it, starts another in its place when it ends or falls
+// silent, and ends it. What the processes do together is left to process-group.ts.
+import { backoffDelayMs } from '../../shared/backoff.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import type { ForkedProcess, ForkProcess } from './fork-process.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+
+/** `ended`: not started yet, or another takes its place soon. */
+export type ProcessState = 'ended' | 'starting' | 'connected' | 'serving';
+
+export interface ProcessSlot {
+  readonly number: number;
+  readonly state: ProcessState;
+  start(): void;
+  /** To the process that is there now. */
+  send(message: ToProcess): void;
+  describe(): string;
+  /** Asks it to end, and ends it by force when it has not after a while. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface ProcessSlotDeps {
+  readonly number: number;
+  readonly fork: ForkProcess;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** A process is there. It waits for `start`, and for all else that it has to know. */
+  readonly onStart: () => void;
+  /** `state` is up to date. */
+  readonly onMessage: (message: FromProcess) => void;
+  /**
+   * The process is gone and nobody asked it to end. `reason` is what it said itself. False: no other
+   * takes its place.
+   */
+  readonly onEnd: (how: string, reason: string | undefined) => boolean;
+}
+
+const backoff = { initialMs: 100, maxMs: 5_000, multiplier: 2, random: undefined } as const;
+/** After serving for so long, an end is not counted with those before. */
+const steadyMs = 30_000;
+/** A process reports each second. One that says nothing hangs, and would keep its connections: no
+ * balancer would see it, as the others answer for its health. Looked at in steps, so that a pause of
+ * the whole machine is not taken for silence. */
+const silenceStepMs = 5_000;
+const maxSilentSteps = 6;
+/** Beyond what decisions in flight may take. */
+const stopMarginMs = 4_000;
+
+export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
+  const { number, fork, log, clock } = deps;
+  let state: ProcessState = 'ended';
+  let forked: ForkedProcess | undefined;
+  let reason: string | undefined;
+  let stateSinceMs = clock.wallMs();
+  let servingSinceMs: number | undefined;
+  let failures = 0;
+  let restarts = 0;
+  let lastEnd = '';
+  let description: readonly string[] = [];
+  let silentSteps = 0;
+  let cancelRestart = () => {};
+  let cancelWatch = () => {};
+  let stopping: { readonly gone: PromiseWithResolvers<void> } | undefined;
+
+  function enter(next: ProcessState): void {
+    state = next;
+    stateSinceMs = clock.wallMs();
+  }
+
+  function start(): void {
+    reason = undefined;
+    servingSinceMs = undefined;
+    description = [];
+    enter('starting');
+    forked = fork({ onMessage: receive, onGone });
+    deps.onStart();
+  }
+
+  function receive(message: FromProcess): void {
+    silentSteps = 0;
+    if (message.kind === 'connected') enter('connected');
+    else if (message.kind === 'failed') reason = message.message;
+    else if (message.kind === 'report') description = message.description;
+    else if (message.kind === 'listening') {
+      enter('serving');
+      servingSinceMs = clock.monotonicMs();
+      if (restarts > 0) log.warning(`Process ${number} serves again (pid ${forked?.pid})`);
+    }
+    deps.onMessage(message);
+  }
+
+  function watchSilence(): void {
+    silentSteps = 0;
+    const look = () => {
+      cancelWatch = clock.after(silenceStepMs, () => {
+        if (++silentSteps >= maxSilentSteps) {
+          const seconds = (silenceStepMs * maxSilentSteps) / 1000;
+          log.error(`Process ${number} (pid ${forked?.pid}) has said nothing for ${seconds}s`);
+          forked?.kill();
+        } else look();
+      });
+    };
+    look();
+  }
+
+  function onGone(how: string): void {
+    cancelWatch();
+    const pid = forked?.pid;
+    forked = undefined;
+    enter('ended');
+    if (stopping !== undefined) {
+      stopping.gone.resolve();
+      return;
+    }
+    const isSteady =
+      servingSinceMs !== undefined && clock.monotonicMs() - servingSinceMs >= steadyMs;
+    failures = isSteady ? 0 : failures;
+    lastEnd = reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
+    if (!deps.onEnd(how, reason)) return;
+    const delayMs = backoffDelayMs(backoff, failures++);
+    log.error(
+      `Process ${number}${pid === undefined ? '' : ` (pid ${pid})`} ${reason === undefined ? how : `failed: ${reason}`}; another takes its place in ${delayMs}ms`,
+    );
+    restarts++;
+    cancelRestart = clock.after(delayMs, start);
+  }
+
+  function describeState(): string {
+    const since = new Date(stateSinceMs).toISOString();
+    switch (state) {
+      case 'ended':
+        return lastEnd === '' ? 'not started yet' : `ended at ${since} (${lastEnd})`;
+      case 'starting':
+        return `pid ${forked?.pid}, starts, and waits for the counter store, since ${since}`;
+      case 'connected':
+        return `pid ${forked?.pid}, waits for rules since ${since}`;
+      case 'serving':
+        return `pid ${forked?.pid}, serves since ${since}`;
+    }
+  }
+
+  return {
+    number,
+    get state() {
+      return state;
+    },
+    start,
+    send(message) {
+      if (message.kind === 'start') watchSilence();
+      forked?.send(message);
+    },
+    describe() {
+      const times = `${restarts} ${restarts === 1 ? 'time' : 'times'}`;
+      const replaced = restarts === 0 ? '' : `, replaced ${times}`;
+      return [`process ${number}: ${describeState()}${replaced}`, ...description].join(', ');
+    },
+    async stop(graceMs) {
+      cancelRestart();
+      if (forked === undefined) return;
+      if (stopping === undefined) {
+        stopping = { gone: Promise.withResolvers<void>() };
+        forked.send({ kind: 'stop', graceMs });
+      }
+      const cancelKill = clock.after(graceMs + stopMarginMs, () => forked?.kill());
+      await stopping.gone.promise;
+      cancelKill();
+    },
+  };
+}

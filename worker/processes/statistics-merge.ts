@@ -1,0 +1,87 @@
+// Adds what the processes that decide report to the primary's registry, so that every output shows
+// the worker as a whole.
+import type { Counter } from '../metrics/metric.ts';
+import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
+import type { StatisticsReport } from './statistics-report.ts';
+
+export interface StatisticsMerge {
+  /** One for each process that was started. */
+  addProcess(): ReportedProcess;
+}
+
+export interface ReportedProcess {
+  /** In the order in which they were made. */
+  take(report: StatisticsReport): void;
+  /** The process is gone: what it counted stays, its gauges do not. */
+  end(): void;
+}
+
+/** The value of one gauge in each process, by the process's place. */
+type GaugeValues = Map<ReportedProcess, number>;
+
+export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerge {
+  const gauges = new Map<string, GaugeValues>();
+
+  function valuesOf(name: string): GaugeValues {
+    let values = gauges.get(name);
+    if (values === undefined) {
+      const added: GaugeValues = new Map();
+      const combine = ruleOf(name);
+      registry.combineGauge(name, (own) =>
+        [...added.values()].reduce((a, b) => combine(a, b), own),
+      );
+      gauges.set(name, added);
+      values = added;
+    }
+    return values;
+  }
+
+  return {
+    addProcess() {
+      const counters: Counter[] = [];
+      const ownGauges: GaugeValues[] = [];
+      const process: ReportedProcess = {
+        take(report) {
+          for (const origin of report.newCounters) counters.push(findCounter(registry, origin));
+          report.places.forEach((place, index) => {
+            counters[place]?.add(report.increases[index] ?? 0);
+          });
+          for (const name of report.newGauges) ownGauges.push(valuesOf(name));
+          report.gauges.forEach((value, index) => {
+            ownGauges[index]?.set(process, value);
+          });
+          for (const { name, observations } of report.timers) {
+            const timer = registry.timer(name);
+            for (let index = 0; index < observations.length; index += 2) {
+              const ms = observations[index] ?? 0;
+              for (let left = observations[index + 1] ?? 0; left > 0; left--) timer.observe(ms);
+            }
+          }
+        },
+        end() {
+          for (const values of ownGauges) values.delete(process);
+        },
+      };
+      return process;
+    },
+  };
+}
+
+/** The bound on names made of requests is that of the whole: here they are asked for once more. */
+function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter {
+  switch (origin.kind) {
+    case 'name':
+      return registry.counter(origin.name);
+    case 'domain':
+      return registry.unknownDomain(origin.domain);
+    case 'rule':
+      return registry.ruleStats(origin.metricKey, origin.isStatic)[origin.stat];
+  }
+}
+
+/** Amounts add up; of times and delays, the one that matters is shown. */
+function ruleOf(name: string): (a: number, b: number) => number {
+  if (/^ratelimit\.node\.(uptime_seconds|event_loop_\w+)$/.test(name)) return Math.max;
+  if (name.endsWith('.clock_offset_ms')) return (a, b) => (Math.abs(b) > Math.abs(a) ? b : a);
+  return (a, b) => a + b;
+}

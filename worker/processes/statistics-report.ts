@@ -1,0 +1,105 @@
+// What became of a process's statistics since it last reported them: the process that decides takes
+// reports from its registry, and the primary adds them to its own (statistics-merge.ts).
+
+import { droppedLinesName } from '../metrics/line-sink.ts';
+import { createObservationBuffer, type ObservationBuffer } from '../metrics/observation-buffer.ts';
+import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
+
+/** Metrics are named once, when they are new, and go by their place among all since. */
+export interface StatisticsReport {
+  readonly newCounters: readonly CounterOrigin[];
+  /** Places of counters, and by how much each grew. */
+  readonly places: Uint32Array;
+  readonly increases: Float64Array;
+  readonly newGauges: readonly string[];
+  /** The values of all gauges named so far; empty where they were in an earlier part. */
+  readonly gauges: Float64Array;
+  readonly timers: readonly TimerReport[];
+}
+
+export interface TimerReport {
+  readonly name: string;
+  /** Milliseconds and how often they were observed, by turns. */
+  readonly observations: Float64Array;
+}
+
+export interface StatisticsReporter {
+  /** What changed since the last time, in parts of bounded size, each made when it is asked for. At
+   * least one. */
+  take(): Iterable<StatisticsReport>;
+}
+
+/** Bounds of one part. Names are up to about a thousand characters long. */
+const maxCounters = 10_000;
+const maxNewCounters = 500;
+
+/** Begins to listen to the timers at once. */
+export function createStatisticsReporter(registry: MetricsRegistry): StatisticsReporter {
+  const { counters, gauges } = registry;
+  const dropped = registry.counter(droppedLinesName);
+  const timers: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
+  /** What was reported of each counter so far, by its place. */
+  const reported: number[] = [];
+  let reportedGauges = 0;
+
+  registry.listenToTimers((name) => {
+    const buffer = createObservationBuffer();
+    timers.push({ name, buffer });
+    return buffer.observe;
+  });
+
+  function takeTimers(): TimerReport[] {
+    return timers.map(({ name, buffer }) => {
+      const observations = Float64Array.from([...buffer.entries()].flat());
+      dropped.add(buffer.dropped);
+      buffer.clear();
+      return { name, observations };
+    });
+  }
+
+  /** From the counter at `start` on; `end` is where the next part begins. */
+  function takeCounters(start: number) {
+    const newCounters: CounterOrigin[] = [];
+    const places: number[] = [];
+    const increases: number[] = [];
+    let end = start;
+    for (; end < counters.length && places.length < maxCounters; end++) {
+      const counter = counters[end];
+      if (counter === undefined) break;
+      if (end === reported.length) {
+        if (newCounters.length === maxNewCounters) break;
+        newCounters.push(counter.origin);
+        reported.push(0);
+      }
+      const { value } = counter;
+      const increase = value - (reported[end] ?? 0);
+      if (increase === 0) continue;
+      reported[end] = value;
+      places.push(end);
+      increases.push(increase);
+    }
+    const report = {
+      newCounters,
+      places: Uint32Array.from(places),
+      increases: Float64Array.from(increases),
+    };
+    return { report, end };
+  }
+
+  return {
+    *take() {
+      registry.prepareReading();
+      const observed = takeTimers();
+      const { report, end } = takeCounters(0);
+      const newGauges = gauges.slice(reportedGauges).map(({ name }) => name);
+      reportedGauges = gauges.length;
+      const values = Float64Array.from(gauges, ({ value }) => value);
+      yield { ...report, newGauges, gauges: values, timers: observed };
+      for (let start = end; start < counters.length; ) {
+        const next = takeCounters(start);
+        start = next.end;
+        yield { ...next.report, newGauges: [], gauges: new Float64Array(), timers: [] };
+      }
+    },
+  };
+}
