@@ -28,8 +28,8 @@ export function decode(decoder: HpackDecoder, hex: string): Pair[] {
 }
 
 /**
- * What the dynamic table holds, newest first. The decoder is of no use after that, as the end of the
- * table is found by an error.
+ * What the dynamic table holds, newest first. The decoder is of no use after that, as the end of
+ * the table is found by an error.
  */
 export function drainTable(decoder: HpackDecoder): Pair[] {
   const fields: HeaderField[] = [];

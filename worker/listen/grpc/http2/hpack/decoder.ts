@@ -5,12 +5,12 @@
 // - The same table entry is always the same object, so who reads fields may know them by identity.
 //   The same holds for a pseudo-header that is sent literally with the value it had before: Envoy
 //   sends `:path` like that with every request, so its blocks are never of indexed fields only.
-// - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 for as long as the peer does
-//   not take over another size; evicted entries are let go at once; strings have at most 8/5 of the
-//   block's octets. A list that passes `maxListBytes` is decoded to its end, for the table's sake,
-//   but no further fields are kept: references to one large entry cost an octet each and no memory.
+// - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 for as long as the peer
+//   does not take over another size; evicted entries are let go at once; strings have at most 8/5 of
+//   the block's octets. A list that passes `maxListBytes` is decoded to its end, for the table's
+//   sake, but no further fields are kept: a reference to a large entry costs an octet and no memory.
 //
-// Assembling a block from frames, bounding its length, and what fields mean are left to the session.
+// Assembling a block from frames, bounding its length, and what fields mean is left to the session.
 import { DynamicTable } from './dynamic-table.ts';
 import type { HeaderField } from './header-field.ts';
 import { decodeHuffman } from './huffman-decoder.ts';

@@ -8,7 +8,7 @@ const vacant = createEntry('', '');
 const smallestEntry = vacant.size;
 
 export class DynamicTable {
-  /** A ring: its length is a power of two, and entries are found by their distance from the newest. */
+  /** A ring, of a power of two: entries are found by their distance from the newest. */
   readonly #ring: TableEntry[];
   readonly #mask: number;
   /** Where the next entry goes. */

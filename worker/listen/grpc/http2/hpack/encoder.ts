@@ -1,6 +1,6 @@
-// Encodes header blocks (HPACK, RFC 7541) that mean the same at any time: they never use the dynamic
-// table, so blocks may be made once and sent on every connection. Strings are sent as they are: the
-// receiver is quicker with those than with Huffman codes, and responses are a few dozen octets.
+// Encodes header blocks (HPACK, RFC 7541) that mean the same at any time: they never use the
+// dynamic table, so blocks may be made once and sent on every connection. Strings are sent as they
+// are: receivers are quicker with those than with Huffman codes, and responses are short.
 import { staticTable } from './static-table.ts';
 
 const { fieldIndices, nameIndices } = indexStaticTable();

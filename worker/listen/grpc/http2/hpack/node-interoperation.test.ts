@@ -1,5 +1,5 @@
-// Against the HPACK of Node's own HTTP/2: what its client sends decodes to what it was told to send,
-// and it understands what is encoded here.
+// Against the HPACK of Node's own HTTP/2: what its client sends decodes to what it was told to
+// send, and it understands what is encoded here.
 import { once } from 'node:events';
 import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import net, { type AddressInfo, type Socket } from 'node:net';
@@ -60,7 +60,7 @@ function answerBlocks(
   });
 }
 
-/** A client of Node's with a server of ours behind it; `call` resolves with the response's headers. */
+/** A client of Node's before a server of ours; `call` resolves with the response's headers. */
 async function startPair(
   t: ExecutionContext,
   options: { tableBytes: number; answer: (block: Buffer) => Buffer },
