@@ -56,8 +56,11 @@ test.serial('ERROR: a decision fails when it has waited, and those in flight sta
 
 test.serial('CREATE: one connection is opened, and closed when it is not needed', async (t) => {
   const { proxy, store, busy } = await openStalled(t, 'create');
+  const askedMs = performance.now();
   const waiting = Array.from({ length: 5 }, () => start(store, 'pool_'));
   await eventually('an overflow connection', () => proxy.accepted === 2);
+  const openedMs = performance.now() - askedMs;
+  t.true(openedMs >= 100 && openedMs < 150 + slackMs, `${openedMs} ms`);
   proxy.flow();
   const outcomes = await Promise.all([busy, ...waiting]);
   t.deepEqual(

@@ -12,6 +12,7 @@ import {
   type RecordedRedisStore,
 } from '../support/redis-store.ts';
 import { startSteadyLoad } from '../support/steady-load.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const timeoutMs = 1_000;
 
@@ -90,14 +91,25 @@ test.serial('servers and sentinels have credentials of their own', async (t) => 
   });
   t.teardown(() => store.close(0));
   t.deepEqual((await count(store, 'auth_')).after, [1]);
-  // The servers' password is not sent to the sentinels.
-  const without = createRecordedRedisStore(group.url, { type: 'sentinel', auth: 'open' });
+  // Without credentials for them the sentinels get none: the servers' password is not for them.
+  let received = '';
+  const [sentinel] = group.sentinels;
+  const proxy = await startTcpProxy(sentinel?.port ?? 0, {
+    onRequest: (chunk) => {
+      received += chunk.toString('latin1');
+    },
+  });
+  t.teardown(proxy.close);
+  const url = `main,127.0.0.1:${proxy.port}`;
+  const without = createRecordedRedisStore(url, { type: 'sentinel', auth: 'open' });
   t.teardown(() => without.close(0));
   const stopping = new AbortController();
   const connecting = without.connect(stopping.signal);
   await eventually('a warning', () => without.log.lines.length > 0);
   t.regex(without.log.lines[0] ?? '', /sentinel 127\.0\.0\.1:\d+: PING: NOAUTH/);
   t.false(without.log.lines.join().includes('open'));
+  t.regex(received, /ping/i);
+  t.notRegex(received, /auth|open/i);
   stopping.abort();
   await t.throwsAsync(connecting);
 });
