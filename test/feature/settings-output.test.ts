@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { createWorkerCaller } from '../support/worker-caller.ts';
+import { startWorker } from '../support/worker-in-process.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 /** Shorter than five flushes would take by default. */
@@ -56,7 +57,7 @@ test.after.always(async () => {
 });
 
 test.serial(
-  'PUSHMETRICS_HOST, _PORT, _PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed there, and so often',
+  'PUSHMETRICS_PORT, _PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed there, and so often',
   async (t) => {
     t.is(await caller.decide('d', 'k', 'pushed'), 'OK');
     await eventually('the hit', () =>
@@ -68,6 +69,18 @@ test.serial(
     t.pass();
   },
 );
+
+test.serial('PUSHMETRICS_HOST: that host is tried', async (t) => {
+  // Nobody can connect to all hosts at once.
+  const everybody = '255.255.255.255';
+  const { log } = await startWorker(t, {
+    env: { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', PUSHMETRICS_HOST: everybody },
+  });
+  await eventually('it is told', () =>
+    log.lines.some((line) => /^warning Statistics do not reach .*255\.255/.test(line)),
+  );
+  t.pass();
+});
 
 test.serial(
   'PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS: times are larger than they are in seconds',

@@ -46,6 +46,17 @@ test('RUNTIME_ROOT, RUNTIME_SUBDIRECTORY, RUNTIME_APPDIRECTORY: rules are read w
   t.regex(await page('/rlconfig'), /^here\.k: [^\n]*\n$/);
 });
 
+test('RUNTIME_WATCH_ROOT: when it is false, rules that change in place are loaded', async (t) => {
+  const { path, write } = createRulesFolder(t);
+  write('config/one.yaml', rulesOf('one'));
+  const { page } = await startWorker(t, {
+    env: { ...memory, RUNTIME_ROOT: path, RUNTIME_WATCH_ROOT: 'false' },
+  });
+  write('config/two.yaml', rulesOf('two'));
+  await eventually('the rules', async () => (await page('/rlconfig')).includes('two.k: '));
+  t.pass();
+});
+
 async function startServer(t: ExecutionContext, credentials?: ServerCredentials) {
   const server = await startScriptedAdsServer(credentials && { credentials });
   t.teardown(server.stop);

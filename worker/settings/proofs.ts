@@ -7,6 +7,9 @@ import type { SettingProof } from '../../shared/settings/document.ts';
 type ProofsOfFile = Readonly<Record<string, readonly string[]>>;
 
 const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
+  'test/feature/worker-processes.test.ts': {
+    'connections are shared out evenly': ['WORKER_PROCESSES'],
+  },
   'test/feature/settings-serving.test.ts': {
     'the address that is set is listened on': ['HOST', 'GRPC_HOST', 'DEBUG_HOST'],
     'the port that is set is open': ['PORT', 'GRPC_PORT', 'DEBUG_PORT'],
@@ -31,8 +34,8 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/feature/settings-output.test.ts': {
     'messages of that level are written': ['LOG_LEVEL'],
     'further names share one': ['RUNTIME_METRIC_NAMES_MAX'],
+    'that host is tried': ['PUSHMETRICS_HOST'],
     'statistics are pushed there, and so often': [
-      'PUSHMETRICS_HOST',
       'PUSHMETRICS_PORT',
       'PUSHMETRICS_PROTOCOL',
       'STATS_FLUSH_INTERVAL',
@@ -44,15 +47,13 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'log-json': ['LOG_FORMAT'],
   },
   'test/feature/xds-source-worker.test.ts': {
+    'it serves without rules when it is told to start by force': [
+      'FORCE_START_WITHOUT_INITIAL_CONFIG',
+    ],
     'it opens its ports with the first rules': ['CONFIG_TYPE'],
   },
-  'test/e2e/lifecycle.test.ts': {
-    'a forced start serves before there are rules': ['FORCE_START_WITHOUT_INITIAL_CONFIG'],
-  },
-  'test/conformance/cases/merge_domain.json': {
-    'merge-two-files': ['MERGE_DOMAIN_CONFIG'],
-  },
   'test/feature/settings-rules.test.ts': {
+    'rules that change in place are loaded': ['RUNTIME_WATCH_ROOT'],
     'rules are read where they lead together': [
       'RUNTIME_ROOT',
       'RUNTIME_SUBDIRECTORY',
@@ -80,9 +81,11 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'a wait is longer than it would be': ['XDS_CLIENT_BACKOFF_JITTER'],
     'a larger message is not taken': ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'],
   },
+  'test/conformance/cases/merge_domain.json': {
+    'merge-two-files': ['MERGE_DOMAIN_CONFIG'],
+  },
   'test/conformance/cases/reload.json': {
     'config-dot-files-ignored': ['RUNTIME_IGNOREDOTFILES'],
-    'reload-symlink-swap': ['RUNTIME_WATCH_ROOT'],
   },
   'test/conformance/cases/shadow_mode.json': {
     'global-shadow': ['SHADOW_MODE'],

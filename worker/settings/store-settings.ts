@@ -31,7 +31,10 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('TIMEOUT'),
       default: 10_000,
       min: 1,
-      doc: 'Bound of connecting, writing and reading, and of a whole decision',
+      doc:
+        prefix === 'KVSTORE'
+          ? 'Bound of connecting, writing and reading, and of a whole decision'
+          : 'Bound of connecting, writing and reading; that of a whole decision is KVSTORE_TIMEOUT',
     }),
     auth: text({
       names: names('AUTH'),
