@@ -63,10 +63,12 @@ export class Batch {
   add(request: CountRequest): void {
     this.requests.push(request);
     this.#firstHit.push(this.#operationOf.length);
+    const { hits, mode } = request;
     const standStill = this.#findStandStill(request);
-    for (const [index, hit] of request.hits.entries()) {
+    for (let index = 0; index < hits.length; index++) {
+      const hit = hits[index] as Hit;
       if (hit.refund) this.#addAlone(hit, 'refund');
-      else if (request.mode === 'look' || standStill?.[index]) this.#addSummed(hit, 0);
+      else if (mode === 'look' || standStill?.[index]) this.#addSummed(hit, 0);
       else if (hit.hits > maxSummedHits) this.#addAlone(hit, 'add');
       else this.#addSummed(hit, hit.hits);
     }
@@ -122,13 +124,13 @@ export class Batch {
    * if the requests had come one by one. The replies to them are appended to `replies`.
    */
   splitOverflows(replies: readonly Reply[]): Operation[] {
+    if (replies.every(isNumber)) return [];
     const sumBefore = new Map<number, number>();
     for (const [index, reply] of replies.entries()) {
       if (typeof reply !== 'number' && reply.overflow && this.operations[index]?.hitCount !== 1) {
         sumBefore.set(index, 0);
       }
     }
-    if (sumBefore.size === 0) return [];
     const split: Operation[] = [];
     for (const [index, request] of this.requests.entries()) {
       const end = this.#firstHit[index + 1] ?? this.#operationOf.length;
@@ -158,7 +160,9 @@ export class Batch {
    */
   complete(index: number, replies: readonly Reply[]): AppError | undefined {
     let place = this.#firstHit[index] ?? 0;
-    for (const hit of this.requests[index]?.hits ?? []) {
+    const hits = this.requests[index]?.hits ?? [];
+    for (let hitIndex = 0; hitIndex < hits.length; hitIndex++) {
+      const hit = hits[hitIndex] as Hit;
       const operationIndex = this.#operationOf[place] ?? -1;
       const operation = this.operations[operationIndex];
       const reply = replies[operationIndex];
@@ -174,6 +178,10 @@ export class Batch {
     }
     return undefined;
   }
+}
+
+function isNumber(reply: Reply): boolean {
+  return typeof reply === 'number';
 }
 
 export function toOperation(

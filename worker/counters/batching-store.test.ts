@@ -407,6 +407,7 @@ test('an empty pool with ERROR fails those that waited long enough, and no other
   count(store, [hit('busy')]);
   await tick();
   const early = count(store, [hit('a')]);
+  await tick();
   clock.advance(75);
   const late = count(store, [hit('a')]);
   clock.advance(50);

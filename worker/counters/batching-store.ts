@@ -61,6 +61,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   const windowMs = Math.floor(deps.pipelineWindowMs);
   const waiting = createWaitingLine();
   const inFlight = new Map<Lane, InFlight>();
+  let lastArrivalMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
   let cancelSweep: (() => void) | undefined;
@@ -76,7 +77,9 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       setImmediate(() => settle(request, refusal));
       return;
     }
-    waiting.push(request, clock.monotonicMs());
+    // What comes in one tick has come at once.
+    if (!flushScheduled) lastArrivalMs = clock.monotonicMs();
+    waiting.push(request, lastArrivalMs);
     startSweeping();
     if (flushScheduled) return;
     if (windowMs === 0) {
@@ -222,7 +225,9 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function complete(lane: Lane, batch: Batch, replies: readonly Reply[]): void {
-    for (const [index, request] of batch.requests.entries()) {
+    const { requests } = batch;
+    for (let index = 0; index < requests.length; index++) {
+      const request = requests[index];
       if (request === undefined) continue;
       const error = batch.complete(index, replies);
       if (error === undefined) settle(request, undefined);
@@ -273,13 +278,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function sweepWaiting(now: number): void {
-    const leaving = new Map<CountRequest, AppError>();
-    waiting.takeWhere((request) => {
-      const reason = findReasonToLeave(request, now);
-      if (reason !== undefined) leaving.set(request, reason);
-      return reason !== undefined;
-    });
-    for (const [request, reason] of leaving) settle(request, reason);
+    const isLeaving = ({ cancelled, deadlineMs }: CountRequest) => cancelled || deadlineMs <= now;
+    for (const request of waiting.takeWhere(isLeaving)) {
+      settle(request, findReasonToLeave(request, now));
+    }
   }
 
   function applyEmptyPoolRule(now: number): void {

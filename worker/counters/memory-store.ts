@@ -11,7 +11,7 @@ import type { CounterStore, CountRequest, Hit } from './store.ts';
 const maxCounters = 1_000_000;
 const maxCharacters = 268_435_456;
 /** Expired counters dropped per tick, so that a window's end does not stop the process. */
-const maxDropsPerTick = 10_000;
+const maxDropsPerTick = 4_000;
 /** A counter that would pass 2^63-1 refuses the hits, as the key-value store's do. */
 const counterBound = 2n ** 63n;
 
@@ -40,11 +40,22 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   let characters = 0;
   /** The keys whose counters expire in a second, to find them without looking at all others. */
   const keysByExpiry = new Map<number, string[]>();
-  let droppedUpToSecond = toSecond(clock);
+  /** Of the monotonic clock, when it was looked at last: once for all requests of a tick. */
+  let nowSecond = readSecond();
+  let droppedUpToSecond = nowSecond;
   let waiting: CountRequest[] = [];
   let scheduled = false;
   let closed = false;
-  return { count, connect, state, close, read: (key) => find(key)?.value };
+  return { count, connect, state, close, read };
+
+  function readSecond(): number {
+    return Math.floor(clock.monotonicMs() / 1000);
+  }
+
+  function read(key: string): number | bigint | undefined {
+    nowSecond = readSecond();
+    return find(key)?.value;
+  }
 
   function count(request: CountRequest): void {
     waiting.push(request);
@@ -57,10 +68,11 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     scheduled = false;
     const requests = waiting;
     waiting = [];
-    const now = clock.monotonicMs();
+    const nowMs = clock.monotonicMs();
+    nowSecond = Math.floor(nowMs / 1000);
     dropExpired();
     for (const request of requests) {
-      const error = findReasonToLeave(request, now) ?? findUncountable(request) ?? apply(request);
+      const error = findReasonToLeave(request, nowMs) ?? findUncountable(request) ?? apply(request);
       try {
         request.settle(error);
       } catch (thrown) {
@@ -69,22 +81,24 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     }
   }
 
-  function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
+  function findReasonToLeave(request: CountRequest, nowMs: number): AppError | undefined {
     if (closed) return storeError('the worker is stopping');
     if (request.cancelled) return storeError('the caller left before its hits were counted');
-    if (request.deadlineMs > now) return undefined;
+    if (request.deadlineMs > nowMs) return undefined;
     return storeError('the deadline passed before the hits were counted');
   }
 
   function apply(request: CountRequest): AppError | undefined {
+    const { hits, mode } = request;
     let overs: boolean[] | undefined;
     if (needsReading(request)) {
-      overs = request.hits.map((hit) => !hit.refund && readValue(hit.key) + hit.hits > hit.limit);
+      overs = hits.map((hit) => !hit.refund && readValue(hit.key) + hit.hits > hit.limit);
       if (!overs.includes(true)) overs = undefined;
     }
     let failure: AppError | undefined;
-    for (const [index, hit] of request.hits.entries()) {
-      const isStill = request.mode === 'look' || overs?.[index] === false;
+    for (let index = 0; index < hits.length; index++) {
+      const hit = hits[index] as Hit;
+      const isStill = mode === 'look' || overs?.[index] === false;
       const error = hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
       failure ??= error;
     }
@@ -93,7 +107,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
 
   function find(key: string): Counter | undefined {
     const counter = counters.get(key);
-    if (counter !== undefined && counter.expiresAtSecond <= toSecond(clock)) return undefined;
+    if (counter !== undefined && counter.expiresAtSecond <= nowSecond) return undefined;
     return counter;
   }
 
@@ -131,7 +145,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     drop(hit.key);
     if (counters.size >= counterLimit) return undefined;
     if (characters + hit.key.length > maxCharacters) return undefined;
-    const expiresAtSecond = toSecond(clock) + hit.windowSeconds;
+    const expiresAtSecond = nowSecond + hit.windowSeconds;
     const counter: Counter = { value: 0, expiresAtSecond };
     counters.set(hit.key, counter);
     characters += hit.key.length;
@@ -146,20 +160,19 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function dropExpired(): void {
-    const now = toSecond(clock);
     let budget = maxDropsPerTick;
-    while (droppedUpToSecond < now && keysByExpiry.size > 0) {
+    while (droppedUpToSecond < nowSecond && keysByExpiry.size > 0) {
       const keys = keysByExpiry.get(droppedUpToSecond + 1);
       for (; keys !== undefined && keys.length > 0; budget--) {
         if (budget === 0) return;
         const key = keys.pop() ?? '';
         // The key may have got a new counter since.
-        if ((counters.get(key)?.expiresAtSecond ?? now + 1) <= now) drop(key);
+        if ((counters.get(key)?.expiresAtSecond ?? nowSecond + 1) <= nowSecond) drop(key);
       }
       keysByExpiry.delete(droppedUpToSecond + 1);
       droppedUpToSecond++;
     }
-    if (keysByExpiry.size === 0) droppedUpToSecond = now;
+    if (keysByExpiry.size === 0) droppedUpToSecond = nowSecond;
   }
 
   function connect(): Promise<void> {
@@ -180,10 +193,6 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
 
 function storeError(text: string): AppError {
   return new AppError('store', `in-process counters: ${text}`);
-}
-
-function toSecond(clock: Clock): number {
-  return Math.floor(clock.monotonicMs() / 1000);
 }
 
 function toAmount(hit: Hit): number | bigint {

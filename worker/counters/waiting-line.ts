@@ -19,7 +19,7 @@ export function createWaitingLine(): WaitingLine {
   let requests: CountRequest[] = [];
   /** Beside the requests, so that none of them costs an object. */
   let arrivals: number[] = [];
-  /** Place of the first one, so that taking one does not move the others. */
+  /** Place of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
   let head = 0;
   return {
     get size() {
@@ -46,20 +46,21 @@ export function createWaitingLine(): WaitingLine {
     },
     takeWhere(leaves) {
       const leaving: CountRequest[] = [];
-      const staying: CountRequest[] = [];
-      const stayingArrivals: number[] = [];
+      // In place: this happens often, and mostly nobody leaves.
+      let staying = 0;
       for (let place = head; place < requests.length; place++) {
         const request = requests[place] as CountRequest;
         const arrivedMs = arrivals[place] as number;
         if (leaves(request, arrivedMs)) {
           leaving.push(request);
         } else {
-          staying.push(request);
-          stayingArrivals.push(arrivedMs);
+          requests[staying] = request;
+          arrivals[staying] = arrivedMs;
+          staying++;
         }
       }
-      requests = staying;
-      arrivals = stayingArrivals;
+      requests.length = staying;
+      arrivals.length = staying;
       head = 0;
       return leaving;
     },
