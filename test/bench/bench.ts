@@ -1,6 +1,7 @@
 // What every measurement needs: the store, the folder of rules and certificates, the processors, and
 // with them a started service and a load on it.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
@@ -20,8 +21,12 @@ export interface Load {
 }
 
 export interface LoadOutcome extends LoadResult {
-  /** Commands of the store for each decision, in the two halves of the measured time. */
-  readonly storeCommands: { readonly firstHalf: number; readonly secondHalf: number };
+  /** Commands of the store for each decision: in the two halves of the measured time, and in all. */
+  readonly storeCommands: {
+    readonly firstHalf: number;
+    readonly secondHalf: number;
+    readonly whole: number;
+  };
 }
 
 export interface Bench {
@@ -50,6 +55,8 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
   const processors = divideProcessors();
   const store = await startStore();
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-'));
+  // Also when a signal ends the run.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const certificateFile = join(folder, 'server.pem');
   const keyFile = join(folder, 'server.key');
   await mkdir(join(folder, 'rules', 'config'), { recursive: true });
@@ -115,12 +122,10 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
         storeCommands: {
           firstHalf: await perDecision('begin', 'half'),
           secondHalf: await perDecision('half', 'end'),
+          whole: await perDecision('begin', 'end'),
         },
       };
     },
-    async stop() {
-      await store.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop: () => store.stop(),
   };
 }

@@ -1,6 +1,8 @@
 // The machine and the code that a result belongs to; never whose machine it is.
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Machine {
   readonly processor: string;
@@ -11,6 +13,24 @@ export interface Machine {
   /** Undefined outside a repository; ends in `+` when files were changed. */
   readonly commit: string | undefined;
   readonly date: string;
+}
+
+const idleSampleMs = 1_000;
+
+/** How much of the processors' time goes to others, as long as the benchmark does nothing. */
+export async function measureOtherWork(): Promise<number> {
+  const before = readProcessorTimes();
+  await sleep(idleSampleMs);
+  const after = readProcessorTimes();
+  return (after.busy - before.busy) / (after.all - before.all);
+}
+
+function readProcessorTimes(): { busy: number; all: number } {
+  // cpu user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
+  const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
+  const times = line.split(/ +/).slice(1, 9).map(Number);
+  const all = times.reduce((sum, time) => sum + time, 0);
+  return { busy: all - (times[3] ?? 0) - (times[4] ?? 0), all };
 }
 
 export function describeMachine(): Machine {

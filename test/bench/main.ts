@@ -6,7 +6,7 @@ import { createBench } from './bench.ts';
 import { type BenchCommand, parseCommandLine, usage } from './command-line.ts';
 import { type Measurement, measureGrid } from './grid.ts';
 import { findHighestRate, type HighestRate } from './highest-rate.ts';
-import { describeMachine } from './machine.ts';
+import { describeMachine, measureOtherWork } from './machine.ts';
 import { drawPicture } from './picture.ts';
 import { renderMarkdown, renderText } from './report.ts';
 import type { BenchResults } from './results.ts';
@@ -28,6 +28,7 @@ function sayMeasurement(one: Measurement, done: number, total: number): void {
 
 async function run(command: BenchCommand): Promise<BenchResults> {
   const machine = describeMachine();
+  const otherWork = await measureOtherWork();
   const bench = await createBench(command);
   say(bench.processors);
   try {
@@ -64,6 +65,7 @@ async function run(command: BenchCommand): Promise<BenchResults> {
     return {
       machine,
       processors: bench.processors,
+      otherWork,
       rounds: command.rounds,
       measuredMs: command.measuredMs,
       connections: command.connections,

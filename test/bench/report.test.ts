@@ -26,7 +26,7 @@ function measurement(
     sendLagP99Us: ratePerSecond === undefined ? undefined : 150,
     generatorCpuPerRequestUs: 1,
     residentBytes: 100_000_000,
-    storeCommands: { firstHalf: 1.5, secondHalf: 1.0 },
+    storeCommands: { firstHalf: 1.5, secondHalf: 1.0, whole: 1.25 },
     problems: service === yardstick && ratePerSecond !== undefined ? ['sent late'] : [],
   };
 }
@@ -42,6 +42,7 @@ const results: BenchResults = {
     date: '2026-01-01',
   },
   processors: 'the service on one processor, load and store on one other',
+  otherWork: 0.02,
   rounds: 3,
   measuredMs: 3_000,
   connections: 4,
@@ -97,6 +98,11 @@ test('the tables name scenario, service, ratio, machine and what went wrong', (t
   t.regex(text, /0\.5 +ratelane +0\.050 +10,000 +3\.00 +2\.000 +1\.000/);
   t.regex(text, /redis-10k-keys-trace +ratelane +8\.00 +40,000 +6\.00 +0\.20 +p99 12\.0 ms/);
   t.true(text.startsWith('Processor, 2 cores, 8 GiB, Linux 6.1, Node v24, commit abc, 2026-01-01'));
+});
+
+test('a machine that was busy with other work is said', (t) => {
+  t.notRegex(renderText(results), /Other work/);
+  t.regex(renderText({ ...results, otherWork: 0.35 }), /Other work took 35 % of the machine/);
 });
 
 test('the same tables as Markdown have a cell for each column', (t) => {

@@ -50,12 +50,18 @@ export function describeMachineLine(machine: Machine): string {
   return `${machine.processor}, ${machine.cores} cores, ${memory}, ${machine.kernel}, Node ${machine.node}${commit}, ${machine.date}`;
 }
 
+const otherWorkLimit = 0.1;
+
 function describe(results: BenchResults): string {
-  const { rounds, measuredMs, connections, streams } = results;
+  const { rounds, measuredMs, connections, streams, otherWork } = results;
+  const warning =
+    otherWork > otherWorkLimit
+      ? ` Other work took ${(otherWork * 100).toFixed(0)} % of the machine before the run: repeat it when the machine is idle.`
+      : '';
   return (
     `${describeMachineLine(results.machine)}; ${results.processors}. ` +
     `Medians of ${rounds} rounds of ${measuredMs / 1000} s; ${connections} connections of ${streams} streams. ` +
-    `CPU is that of the service; "of grpc-js" is its part of what a @grpc/grpc-js server with a constant answer spends in the same round.`
+    `CPU is that of the service; "of grpc-js" is its part of what a @grpc/grpc-js server with a constant answer spends in the same round.${warning}`
   );
 }
 
@@ -98,8 +104,8 @@ function createSaturationTable(rows: readonly SummaryRow[]): Table {
       toMs(row.p50Us),
       toMs(row.p99Us),
       toMegabytes(row.residentBytes),
-      row.storeCommands.firstHalf.toFixed(3),
-      row.storeCommands.secondHalf.toFixed(3),
+      toCommands(row.storeCommands.firstHalf),
+      toCommands(row.storeCommands.secondHalf),
     ]),
     notes: listProblems(rows),
   };
@@ -241,6 +247,7 @@ function listProblems(rows: readonly SummaryRow[]): string[] {
   );
 }
 
+const toCommands = (value: number): string => (value === 0 ? '-' : value.toFixed(3));
 const toCount = (value: number): string => Math.round(value).toLocaleString('en-US');
 const toMegabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 

@@ -9,6 +9,8 @@ export interface BenchResults {
   readonly machine: Machine;
   /** Who ran on which processor. */
   readonly processors: string;
+  /** The part of the processors' time that went to other work before the run. */
+  readonly otherWork: number;
   readonly rounds: number;
   readonly measuredMs: number;
   readonly connections: number;
