@@ -117,6 +117,9 @@ test.serial(
     const replicated = await readReplicated(lost, replica, ofLost);
     const counters = { keyOf: keyOf(ofLost), replicated, read: readCounter };
     const awayMs = performance.now();
+    // So that it dies with hits that it was sent.
+    lost.pause();
+    await eventually('some are in flight', () => struck.open > 10);
     await lost.kill();
     const goneMs = performance.now();
     await eventually('the heir is known', () => isNamed(replica), 20_000);

@@ -14,6 +14,8 @@ export interface LoadResult extends CountOutcome {
 export interface SteadyLoad {
   /** Settled so far, in the order of settling. */
   readonly results: readonly LoadResult[];
+  /** Sent and not settled. */
+  readonly open: number;
   /** The longest time that this process did nothing for itself: what no deadline can beat. */
   readonly worstLagMs: number;
   /** Sends nothing while `action` runs, which begins when nothing is open; afterwards what was due
@@ -62,6 +64,9 @@ export function startSteadyLoad(
 
   return {
     results,
+    get open() {
+      return open.size;
+    },
     get worstLagMs() {
       return worstLagMs;
     },
