@@ -318,6 +318,31 @@ test.serial(
   },
 );
 
+test.serial('a store that does not answer is said once, and a signal ends the wait', async (t) => {
+  const worker = await spawnWorkerProcess({
+    env: {
+      KVSTORE_URL: `127.0.0.1:${await freePort()}`,
+      KVSTORE_STARTUP_INITIAL_INTERVAL: '60s',
+      KVSTORE_STARTUP_MAX_INTERVAL: '60s',
+      WORKER_PROCESSES: '3',
+    },
+    rules,
+  });
+  t.teardown(worker.stop);
+  await eventually(
+    'it is said',
+    () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()),
+    20_000,
+  );
+  t.regex(
+    await page(worker, '/status'),
+    /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
+  );
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(10_000), 0, worker.output());
+  t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
+});
+
 const mistakes: readonly [what: string, env: (takenPort: number) => Record<string, string>][] = [
   ['a port in use', (port) => ({ GRPC_PORT: String(port) })],
   [
