@@ -75,10 +75,9 @@ export function createWorker(deps: WorkerDeps): Worker {
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
   const protos = loadProtos();
   const source = createSource(deps, metrics, protos);
-  const serving =
-    settings.processes.count === 1
-      ? createServing({ settings, health, metrics, protos, log, clock, tracer })
-      : createProcessGroup({
+  const processes =
+    settings.processes.count > 1
+      ? createProcessGroup({
           count: settings.processes.count,
           environment: deps.environment,
           fork: forkProcess,
@@ -86,13 +85,17 @@ export function createWorker(deps: WorkerDeps): Worker {
           metrics,
           log,
           clock,
-        });
+        })
+      : undefined;
+  const serving =
+    processes ?? createServing({ settings, health, metrics, protos, log, clock, tracer });
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
     {
       providers: {
         rules: () => rulesInForce.current?.describe(),
+        ...(processes && { profilers: processes.profilers }),
         stats: () => metrics.snapshot(),
         settings: () => [
           ...deps.dump.map(({ name, value, from }) =>

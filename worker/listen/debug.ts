@@ -11,7 +11,7 @@ import {
   sendError,
   sendText,
 } from './plain-http-server.ts';
-import { createProfiler } from './profiler.ts';
+import { createProfiler, type Profiler } from './profiler.ts';
 
 export interface DebugProviders {
   /** One line per rule in force; undefined before the first load. */
@@ -22,6 +22,8 @@ export interface DebugProviders {
   readonly settings: () => readonly string[];
   /** For people: what is awaited or in force, since when, and what is wrong. */
   readonly status: () => readonly string[];
+  /** Where other processes decide (worker/processes): by their numbers, from 1 on. */
+  readonly profilers?: readonly Profiler[];
 }
 
 export interface DebugDeps {
@@ -51,7 +53,9 @@ export function createDebugServer(
   { providers, log, clock }: DebugDeps,
   { host, port, tls }: HttpTarget,
 ): HttpListener {
-  const profiler = createProfiler({ clock });
+  const { profilers = [] } = providers;
+  const allProfilers = [createProfiler({ clock }), ...profilers];
+  const lastNumber = profilers.length;
 
   function profile(kind: 'cpu' | 'heap', defaultSeconds: number): Handler {
     return async (request, reply) => {
@@ -63,11 +67,19 @@ export function createDebugServer(
           `seconds must be a whole number from 1 to ${maxProfileSeconds}`,
         );
       }
+      // What decides is what one wants to know of.
+      const profiler = allProfilers[lastNumber === 0 ? 0 : (parseProcess(request) ?? 1)];
+      if (profiler === undefined) {
+        return sendError(reply, 400, `process must be a whole number from 0 to ${lastNumber}`);
+      }
       const gone = new AbortController();
       reply.raw.once('close', () => gone.abort());
       const bytes = await profiler[kind](seconds * 1000, gone.signal);
-      if (bytes === undefined) {
+      if (bytes === 'busy') {
         return sendError(reply, 409, 'another profile is being taken; try again when it has ended');
+      }
+      if (bytes === 'gone') {
+        return sendError(reply, 503, 'the process is not there, or ended meanwhile; try again');
       }
       return reply
         .type('application/octet-stream')
@@ -81,7 +93,11 @@ export function createDebugServer(
       path: '/debug/pprof/',
       help: 'root of various pprof endpoints. hit for help.',
       handler: (_request, reply) =>
-        sendText(reply, 200, toText(describeProfiles(tls === undefined ? 'http' : 'https'))),
+        sendText(
+          reply,
+          200,
+          toText(describeProfiles(tls === undefined ? 'http' : 'https', lastNumber > 0)),
+        ),
     },
     {
       path: '/debug/pprof/heap',
@@ -136,13 +152,27 @@ export function createDebugServer(
   );
 }
 
-const describeProfiles = (scheme: string): string[] => [
+const describeProfiles = (scheme: string, hasProcesses: boolean): string[] => [
   `/debug/pprof/profile?seconds=${defaultCpuSeconds}: where CPU time goes during so many seconds`,
   `/debug/pprof/heap?seconds=${defaultHeapSeconds}: what is allocated meanwhile and stays alive`,
   '',
   'Both are gzipped pprof files, at most one at a time and 120 seconds long:',
   `  go tool pprof ${scheme}://<this address>/debug/pprof/profile?seconds=10`,
+  ...(hasProcesses ? processHelp : []),
 ];
+
+const processHelp = [
+  '',
+  'With &process=2 they are of the second process that decides; without, of the first one; with',
+  '&process=0 of the process that starts them.',
+];
+
+/** -1 for what is no number of a process. */
+function parseProcess(request: FastifyRequest): number | undefined {
+  const { process } = request.query as { readonly process?: string | string[] };
+  if (process === undefined) return undefined;
+  return typeof process === 'string' && /^\d{1,3}$/.test(process) ? Number(process) : -1;
+}
 
 function parseSeconds(request: FastifyRequest, defaultSeconds: number): number | undefined {
   const { seconds } = request.query as { readonly seconds?: string | string[] };

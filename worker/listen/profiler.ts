@@ -5,11 +5,14 @@ import type { Clock } from '../../shared/clock.ts';
 import { createProfileBuilder, type Frame } from './profile-builder.ts';
 
 export interface Profiler {
-  /** Samples for so long, or until `signal`; the gzipped profile. Undefined while another runs. */
-  cpu(durationMs: number, signal: AbortSignal): Promise<Buffer | undefined>;
+  /** Samples for so long, or until `signal`; the gzipped profile. */
+  cpu(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
   /** What was allocated meanwhile and is still alive at the end. */
-  heap(durationMs: number, signal: AbortSignal): Promise<Buffer | undefined>;
+  heap(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
 }
+
+/** `busy`: another profile is being taken. `gone`: the process is not there, or ended meanwhile. */
+export type ProfileResult = Buffer | 'busy' | 'gone';
 
 /** As the engine gives it; the types of node:inspector lack `id` and `samples`. */
 interface HeapProfile {
@@ -30,8 +33,8 @@ const heapIntervalBytes = 32_768;
 export function createProfiler({ clock }: { readonly clock: Clock }): Profiler {
   let isBusy = false;
 
-  async function alone(run: (session: Session) => Promise<Buffer>): Promise<Buffer | undefined> {
-    if (isBusy) return undefined;
+  async function alone(run: (session: Session) => Promise<Buffer>): Promise<ProfileResult> {
+    if (isBusy) return 'busy';
     isBusy = true;
     const session = new Session();
     try {

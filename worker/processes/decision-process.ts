@@ -11,6 +11,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHealth, type Health } from '../health.ts';
+import { createProfiler } from '../listen/profiler.ts';
 import { measureNode } from '../metrics/node-gauges.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createServing, type Serving } from '../serving.ts';
@@ -42,6 +43,8 @@ const failGraceMs = 1_000;
 
 export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   const stopping = new AbortController();
+  const profiler = createProfiler({ clock: systemClock });
+  const profiles = new Map<number, AbortController>();
   let parts: Parts | undefined;
   let last = Promise.resolve();
 
@@ -69,10 +72,25 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
         await link.send({ kind: 'listening', addresses });
         break;
       }
+      case 'profile':
+        // It takes its time, and others do not wait for it.
+        void profile(message);
+        break;
+      case 'end-profile':
+        profiles.get(message.id)?.abort();
+        break;
       case 'stop':
         await stop(parts, message.graceMs);
         break;
     }
+  }
+
+  async function profile({ id, of, durationMs }: ToProcess & { readonly kind: 'profile' }) {
+    const ending = new AbortController();
+    profiles.set(id, ending);
+    const result = await profiler[of](durationMs, ending.signal);
+    profiles.delete(id);
+    if (result !== 'gone') await link.send({ kind: 'profile', id, result });
   }
 
   async function stop({ serving, reports, tracer }: Parts, graceMs: number): Promise<void> {

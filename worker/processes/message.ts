@@ -23,6 +23,14 @@ export type ToProcess =
       /** Whether one of the processes listens already, or did. */
       readonly hasListened: boolean;
     }
+  /** Answered with the same `id`, at the end of the time or of the request. */
+  | {
+      readonly kind: 'profile';
+      readonly id: number;
+      readonly of: 'cpu' | 'heap';
+      readonly durationMs: number;
+    }
+  | { readonly kind: 'end-profile'; readonly id: number }
   | { readonly kind: 'stop'; readonly graceMs: number };
 
 /** From a process that decides. */
@@ -34,6 +42,7 @@ export type FromProcess =
   | { readonly kind: 'failed'; readonly message: string }
   /** Whether it reaches its store, at each change. */
   | { readonly kind: 'store'; readonly healthy: boolean }
+  | { readonly kind: 'profile'; readonly id: number; readonly result: Uint8Array | 'busy' }
   /** Each second, so that silence is a sign; parts of what changed where that is much. */
   | {
       readonly kind: 'report';

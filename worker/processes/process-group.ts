@@ -28,11 +28,13 @@ import type { Log } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { Health } from '../health.ts';
+import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
 import type { Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
+import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
 import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
 
 export interface ProcessGroupDeps {
@@ -48,6 +50,7 @@ export interface ProcessGroupDeps {
 
 interface Member {
   readonly slot: ProcessSlot;
+  readonly profiler: RemoteProfiler;
   /** Whether the process that is there now was told to start. */
   isBriefed: boolean;
   hasStore: boolean;
@@ -58,7 +61,12 @@ interface Member {
   hasConnected: boolean;
 }
 
-export function createProcessGroup(deps: ProcessGroupDeps): Serving {
+export interface ProcessGroup extends Serving {
+  /** Of each process, in the order of their numbers. */
+  readonly profilers: readonly Profiler[];
+}
+
+export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const { count, environment, fork, health, log, clock } = deps;
   const merge = createStatisticsMerge(deps.metrics);
   /** Rejects when a process cannot start while the worker itself starts. */
@@ -87,6 +95,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): Serving {
       onMessage: (message) => take(member, message),
       onEnd(how, reason) {
         member.reported.end();
+        member.profiler.end();
         member.hasStore = true;
         noteHealth();
         if (hasStarted || (member.hasConnected && reason === undefined)) return true;
@@ -97,6 +106,11 @@ export function createProcessGroup(deps: ProcessGroupDeps): Serving {
     });
     const member: Member = {
       slot,
+      profiler: createRemoteProfiler((message) => {
+        if (!isServing(member)) return false;
+        slot.send(message);
+        return true;
+      }),
       isBriefed: false,
       hasStore: true,
       reported: merge.addProcess(),
@@ -135,6 +149,9 @@ export function createProcessGroup(deps: ProcessGroupDeps): Serving {
       case 'report':
         member.reported.take(message.statistics);
         break;
+      case 'profile':
+        member.profiler.take(message);
+        break;
       case 'failed':
         break;
     }
@@ -171,6 +188,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): Serving {
   health.onChange((healthy) => tellAll({ kind: 'health', healthy }));
 
   return {
+    profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
       documents = serialize(rules.documents);
       tellAll({ kind: 'rules', documents });

@@ -1,0 +1,44 @@
+// Takes profiles of a process that decides, by asking it for them.
+import type { ProfileResult, Profiler } from '../listen/profiler.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+
+export interface RemoteProfiler extends Profiler {
+  /** What the process answered. */
+  take(message: FromProcess & { readonly kind: 'profile' }): void;
+  /** The process is gone. */
+  end(): void;
+}
+
+/** `send` gives false where there is no process to ask. */
+export function createRemoteProfiler(send: (message: ToProcess) => boolean): RemoteProfiler {
+  const open = new Map<number, (result: ProfileResult) => void>();
+  let lastId = 0;
+
+  function ask(of: 'cpu' | 'heap', durationMs: number, signal: AbortSignal) {
+    const id = ++lastId;
+    return new Promise<ProfileResult>((resolve) => {
+      if (!send({ kind: 'profile', id, of, durationMs })) {
+        resolve('gone');
+        return;
+      }
+      const giveUp = () => send({ kind: 'end-profile', id });
+      signal.addEventListener('abort', giveUp, { once: true });
+      open.set(id, (result) => {
+        open.delete(id);
+        signal.removeEventListener('abort', giveUp);
+        resolve(result);
+      });
+    });
+  }
+
+  return {
+    cpu: (durationMs, signal) => ask('cpu', durationMs, signal),
+    heap: (durationMs, signal) => ask('heap', durationMs, signal),
+    take({ id, result }) {
+      open.get(id)?.(result === 'busy' ? result : Buffer.from(result));
+    },
+    end() {
+      for (const answer of open.values()) answer('gone');
+    },
+  };
+}
