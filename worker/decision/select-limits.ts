@@ -41,14 +41,7 @@ function matchOverride(
 
 /** Drops every limit that another one of the same request replaces (reference-behaviour 1.7). */
 function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | undefined): void {
-  let replaced: Set<string> | undefined;
-  for (const match of matches) {
-    for (const name of match?.limit.replaces ?? []) {
-      replaced ??= new Set();
-      replaced.add(name);
-    }
-  }
-  if (!replaced) return;
+  const replaced = new Set(matches.flatMap((match) => match?.limit.replaces ?? []));
   for (let index = 0; index < matches.length; index++) {
     const limit = matches[index]?.limit;
     if (limit && !limit.unlimited && replaced.has(limit.name)) {
@@ -68,16 +61,18 @@ export function selectLimits(
   sanitizeMetricDots: boolean,
   trail: DecisionTrail | undefined,
 ): (Match | undefined)[] | AppError {
-  const matches: (Match | undefined)[] = [];
-  for (let index = 0; index < request.descriptors.length; index++) {
+  const matches = new Array<Match | undefined>(request.descriptors.length);
+  let somethingIsReplaced = false;
+  for (let index = 0; index < matches.length; index++) {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const match = descriptor.limit
       ? matchOverride(rules.domain, descriptor, descriptor.limit, index, sanitizeMetricDots)
       : rules.match(descriptor.entries);
     if (match instanceof AppError) return match;
     trail?.lookedUp(descriptor, match, rules);
-    matches.push(match);
+    matches[index] = match;
+    if (match !== undefined && match.limit.replaces.length > 0) somethingIsReplaced = true;
   }
-  dropReplaced(matches, trail);
+  if (somethingIsReplaced) dropReplaced(matches, trail);
   return matches;
 }

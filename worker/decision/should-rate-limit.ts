@@ -74,16 +74,17 @@ export interface DecisionParts {
 }
 
 /** What is known of one descriptor between matching and answering. */
-interface Judged {
+interface LimitedHit extends Hit {
   readonly match: Match;
   readonly stats: RuleStats;
-  readonly hits: number;
   readonly window: Window;
-  /** Undefined: the local cache knows that the counter is over its limit. */
-  readonly hit: Hit | undefined;
+  /** The local cache knows that the counter is over its limit: the store is not asked. */
+  readonly isKnownOver: boolean;
 }
 
 const noop = () => {};
+const noHeaders = { response: [], request: [] };
+const noHits: readonly LimitedHit[] = [];
 const statusWithoutLimit: DescriptorStatus = {
   code: codes.ok,
   currentLimit: undefined,
@@ -100,6 +101,8 @@ function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): n
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const { store, overLimitCache, metrics, clock, spans, trail, options } = parts;
   const windowAt = createWindows(options);
+  const { headers: headerOptions } = options;
+  const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
@@ -117,7 +120,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     index: number,
     match: Match,
     nowSeconds: number,
-  ): Judged => {
+  ): LimitedHit => {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);
@@ -135,26 +138,28 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const isKnownOver = !refund && overLimitCache.has(key, nowSeconds);
-    const hit: Hit | undefined = isKnownOver
-      ? undefined
-      : {
-          key,
-          hits,
-          exactHits: typeof addend === 'bigint' ? addend : undefined,
-          refund,
-          limit: match.limit.requestsPerUnit,
-          windowSeconds: window.seconds,
-          unit,
-          descriptorIndex: index,
-          after: 0,
-        };
     if (isKnownOver) trail?.knownOver(key, match);
-    return { match, stats, hits, window, hit };
+    return {
+      key,
+      hits,
+      exactHits: typeof addend === 'bigint' ? addend : undefined,
+      refund,
+      limit: match.limit.requestsPerUnit,
+      windowSeconds: window.seconds,
+      unit,
+      descriptorIndex: index,
+      after: 0,
+      match,
+      stats,
+      window,
+      isKnownOver,
+    };
   };
 
-  const judge = ({ match, stats, hits, window, hit }: Judged): Verdict => {
+  const judge = (hit: LimitedHit): Verdict => {
+    const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
-    if (!hit) return judgeKnownOver(hits, shadowMode, stats);
+    if (hit.isKnownOver) return judgeKnownOver(hits, shadowMode, stats);
     trail?.counted(hit, match);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
@@ -164,16 +169,15 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return judgeHits(hit.after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
   };
 
-  const toStatus = (judged: Judged, nowSeconds: number): DescriptorStatus => {
-    const { limit } = judged.match;
-    const { window } = judged;
-    const verdict = judge(judged);
+  const toStatus = (hit: LimitedHit, nowSeconds: number): DescriptorStatus => {
+    const { match, window } = hit;
+    const verdict = judge(hit);
     return {
       code: verdict.code,
       currentLimit: {
-        name: limit.name,
-        requestsPerUnit: limit.requestsPerUnit,
-        unit: limit.unit ?? 'second',
+        name: match.limit.name,
+        requestsPerUnit: match.limit.requestsPerUnit,
+        unit: hit.unit,
       },
       limitRemaining: verdict.remaining,
       // An answer that comes after its window's end still says when the next window ends.
@@ -183,19 +187,22 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     };
   };
 
+  const isQuota = (match: Match | undefined): boolean =>
+    options.quotaMode || match?.limit.quotaMode === true;
+
   /** Over the limit: any enforced descriptor, or all of those that are quotas. */
   const isOverLimit = (
     statuses: readonly DescriptorStatus[],
-    isQuota: readonly boolean[],
     matches: readonly (Match | undefined)[],
   ): boolean => {
     let quotas = 0;
     let quotasOver = 0;
     for (let index = 0; index < statuses.length; index++) {
       const isOver = statuses[index]?.code === codes.overLimit;
-      if (!isQuota[index]) {
+      const match = matches[index];
+      if (!isQuota(match)) {
         if (isOver) return true;
-      } else if (!matches[index]?.limit.unlimited) {
+      } else if (!match?.limit.unlimited) {
         quotas++;
         if (isOver) quotasOver++;
       }
@@ -206,21 +213,22 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const answer = (
     request: RateLimitRequest,
     matches: readonly (Match | undefined)[],
-    judged: readonly (Judged | undefined)[],
+    limited: readonly LimitedHit[],
   ): RateLimitResponse => {
     const nowSeconds = Math.floor(clock.wallMs() / 1000);
-    const statuses: DescriptorStatus[] = [];
-    const isQuota: boolean[] = [];
-    for (let index = 0; index < matches.length; index++) {
-      const match = matches[index];
-      const known = judged[index];
-      statuses.push(
-        known ? toStatus(known, nowSeconds) : match ? unlimitedStatus : statusWithoutLimit,
-      );
-      isQuota.push(options.quotaMode || match?.limit.quotaMode === true);
+    const statuses = new Array<DescriptorStatus>(matches.length);
+    let next = 0;
+    for (let index = 0; index < statuses.length; index++) {
+      const hit = limited[next];
+      if (hit?.descriptorIndex === index) {
+        statuses[index] = toStatus(hit, nowSeconds);
+        next++;
+      } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
-    const headers = toHeaders(options.headers, statuses, isQuota);
-    const isOver = isOverLimit(statuses, isQuota, matches);
+    const headers = hasHeaders
+      ? toHeaders(headerOptions, statuses, matches.map(isQuota))
+      : noHeaders;
+    const isOver = isOverLimit(statuses, matches);
     if (isOver && options.shadowMode) globalShadowMode.add(1);
     const response = {
       overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
@@ -270,30 +278,29 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     }
 
     const nowSeconds = Math.floor(clock.wallMs() / 1000);
-    const judged: (Judged | undefined)[] = [];
-    const hits: Hit[] = [];
-    let someKnownOver = false;
+    /** By descriptor, for those that have a limit which is not unlimited. */
+    let limited: LimitedHit[] | undefined;
+    let known = 0;
     for (let index = 0; index < matches.length; index++) {
       const match = matches[index];
-      if (!match || match.limit.unlimited) {
-        judged.push(undefined);
-        continue;
-      }
-      const next = prepare(request, index, match, nowSeconds);
-      judged.push(next);
-      if (next.hit) hits.push(next.hit);
-      else someKnownOver = true;
+      if (!match || match.limit.unlimited) continue;
+      const hit = prepare(request, index, match, nowSeconds);
+      if (limited === undefined) limited = [hit];
+      else limited.push(hit);
+      if (hit.isKnownOver) known++;
     }
-    if (hits.length === 0) {
-      done({ ok: true, response: answer(request, matches, judged) });
+    if (limited === undefined || known === limited.length) {
+      done({ ok: true, response: answer(request, matches, limited ?? noHits) });
       return noop;
     }
+    const judged = limited;
+    const hits = known === 0 ? limited : limited.filter((hit) => !hit.isKnownOver);
 
     trail?.counting(hits);
     const storeCall = trace === undefined ? undefined : spans?.startStoreCall(trace, hits);
     const count: CountRequest = {
       hits,
-      mode: countMode(someKnownOver),
+      mode: countMode(known > 0),
       deadlineMs:
         clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
       cancelled: false,

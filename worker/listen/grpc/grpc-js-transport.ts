@@ -84,7 +84,7 @@ export function createGrpcJsTransport(
       const timeoutMs = deadline === Infinity ? undefined : Math.max(0, deadline - Date.now());
       const send = (answer: GrpcAnswer) => {
         try {
-          if (answer.ok) reply(null, answer.message);
+          if (answer.ok) reply(null, Buffer.from(answer.message));
           else reply({ code: answer.status, details: answer.text });
         } catch (error) {
           // The connection broke while the answer was written: there is nobody to tell.

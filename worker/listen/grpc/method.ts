@@ -13,6 +13,7 @@ export const grpcStatus = {
 } as const;
 export type GrpcErrorStatus = Exclude<(typeof grpcStatus)[keyof typeof grpcStatus], 0>;
 
+/** The message's bytes are the method's again when `reply` returns. */
 export type GrpcAnswer =
   | { readonly ok: true; readonly message: Buffer }
   | { readonly ok: false; readonly status: GrpcErrorStatus; readonly text: string };

@@ -4,22 +4,28 @@ import { unitNumbers } from '../../../shared/rules/unit.ts';
 import type { DescriptorStatus, Header, RateLimitResponse } from '../../decision/message.ts';
 import { WireWriter } from './wire-writer.ts';
 
-/** The same response always gives the same bytes: fields by number, struct members as they stand. */
+/** One for all: a response is encoded without a pause. */
+const writer = new WireWriter();
+
+/**
+ * The same response always gives the same bytes: fields by number, struct members as they stand. They
+ * are valid until the next call.
+ */
 export function encodeRateLimitResponse(response: RateLimitResponse): Buffer {
-  const writer = new WireWriter();
+  writer.restart();
   writer.uint(1, response.overallCode);
-  for (const status of response.statuses) writeStatus(writer, status);
-  for (const header of response.responseHeadersToAdd) writeHeader(writer, 3, header);
-  for (const header of response.requestHeadersToAdd) writeHeader(writer, 4, header);
+  for (const status of response.statuses) writeStatus(status);
+  for (const header of response.responseHeadersToAdd) writeHeader(3, header);
+  for (const header of response.requestHeadersToAdd) writeHeader(4, header);
   if (response.dynamicMetadata !== undefined) {
     const start = writer.begin(6);
-    writeStruct(writer, response.dynamicMetadata);
+    writeStruct(response.dynamicMetadata);
     writer.end(start);
   }
   return writer.finish();
 }
 
-function writeStatus(writer: WireWriter, status: DescriptorStatus): void {
+function writeStatus(status: DescriptorStatus): void {
   const start = writer.begin(2);
   writer.uint(1, status.code);
   if (status.currentLimit !== undefined) {
@@ -38,26 +44,26 @@ function writeStatus(writer: WireWriter, status: DescriptorStatus): void {
   writer.end(start);
 }
 
-function writeHeader(writer: WireWriter, field: number, header: Header): void {
+function writeHeader(field: number, header: Header): void {
   const start = writer.begin(field);
   writer.string(1, header.key);
   writer.string(2, header.value);
   writer.end(start);
 }
 
-function writeStruct(writer: WireWriter, object: JsonObject): void {
+function writeStruct(object: JsonObject): void {
   for (const [name, value] of Object.entries(object)) {
     const start = writer.begin(1);
     writer.stringAlways(1, name);
     const valueStart = writer.begin(2);
-    writeValue(writer, value);
+    writeValue(value);
     writer.end(valueStart);
     writer.end(start);
   }
 }
 
 /** A Value is a oneof: the member that is set is written even where it has its default. */
-function writeValue(writer: WireWriter, value: JsonValue): void {
+function writeValue(value: JsonValue): void {
   if (value === null) writer.uintAlways(1, 0);
   else if (typeof value === 'number') writer.double(2, value);
   else if (typeof value === 'string') writer.stringAlways(3, value);
@@ -66,13 +72,13 @@ function writeValue(writer: WireWriter, value: JsonValue): void {
     const start = writer.begin(6);
     for (const item of value) {
       const itemStart = writer.begin(1);
-      writeValue(writer, item);
+      writeValue(item);
       writer.end(itemStart);
     }
     writer.end(start);
   } else {
     const start = writer.begin(5);
-    writeStruct(writer, value);
+    writeStruct(value);
     writer.end(start);
   }
 }

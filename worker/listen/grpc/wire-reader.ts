@@ -13,18 +13,27 @@ const maxFieldNumber = 2 ** 29 - 1;
 /** Groups within groups; deeper ones are refused, as the reference refuses them. */
 const maxGroupDepth = 10_000;
 
+/** Strings that were read lately, by their hash. */
+const knownStrings: string[] = new Array<string>(1024).fill('');
+/** Longer ones are values more often than keys. */
+const longestKnown = 32;
+
+const noBytes = Buffer.alloc(0);
+
 export class WireReader {
-  readonly #bytes: Buffer;
+  #bytes: Buffer = noBytes;
   #position = 0;
-  #end: number;
+  #end = 0;
   /** Of the field that `nextField` stopped at. */
   wireType = 0;
   /** The lower and upper 32 bits of the last varint. */
   low = 0;
   high = 0;
 
-  constructor(bytes: Buffer) {
+  /** Forgets what was read before. */
+  begin(bytes: Buffer): void {
     this.#bytes = bytes;
+    this.#position = 0;
     this.#end = bytes.length;
   }
 
@@ -95,13 +104,36 @@ export class WireReader {
     this.#position = end;
     const bytes = this.#bytes;
     let index = start;
-    while (index < end && (bytes[index] ?? 0) < 0x80) index++;
-    if (index === end) return bytes.toString('latin1', start, end);
+    let hash = length;
+    for (; index < end; index++) {
+      const byte = bytes[index] as number;
+      if (byte >= 0x80) break;
+      hash = (hash * 31 + byte) | 0;
+    }
+    if (index === end)
+      return length <= longestKnown
+        ? this.#readKnown(start, end, hash)
+        : bytes.toString('latin1', start, end);
     const text = bytes.toString('utf8', start, end);
     // A replacement character may be the sender's own, or stand for bytes that are not UTF-8.
     if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
       throw new WireError('string field contains invalid UTF-8');
     }
+    return text;
+  }
+
+  /** Domains and keys come again and again: the same string is used for them, whose hash is known. */
+  #readKnown(start: number, end: number, hash: number): string {
+    const slot = hash & (knownStrings.length - 1);
+    const known = knownStrings[slot] as string;
+    const bytes = this.#bytes;
+    let index = start;
+    if (known.length === end - start) {
+      while (index < end && known.charCodeAt(index - start) === bytes[index]) index++;
+      if (index === end) return known;
+    }
+    const text = bytes.toString('latin1', start, end);
+    knownStrings[slot] = text;
     return text;
   }
 

@@ -2,9 +2,19 @@
 // out, except where a method says otherwise.
 import { wireTypes } from './wire-reader.ts';
 
+const firstBytes = 512;
+/** A buffer that had to grow beyond this is not kept. */
+const keptBytes = 65_536;
+
 export class WireWriter {
-  #bytes = Buffer.allocUnsafe(512);
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
   #position = 0;
+
+  /** Forgets what was written. */
+  restart(): void {
+    this.#position = 0;
+    if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+  }
 
   /** What was written; valid until the next write. */
   finish(): Buffer {
@@ -76,7 +86,7 @@ export class WireWriter {
   #reserve(count: number): void {
     const needed = this.#position + count;
     if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
     this.#bytes.copy(larger, 0, 0, this.#position);
     this.#bytes = larger;
   }
