@@ -191,10 +191,10 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
 /** Answers after a while, as a store does, so that calls are in flight at any time. */
 const echoLater: UnaryMethod = {
   kind: 'unary',
-  answer(request, _timeoutMs, reply) {
+  answer(request, call) {
     const message = Buffer.from(request);
-    const timer = setTimeout(() => reply({ ok: true, message }), 100);
-    return () => clearTimeout(timer);
+    const timer = setTimeout(() => call.succeed(message), 100);
+    return { cancel: () => clearTimeout(timer) };
   },
 };
 

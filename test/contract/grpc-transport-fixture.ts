@@ -54,9 +54,9 @@ const anyPort = { host: '127.0.0.1', port: 0 };
 /** Answers with the request's bytes. */
 export const echo: UnaryMethod = {
   kind: 'unary',
-  answer(request, _timeoutMs, reply) {
-    reply({ ok: true, message: Buffer.from(request) });
-    return () => {};
+  answer(request, call) {
+    call.succeed(Buffer.from(request));
+    return undefined;
   },
 };
 
@@ -99,11 +99,13 @@ export function recordCalls() {
     gone: 0,
     method: {
       kind: 'unary',
-      answer(request, _timeoutMs, reply) {
+      answer(request, call) {
         const message = Buffer.from(request);
-        calls.replies.push(() => reply({ ok: true, message }));
-        return () => {
-          calls.gone++;
+        calls.replies.push(() => call.succeed(message));
+        return {
+          cancel() {
+            calls.gone++;
+          },
         };
       },
     } satisfies UnaryMethod as UnaryMethod,

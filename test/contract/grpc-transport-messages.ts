@@ -163,9 +163,9 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        answer(_request, _timeoutMs, reply) {
-          reply({ ok: false, status: 2, text: 'as asked' });
-          return () => {};
+        answer(_request, call) {
+          call.fail(2, 'as asked');
+          return undefined;
         },
       },
     });
@@ -181,11 +181,10 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        needsCaller: true,
-        answer(_request, _timeoutMs, reply, caller) {
-          const told = ['x-0', 'x-99', 'x-large'].map((name) => caller?.header(name));
-          reply({ ok: true, message: Buffer.from(told.join('|')) });
-          return () => {};
+        answer(_request, call) {
+          const told = ['x-0', 'x-99', 'x-large'].map((name) => call.header(name));
+          call.succeed(Buffer.from(told.join('|')));
+          return undefined;
         },
       },
     });
@@ -297,9 +296,9 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        answer(request, timeoutMs, reply) {
-          timeouts.push(timeoutMs);
-          return echo.answer(request, timeoutMs, reply);
+        answer(request, call) {
+          timeouts.push(call.timeoutMs);
+          return echo.answer(request, call);
         },
       },
     });
@@ -386,9 +385,9 @@ function countCalls(method: UnaryMethod) {
     count: 0,
     method: {
       ...method,
-      answer(request, timeoutMs, reply) {
+      answer(request, call) {
         counted.count++;
-        return method.answer(request, timeoutMs, reply);
+        return method.answer(request, call);
       },
     } satisfies UnaryMethod as UnaryMethod,
   };

@@ -47,7 +47,7 @@ export function checkServices(check: Check, { createTransport }: TransportSuite)
               dynamicMetadata: undefined,
             },
           });
-          return () => {};
+          return undefined;
         },
         health,
         metrics: createStubMetrics(),

@@ -6,7 +6,7 @@ import type { Window, WindowOptions } from '../../shared/counting/window.ts';
 import { createWindows } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
-import type { SpanParent } from '../../shared/tracing.ts';
+import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
 import type { DecisionSpans } from '../tracing-decision.ts';
@@ -33,16 +33,21 @@ export type DecisionOutcome =
  *
  * `timeoutMs`: how long the caller waits (grpc-timeout), undefined when it did not say; the store's
  * own timeout bounds the decision in any case. `done` is called exactly once, possibly before
- * `shouldRateLimit` returns. The returned function tells that the caller is gone: hits that were not
- * yet sent to the store are then not counted (and `done` may still be called). `trace`: what the
- * spans of the decision belong to; undefined when none are wanted.
+ * `shouldRateLimit` returns, which then returns undefined. `trace`: what the spans of the decision
+ * belong to; undefined when none are wanted.
  */
 export type ShouldRateLimit = (
   request: RateLimitRequest,
   timeoutMs: number | undefined,
   done: (outcome: DecisionOutcome) => void,
   trace?: SpanParent,
-) => () => void;
+) => PendingDecision | undefined;
+
+export interface PendingDecision {
+  /** The caller is gone: hits that were not yet sent to the store are not counted. `done` may still
+   * be called. */
+  cancel(): void;
+}
 
 export interface DecisionOptions extends WindowOptions {
   /** KVSTORE_TIMEOUT: no decision takes longer (decisions 19). */
@@ -82,7 +87,6 @@ interface LimitedHit extends Hit {
   readonly isKnownOver: boolean;
 }
 
-const noop = () => {};
 const noHeaders = { response: [], request: [] };
 const noHits: readonly LimitedHit[] = [];
 const statusWithoutLimit: DescriptorStatus = {
@@ -92,6 +96,50 @@ const statusWithoutLimit: DescriptorStatus = {
   secondsUntilReset: undefined,
 };
 const unlimitedStatus: DescriptorStatus = { ...statusWithoutLimit, limitRemaining: 0xffff_ffff };
+
+/** A decision that waits for the store. */
+class CountedDecision implements CountRequest, PendingDecision {
+  readonly request: RateLimitRequest;
+  readonly matches: readonly (Match | undefined)[];
+  readonly limited: readonly LimitedHit[];
+  readonly hits: readonly LimitedHit[];
+  readonly mode: CountMode;
+  readonly deadlineMs: number;
+  readonly storeCall: Span | undefined;
+  readonly done: (outcome: DecisionOutcome) => void;
+  readonly #finish: (decision: CountedDecision, error: AppError | undefined) => void;
+  cancelled = false;
+
+  constructor(
+    request: RateLimitRequest,
+    matches: readonly (Match | undefined)[],
+    limited: readonly LimitedHit[],
+    hits: readonly LimitedHit[],
+    mode: CountMode,
+    deadlineMs: number,
+    storeCall: Span | undefined,
+    done: (outcome: DecisionOutcome) => void,
+    finish: (decision: CountedDecision, error: AppError | undefined) => void,
+  ) {
+    this.request = request;
+    this.matches = matches;
+    this.limited = limited;
+    this.hits = hits;
+    this.mode = mode;
+    this.deadlineMs = deadlineMs;
+    this.storeCall = storeCall;
+    this.done = done;
+    this.#finish = finish;
+  }
+
+  settle(error: AppError | undefined): void {
+    this.#finish(this, error);
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+  }
+}
 
 /** A descriptor's own number, also 0, goes before the request's, where 0 means 1. */
 function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
@@ -111,7 +159,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const isStoreError = error.code === 'store' || error.code === 'overloaded';
     (isStoreError ? storeErrors : serviceErrors).add(1);
     done({ ok: false, error });
-    return noop;
+    return undefined;
   };
 
   /** Which counter a limited descriptor uses, and how many hits it brings. */
@@ -291,31 +339,32 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     }
     if (limited === undefined || known === limited.length) {
       done({ ok: true, response: answer(request, matches, limited ?? noHits) });
-      return noop;
+      return undefined;
     }
-    const judged = limited;
     const hits = known === 0 ? limited : limited.filter((hit) => !hit.isKnownOver);
-
     trail?.counting(hits);
-    const storeCall = trace === undefined ? undefined : spans?.startStoreCall(trace, hits);
-    const count: CountRequest = {
+    const decision = new CountedDecision(
+      request,
+      matches,
+      limited,
       hits,
-      mode: countMode(known > 0),
-      deadlineMs:
-        clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
-      cancelled: false,
-      settle: (error) => {
-        storeCall?.end(error?.message);
-        if (!error) done({ ok: true, response: answer(request, matches, judged) });
-        // Nobody waits any more: that is no error of the store.
-        else if (count.cancelled) done({ ok: false, error });
-        else fail(error, done);
-      },
-    };
-    store.count(count);
-    return () => {
-      count.cancelled = true;
-    };
+      countMode(known > 0),
+      clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
+      trace === undefined ? undefined : spans?.startStoreCall(trace, hits),
+      done,
+      finish,
+    );
+    store.count(decision);
+    return decision;
+  };
+
+  const finish = (decision: CountedDecision, error: AppError | undefined): void => {
+    const { request, matches, limited, done } = decision;
+    decision.storeCall?.end(error?.message);
+    if (!error) done({ ok: true, response: answer(request, matches, limited) });
+    // Nobody waits any more: that is no error of the store.
+    else if (decision.cancelled) done({ ok: false, error });
+    else fail(error, done);
   };
 
   return (request, timeoutMs, done, trace) => {

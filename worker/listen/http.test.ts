@@ -24,7 +24,7 @@ function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
         ...response,
       },
     });
-    return () => {};
+    return undefined;
   };
 }
 
@@ -139,7 +139,7 @@ test('whatever is wrong with a request is Bad Request, and the log says what', a
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
   const { url, log } = await start(t, (_request, _timeoutMs, done) => {
     setImmediate(() => done({ ok: false, error: new AppError('store', 'the store is down') }));
-    return () => {};
+    return undefined;
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 400);
@@ -214,8 +214,10 @@ test('a caller that goes away cancels its decision', async (t) => {
   let cancelled = 0;
   const { address } = await start(t, () => {
     pending++;
-    return () => {
-      cancelled++;
+    return {
+      cancel() {
+        cancelled++;
+      },
     };
   });
   const socket = connect(address.port, '127.0.0.1');
@@ -273,7 +275,7 @@ test('stopping lets a decision finish, and cuts it after the grace time', async 
   const dones: (() => void)[] = [];
   const pending: ShouldRateLimit = (request, timeoutMs, done) => {
     dones.push(() => answerWith({})(request, timeoutMs, done));
-    return () => {};
+    return undefined;
   };
   const patient = await start(t, pending);
   const answer = send(`${patient.url}/json`, 'POST', '{}');

@@ -58,9 +58,9 @@ export function createHttpServer(
         isDecided = true;
         resolve(result);
       };
-      const cancel = shouldRateLimit(parsed.request, undefined, settle, trace);
+      const pending = shouldRateLimit(parsed.request, undefined, settle, trace);
       reply.raw.once('close', () => {
-        if (!isDecided) cancel();
+        if (!isDecided) pending?.cancel();
       });
     });
     if (!outcome.ok) return refuse(reply, outcome.error.message);

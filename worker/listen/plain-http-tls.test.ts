@@ -33,7 +33,7 @@ async function start(t: ExecutionContext) {
   const log = createRecordedLog();
   const http = createHttpServer(
     {
-      shouldRateLimit: () => () => {},
+      shouldRateLimit: () => undefined,
       health: createHealth({ requireConfig: false }),
       log,
       clock: systemClock,

@@ -1,8 +1,8 @@
 // ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
-import type { Tracer } from '../../../shared/tracing.ts';
-import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
+import type { ServerSpan, Span, Tracer } from '../../../shared/tracing.ts';
+import type { DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
-import { type GrpcAnswer, grpcStatus, type UnaryCaller, type UnaryMethod } from './method.ts';
+import { grpcStatus, type UnaryCall, type UnaryMethod } from './method.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 import { encodeRateLimitResponse } from './response-encoder.ts';
 import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
@@ -25,28 +25,21 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, log, tracing } = deps;
   return createUnaryMethod(deps, {
     name: 'ShouldRateLimit',
-    needsCaller: tracing !== undefined,
     decode: decodeRateLimitRequest,
-    handle(request, timeoutMs, reply, caller) {
-      const span = tracing === undefined ? undefined : startSpan(tracing, caller);
-      const answer =
-        tracing === undefined || span === undefined
-          ? reply
-          : (result: GrpcAnswer) => {
-              span.set(tracing.description.toStatus(result.ok ? 'OK' : 'UNKNOWN'));
-              span.end(result.ok ? undefined : result.text);
-              reply(result);
-            };
+    handle(request, call) {
+      const span = tracing === undefined ? undefined : startSpan(tracing, call);
       return shouldRateLimit(
         request,
-        timeoutMs,
+        call.timeoutMs,
         (outcome) => {
+          if (span !== undefined) endSpan(tracing, span, outcome);
           if (outcome.ok) {
-            answer({ ok: true, message: encodeRateLimitResponse(outcome.response) });
-            return;
+            const encoded = encodeRateLimitResponse(outcome.response);
+            call.succeed(encoded.bytes, encoded.length);
+          } else {
+            if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
+            call.fail(grpcStatus.unknown, outcome.error.message);
           }
-          if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
-          answer({ ok: false, status: grpcStatus.unknown, text: outcome.error.message });
         },
         span,
       );
@@ -54,8 +47,13 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   });
 }
 
-function startSpan({ tracer, description }: RpcTracing, caller: UnaryCaller | undefined) {
-  const span = tracer.startServerSpan(scope, description.name, (name) => caller?.header(name));
-  span?.set({ ...description.method, ...description.toPeer(caller?.peer() ?? '') });
+function startSpan({ tracer, description }: RpcTracing, call: UnaryCall): ServerSpan | undefined {
+  const span = tracer.startServerSpan(scope, description.name, (name) => call.header(name));
+  span?.set({ ...description.method, ...description.toPeer(call.peer()) });
   return span;
+}
+
+function endSpan(tracing: RpcTracing | undefined, span: Span, outcome: DecisionOutcome): void {
+  span.set(tracing?.description.toStatus(outcome.ok ? 'OK' : 'UNKNOWN') ?? {});
+  span.end(outcome.ok ? undefined : outcome.error.message);
 }

@@ -21,13 +21,13 @@ export function createFormerMethods(deps: {
       `/${service}/ShouldRateLimit`,
       {
         kind: 'unary',
-        answer(_request, _timeoutMs, reply) {
+        answer(_request, call) {
           repeatedLog.warning(
             `${text}: a caller speaks a former version of the protocol; ` +
               "set 'transport_api_version: V3' in its rate limit filter",
           );
-          reply({ ok: false, status: grpcStatus.unimplemented, text });
-          return () => {};
+          call.fail(grpcStatus.unimplemented, text);
+          return undefined;
         },
       },
     ];

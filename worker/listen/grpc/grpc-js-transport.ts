@@ -13,12 +13,10 @@ import {
 import { errorText } from '../../../shared/errors.ts';
 import { createAcceptor } from './acceptor.ts';
 import {
-  type GrpcAnswer,
   type GrpcErrorStatus,
   type GrpcMethods,
   grpcStatus,
   type StreamMethod,
-  type UnaryCaller,
   type UnaryMethod,
   unknownMethodText,
 } from './method.ts';
@@ -81,20 +79,26 @@ export function createGrpcJsTransport(
   function toUnaryHandler(method: UnaryMethod) {
     return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
       const deadline = Number(call.getDeadline());
-      const timeoutMs = deadline === Infinity ? undefined : Math.max(0, deadline - Date.now());
-      const send = (answer: GrpcAnswer) => {
+      const send = (write: () => void) => {
         try {
-          if (answer.ok) reply(null, Buffer.from(answer.message));
-          else reply({ code: answer.status, details: answer.text });
+          write();
         } catch (error) {
           // The connection broke while the answer was written: there is nobody to tell.
           if (log.isDebug) log.debug(`a gRPC answer could not be sent: ${errorText(error)}`);
         }
       };
-      const caller = method.needsCaller ? toCaller(call) : undefined;
-      const cancel = method.answer(call.request, timeoutMs, send, caller);
+      const pending = method.answer(call.request, {
+        timeoutMs: deadline === Infinity ? undefined : Math.max(0, deadline - Date.now()),
+        peer: () => call.getPeer(),
+        header: (name) => call.metadata.get(name)[0]?.toString(),
+        succeed(message, length) {
+          // A copy: the library may write it later.
+          send(() => reply(null, Buffer.from(message.subarray(0, length))));
+        },
+        fail: (code, details) => send(() => reply({ code, details })),
+      });
       // Also emitted after a normal end, where it means nothing to the method.
-      call.once('cancelled', cancel);
+      call.once('cancelled', () => pending?.cancel());
     };
   }
 
@@ -156,13 +160,6 @@ export function createGrpcJsTransport(
 interface StreamError {
   readonly status: GrpcErrorStatus;
   readonly text: string;
-}
-
-function toCaller(call: ServerUnaryCall<Buffer, Buffer>): UnaryCaller {
-  return {
-    peer: () => call.getPeer(),
-    header: (name) => call.metadata.get(name)[0]?.toString(),
-  };
 }
 
 function identity(bytes: Buffer): Buffer {

@@ -32,7 +32,7 @@ const overLimit: RateLimitResponse = {
 
 const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, done) => {
   done({ ok: true, response: overLimit });
-  return () => {};
+  return undefined;
 };
 
 async function start(
@@ -139,7 +139,7 @@ test('every failure of a decision is UNKNOWN with its message', async (t) => {
     const { address, log } = await start(t, {
       shouldRateLimit(_request, _timeoutMs, done) {
         done({ ok: false, error: new AppError(code, `it is ${code}`) });
-        return () => {};
+        return undefined;
       },
     });
     const client = connect(t, protos.rateLimitService, address.port);
@@ -224,10 +224,16 @@ test('the time of a call is cut to whole milliseconds, failures included', async
     shouldRateLimit(_request, _timeoutMs, done) {
       clock.advance(7.9);
       done({ ok: false, error: new AppError('store', 'down') });
-      return () => {};
+      return undefined;
     },
   });
-  method.answer(Buffer.of(), undefined, () => {});
+  method.answer(Buffer.of(), {
+    timeoutMs: undefined,
+    peer: () => '',
+    header: () => undefined,
+    succeed: () => t.fail(),
+    fail: (_status, text) => t.is(text, 'down'),
+  });
   t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
 });
 
@@ -238,8 +244,10 @@ test('a caller that goes away cancels the decision, one that was answered does n
     shouldRateLimit(request, _timeoutMs, done) {
       if (request.domain === 'quick') return decideOverLimit(request, undefined, done);
       pending++;
-      return () => {
-        cancelled++;
+      return {
+        cancel() {
+          cancelled++;
+        },
       };
     },
   });

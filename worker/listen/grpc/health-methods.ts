@@ -21,23 +21,23 @@ export function createHealthMethods(
   const check = createUnaryMethod(deps, {
     name: 'Check',
     decode: decodeHealthCheckRequest,
-    handle(name, _timeoutMs, reply) {
+    handle(name, call) {
       if (services.includes(name)) {
         const status = stateOf(health.healthy);
-        reply({ ok: true, message: service.Check.responseSerialize({ status }) });
-      } else reply({ ok: false, status: grpcStatus.notFound, text: 'unknown service' });
-      return () => {};
+        call.succeed(service.Check.responseSerialize({ status }));
+      } else call.fail(grpcStatus.notFound, 'unknown service');
+      return undefined;
     },
   });
 
   const list = createUnaryMethod(deps, {
     name: 'List',
     decode: (bytes) => decodeMessage(bytes, skipFields),
-    handle(_request, _timeoutMs, reply) {
+    handle(_request, call) {
       const status = stateOf(health.healthy);
       const statuses = Object.fromEntries(services.map((name) => [name, { status }]));
-      reply({ ok: true, message: service.List.responseSerialize({ statuses }) });
-      return () => {};
+      call.succeed(service.List.responseSerialize({ statuses }));
+      return undefined;
     },
   });
 

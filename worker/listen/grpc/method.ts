@@ -5,6 +5,7 @@ export const grpcStatus = {
   ok: 0,
   cancelled: 1,
   unknown: 2,
+  deadlineExceeded: 4,
   notFound: 5,
   resourceExhausted: 8,
   unimplemented: 12,
@@ -13,34 +14,32 @@ export const grpcStatus = {
 } as const;
 export type GrpcErrorStatus = Exclude<(typeof grpcStatus)[keyof typeof grpcStatus], 0>;
 
-/** The message's bytes are the method's again when `reply` returns. */
-export type GrpcAnswer =
-  | { readonly ok: true; readonly message: Buffer }
-  | { readonly ok: false; readonly status: GrpcErrorStatus; readonly text: string };
-
-/** What a call brings beside its message; to be read before `answer` returns. */
-export interface UnaryCaller {
+/** One unary call, as its method sees it. */
+export interface UnaryCall {
+  /** What the caller still waits, in milliseconds; undefined without grpc-timeout. */
+  readonly timeoutMs: number | undefined;
   /** `address:port` of the other end, or what the transport has in its place. */
   peer(): string;
-  /** A header's first value, by its name in lower case. */
+  /** A header's first value, by its name in lower case. Good until `answer` returns. */
   header(name: string): string | undefined;
+  /** Answers with the first `length` bytes, by default all; they are the method's again afterwards. */
+  succeed(message: Uint8Array, length?: number): void;
+  fail(status: GrpcErrorStatus, text: string): void;
+}
+
+export interface PendingAnswer {
+  /** The caller is gone. The answer may still be given, and then goes nowhere. */
+  cancel(): void;
 }
 
 /** One request, one answer. */
 export interface UnaryMethod {
   readonly kind: 'unary';
-  /** True: `answer` is to be given the caller, which costs transports an object for each call. */
-  readonly needsCaller?: boolean;
   /**
-   * Calls `reply` once, possibly before it returns; never throws. `timeoutMs` is what the caller
-   * still waits, undefined without grpc-timeout. The returned function says that the caller is gone.
+   * Answers the call once, possibly before it returns, and never throws. The request's bytes are the
+   * transport's again afterwards. Returned is what to tell when the caller goes, if anything.
    */
-  answer(
-    request: Buffer,
-    timeoutMs: number | undefined,
-    reply: (answer: GrpcAnswer) => void,
-    caller?: UnaryCaller,
-  ): () => void;
+  answer(request: Buffer, call: UnaryCall): PendingAnswer | undefined;
 }
 
 /** Messages in either direction for as long as either side likes. */

@@ -46,6 +46,12 @@ const anyResponse: fc.Arbitrary<RateLimitResponse> = fc.record({
   dynamicMetadata: fc.oneof(unset, metadata),
 });
 
+/** A copy of what is valid until the next call. */
+function encode(response: RateLimitResponse): Buffer {
+  const { bytes, length } = encodeRateLimitResponse(response);
+  return Buffer.from(bytes.subarray(0, length));
+}
+
 /** The library's reading in our terms. */
 function decodeByLibrary(bytes: Buffer): unknown {
   const message = responseDeserialize(bytes);
@@ -102,7 +108,7 @@ function toValue(value: ValueMessage): JsonValue {
 test('the library reads what was written', (t) => {
   fc.assert(
     fc.property(anyResponse, (response) => {
-      t.deepEqual(decodeByLibrary(encodeRateLimitResponse(response)), response);
+      t.deepEqual(decodeByLibrary(encode(response)), response);
     }),
     { numRuns: 300 },
   );
@@ -130,11 +136,8 @@ test('an answer without metadata is byte for byte what the library writes', (t) 
             : { durationUntilReset: { seconds: item.secondsUntilReset } }),
         })),
       });
-      t.deepEqual(
-        responseDeserialize(encodeRateLimitResponse(plain)),
-        responseDeserialize(byLibrary),
-      );
-      t.is(withoutDefaults(byLibrary), encodeRateLimitResponse(plain).toString('hex'));
+      t.deepEqual(responseDeserialize(encode(plain)), responseDeserialize(byLibrary));
+      t.is(withoutDefaults(byLibrary), encode(plain).toString('hex'));
     }),
     { numRuns: 100 },
   );
@@ -160,7 +163,7 @@ function dropDefaults(value: unknown): unknown {
 }
 
 test('defaults are left out, and an empty duration is not', (t) => {
-  const bytes = encodeRateLimitResponse({
+  const bytes = encode({
     overallCode: 1,
     statuses: [
       {
@@ -178,7 +181,7 @@ test('defaults are left out, and an empty duration is not', (t) => {
 });
 
 test('half a surrogate pair becomes a replacement character', (t) => {
-  const bytes = encodeRateLimitResponse({
+  const bytes = encode({
     overallCode: 1,
     statuses: [],
     responseHeadersToAdd: [{ key: 'k', value: '\ud800' }],

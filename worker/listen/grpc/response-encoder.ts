@@ -4,14 +4,19 @@ import { unitNumbers } from '../../../shared/rules/unit.ts';
 import type { DescriptorStatus, Header, RateLimitResponse } from '../../decision/message.ts';
 import { WireWriter } from './wire-writer.ts';
 
+export interface EncodedMessage {
+  readonly bytes: Uint8Array;
+  readonly length: number;
+}
+
 /** One for all: a response is encoded without a pause. */
 const writer = new WireWriter();
 
 /**
  * The same response always gives the same bytes: fields by number, struct members as they stand. They
- * are valid until the next call.
+ * are the first `length` of `bytes`, and valid until the next call.
  */
-export function encodeRateLimitResponse(response: RateLimitResponse): Buffer {
+export function encodeRateLimitResponse(response: RateLimitResponse): EncodedMessage {
   writer.restart();
   writer.uint(1, response.overallCode);
   for (const status of response.statuses) writeStatus(status);
@@ -22,7 +27,7 @@ export function encodeRateLimitResponse(response: RateLimitResponse): Buffer {
     writeStruct(response.dynamicMetadata);
     writer.end(start);
   }
-  return writer.finish();
+  return writer;
 }
 
 function writeStatus(status: DescriptorStatus): void {

@@ -3,8 +3,14 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Metrics } from '../../metrics/metric.ts';
-import { type GrpcAnswer, grpcStatus, type UnaryCaller, type UnaryMethod } from './method.ts';
+import type { Metrics, Timer } from '../../metrics/metric.ts';
+import {
+  type GrpcErrorStatus,
+  grpcStatus,
+  type PendingAnswer,
+  type UnaryCall,
+  type UnaryMethod,
+} from './method.ts';
 import type { Decoded } from './request-decoder.ts';
 
 export interface UnaryMethodDeps {
@@ -16,55 +22,84 @@ export interface UnaryMethodDeps {
 export interface UnaryMethodParts<Request> {
   /** The last part of the path, under which calls are counted. */
   readonly name: string;
-  readonly needsCaller?: boolean;
   readonly decode: (bytes: Buffer) => Decoded<Request>;
-  readonly handle: (
-    request: Request,
-    timeoutMs: number | undefined,
-    reply: (answer: GrpcAnswer) => void,
-    caller: UnaryCaller | undefined,
-  ) => () => void;
+  /** As UnaryMethod.answer, but may throw. */
+  readonly handle: (request: Request, call: UnaryCall) => PendingAnswer | undefined;
 }
 
 /** Counted as `ratelimit_server.<name>` (reference-behaviour 6.1); undecodable requests are not. */
 export function createUnaryMethod<Request>(
   { metrics, clock, log }: UnaryMethodDeps,
-  { name, needsCaller = false, decode, handle }: UnaryMethodParts<Request>,
+  { name, decode, handle }: UnaryMethodParts<Request>,
 ): UnaryMethod {
   const totalRequests = metrics.counter(`ratelimit_server.${name}.total_requests`);
   const responseTime = metrics.timer(`ratelimit_server.${name}.response_time`);
   return {
     kind: 'unary',
-    needsCaller,
-    answer(bytes, timeoutMs, reply, caller) {
+    answer(bytes, call) {
       const decoded = decode(bytes);
       if (!decoded.ok) {
-        const text = `grpc: error unmarshalling request: ${decoded.problem}`;
-        reply({ ok: false, status: grpcStatus.internal, text });
-        return noCancel;
+        call.fail(grpcStatus.internal, `grpc: error unmarshalling request: ${decoded.problem}`);
+        return undefined;
       }
       totalRequests.add(1);
-      const startMs = clock.monotonicMs();
-      let isAnswered = false;
-      const replyOnce = (answer: GrpcAnswer) => {
-        if (isAnswered) return;
-        isAnswered = true;
-        responseTime.observe(Math.trunc(clock.monotonicMs() - startMs));
-        reply(answer);
-      };
+      const counted = new CountedCall(call, clock, responseTime);
       try {
-        const cancel = handle(decoded.message, timeoutMs, replyOnce, caller);
-        // Transports say that the call is over also after a normal end.
-        return () => {
-          if (!isAnswered) cancel();
-        };
+        counted.pending = handle(decoded.message, counted);
       } catch (error) {
         log.error(`defect in ${name}: ${errorText(error)}`);
-        replyOnce({ ok: false, status: grpcStatus.internal, text: 'internal error' });
-        return noCancel;
+        counted.fail(grpcStatus.internal, 'internal error');
       }
+      return counted.isAnswered ? undefined : counted;
     },
   };
 }
 
-function noCancel(): void {}
+/** Answers once, and takes the time until then. */
+class CountedCall implements UnaryCall, PendingAnswer {
+  readonly #call: UnaryCall;
+  readonly #clock: Clock;
+  readonly #responseTime: Timer;
+  readonly #startMs: number;
+  isAnswered = false;
+  pending: PendingAnswer | undefined;
+
+  constructor(call: UnaryCall, clock: Clock, responseTime: Timer) {
+    this.#call = call;
+    this.#clock = clock;
+    this.#responseTime = responseTime;
+    this.#startMs = clock.monotonicMs();
+  }
+
+  get timeoutMs(): number | undefined {
+    return this.#call.timeoutMs;
+  }
+
+  peer(): string {
+    return this.#call.peer();
+  }
+
+  header(name: string): string | undefined {
+    return this.#call.header(name);
+  }
+
+  succeed(message: Uint8Array, length?: number): void {
+    if (this.#isFirst()) this.#call.succeed(message, length);
+  }
+
+  fail(status: GrpcErrorStatus, text: string): void {
+    if (this.#isFirst()) this.#call.fail(status, text);
+  }
+
+  cancel(): void {
+    // Transports may say that the call is over also after a normal end.
+    if (!this.isAnswered) this.pending?.cancel();
+  }
+
+  #isFirst(): boolean {
+    if (this.isAnswered) return false;
+    this.isAnswered = true;
+    this.#responseTime.observe(Math.trunc(this.#clock.monotonicMs() - this.#startMs));
+    return true;
+  }
+}

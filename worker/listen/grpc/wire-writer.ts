@@ -16,9 +16,13 @@ export class WireWriter {
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
-  /** What was written; valid until the next write. */
-  finish(): Buffer {
-    return this.#bytes.subarray(0, this.#position);
+  /** What was written, in its first `length` bytes; valid until the next write. */
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  get length(): number {
+    return this.#position;
   }
 
   /** An unsigned integer of at most 2^53, or an enum's number. */

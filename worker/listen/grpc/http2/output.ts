@@ -72,15 +72,15 @@ export class Output {
 
   /**
    * A whole answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the
-   * message, and prepared trailers.
+   * first `length` bytes of the message, and prepared trailers.
    */
   answer(
     streamId: number,
     headerBlock: Uint8Array,
     message: Uint8Array,
+    length: number,
     trailerBlock: Uint8Array,
   ): void {
-    const length = message.length;
     const total = 3 * frameHeaderBytes + headerBlock.length + 5 + length + trailerBlock.length;
     let position = this.reserve(total);
     const bytes = this.#bytes;
@@ -97,7 +97,7 @@ export class Output {
     position = writeFrameHeader(bytes, position, length + 5, frameTypes.data, 0, streamId);
     bytes[position] = 0;
     position = writeUint32(bytes, position + 1, length);
-    bytes.set(message, position);
+    bytes.set(length === message.length ? message : message.subarray(0, length), position);
     position += length;
     position = writeFrameHeader(
       bytes,

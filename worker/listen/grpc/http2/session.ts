@@ -22,6 +22,7 @@ import {
 import { createHpackDecoder, HpackError } from './hpack/decoder.ts';
 import type { HeaderField } from './hpack/header-field.ts';
 import * as limits from './limits.ts';
+import { prefixBytes } from './message-input.ts';
 import { Output } from './output.ts';
 import {
   checkTrailers,
@@ -29,7 +30,8 @@ import {
   type RequestHead,
   readRequestHead,
 } from './request-head.ts';
-import { noTrailers, Stream, type StreamHost } from './stream.ts';
+import type { SendQueue } from './send-queue.ts';
+import { Stream, type StreamHost } from './stream.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export interface SessionDeps {
@@ -204,7 +206,7 @@ export class Session implements StreamHost {
   /** Ends streams of messages both ways; unary calls go on. */
   endStreams(text: string): void {
     for (const stream of [...this.#streams.values()]) {
-      if (stream.isStream) stream.fail(grpcStatus.unavailable, text);
+      if (stream.isStream) stream.end(grpcStatus.unavailable, text);
     }
   }
 
@@ -224,19 +226,19 @@ export class Session implements StreamHost {
 
   // What streams ask for.
 
-  sendAnswer(stream: Stream, message: Uint8Array): boolean {
-    const length = message.length + 5;
+  sendAnswer(stream: Stream, message: Uint8Array, length: number): boolean {
+    const bytes = length + prefixBytes;
     if (
-      length > stream.sendWindow ||
-      length > this.#sendWindow ||
-      length > defaultMaxFrameBytes ||
+      bytes > stream.sendWindow ||
+      bytes > this.#sendWindow ||
+      bytes > defaultMaxFrameBytes ||
       this.#blocked.size > 0
     ) {
       return false;
     }
     // The stream ends with it, so its own window is of no more interest.
-    this.#sendWindow -= length;
-    this.output.answer(stream.id, messageHeaders, message, okTrailers);
+    this.#sendWindow -= bytes;
+    this.output.answer(stream.id, messageHeaders, message, length, okTrailers);
     this.#tellOutput();
     return true;
   }
@@ -246,30 +248,22 @@ export class Session implements StreamHost {
     this.#tellOutput();
   }
 
-  sendQueued(stream: Stream): void {
-    const { queue } = stream;
-    let sentBytes = 0;
-    let payload = queue[0];
-    while (payload !== undefined) {
+  sendQueued(stream: Stream, queue: SendQueue): void {
+    let progressed = false;
+    let count: number | undefined;
+    do {
       const room = Math.min(stream.sendWindow, this.#sendWindow, defaultMaxFrameBytes);
-      const count = Math.min(room, payload.length - stream.queueStart);
-      if (count <= 0 && payload.length > 0) break;
-      const end = stream.queueStart + count;
-      const isPayloadOver = end === payload.length;
-      const isEnd = isPayloadOver && queue.length === 1 && stream.trailers === noTrailers;
-      this.output.data(stream.id, payload, stream.queueStart, end, isEnd);
-      stream.sendWindow -= count;
-      this.#sendWindow -= count;
-      stream.queuedBytes -= count;
-      sentBytes += count;
-      stream.queueStart = isPayloadOver ? 0 : end;
-      if (isPayloadOver) queue.shift();
-      payload = queue[0];
-    }
-    this.#noteBlocked(stream, sentBytes > 0);
-    if (queue.length === 0 && stream.trailers !== undefined && stream.localOpen) {
+      count = queue.next(room, (chunk, start, end, endStream) =>
+        this.output.data(stream.id, chunk, start, end, endStream),
+      );
+      stream.sendWindow -= count ?? 0;
+      this.#sendWindow -= count ?? 0;
+      progressed ||= count !== undefined;
+    } while (count !== undefined);
+    this.#noteBlocked(stream, queue, progressed);
+    if (queue.isEmpty && queue.end !== undefined && stream.localOpen) {
       stream.localOpen = false;
-      if (stream.trailers !== noTrailers) this.output.headers(stream.id, stream.trailers, true);
+      if (queue.end !== 'endStream') this.output.headers(stream.id, queue.end, true);
       this.finished(stream);
     }
     this.#tellOutput();
@@ -566,13 +560,13 @@ export class Session implements StreamHost {
       streamId,
       head,
       method,
+      !endStream,
       limits.streamWindowBytes,
       this.#initialSendWindow,
       timeoutMs === undefined ? undefined : this.#readMs + timeoutMs,
     );
     this.#streams.set(streamId, stream);
     if (timeoutMs !== undefined) this.#deadlines++;
-    stream.remoteOpen = !endStream;
     if (head === oversizedHead) {
       this.#answerHttp(stream, 431, `the header list is larger than ${limits.maxHeaderListBytes}`);
     } else if (head.httpMethod !== 'POST') {
@@ -585,9 +579,9 @@ export class Session implements StreamHost {
       this.#answerHttp(stream, 415, 'this port speaks gRPC: content-type application/grpc');
     } else if (head.badTimeout !== undefined) {
       const text = `malformed grpc-timeout: ${JSON.stringify(head.badTimeout)}`;
-      stream.fail(grpcStatus.internal, text);
+      stream.end(grpcStatus.internal, text);
     } else if (method === undefined) {
-      stream.fail(grpcStatus.unimplemented, unknownMethodText(head.path, this.#methods));
+      stream.end(grpcStatus.unimplemented, unknownMethodText(head.path, this.#methods));
     } else {
       stream.open();
       if (!endStream) return;
@@ -679,7 +673,7 @@ export class Session implements StreamHost {
     stream.sendWindow += increment;
     if (stream.sendWindow > largestWindowBytes) {
       this.#faultOn(stream, errorCodes.flowControlError);
-    } else if (stream.queuedBytes > 0) this.#sendMore(stream);
+    } else if (this.#blocked.has(stream)) this.#sendMore(stream);
   }
 
   #rstStream(length: number, streamId: number): void {
@@ -845,7 +839,7 @@ export class Session implements StreamHost {
   #forget(stream: Stream): void {
     if (!this.#streams.delete(stream.id)) return;
     if (stream.deadlineMs !== undefined) this.#deadlines--;
-    if (this.#blocked.delete(stream)) this.#blockedBytes -= stream.blockedBytes;
+    if (this.#blocked.delete(stream)) this.#blockedBytes -= stream.output?.counted ?? 0;
     if (this.#blocked.size === 0) this.#blockedSinceMs = undefined;
   }
 
@@ -853,7 +847,8 @@ export class Session implements StreamHost {
     const late = [...this.#streams.values()].filter(
       ({ deadlineMs }) => deadlineMs !== undefined && deadlineMs <= nowMs,
     );
-    for (const stream of late) stream.fail(deadlineExceeded, 'the deadline of the call has passed');
+    for (const stream of late)
+      stream.end(grpcStatus.deadlineExceeded, 'the deadline of the call has passed');
   }
 
   #keepAlive(nowMs: number): void {
@@ -906,10 +901,10 @@ export class Session implements StreamHost {
     this.#outputTold = false;
   }
 
-  #noteBlocked(stream: Stream, progressed: boolean): void {
-    this.#blockedBytes += stream.queuedBytes - stream.blockedBytes;
-    stream.blockedBytes = stream.queuedBytes;
-    if (stream.queuedBytes > 0) this.#blocked.add(stream);
+  #noteBlocked(stream: Stream, queue: SendQueue, progressed: boolean): void {
+    this.#blockedBytes += queue.bytes - queue.counted;
+    queue.counted = queue.bytes;
+    if (queue.bytes > 0) this.#blocked.add(stream);
     else this.#blocked.delete(stream);
     if (this.#blocked.size === 0) this.#blockedSinceMs = undefined;
     else if (progressed || this.#blockedSinceMs === undefined) {
@@ -922,18 +917,16 @@ export class Session implements StreamHost {
   }
 
   #sendMore(stream: Stream): void {
-    this.sendQueued(stream);
+    if (stream.output !== undefined) this.sendQueued(stream, stream.output);
     // The method may have been kept waiting for its caller.
     stream.deliver();
   }
 
   #answerHttp(stream: Stream, status: number, text: string): void {
     const body = Buffer.from(`${text}\n`);
-    stream.answerHttp(toHttpHeaders(status, body.length), body);
+    stream.endHttp(toHttpHeaders(status, body.length), body);
   }
 }
-
-const deadlineExceeded = 4;
 
 const oversizedHead: RequestHead = {
   httpMethod: 'POST',

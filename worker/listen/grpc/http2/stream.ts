@@ -1,16 +1,15 @@
-// One stream, which is one gRPC call: puts its messages together, hands them to the method, and sends
-// what the method answers as far as the peer's windows allow. Frames and connection-wide rules are
-// left to the session.
+// One stream, which is one gRPC call: hands its messages to the method, and sends what the method
+// answers. Frames, windows and connection-wide rules are left to the session.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../../shared/errors.ts';
 import {
-  type GrpcAnswer,
   type GrpcErrorStatus,
   type GrpcMethod,
   grpcStatus,
+  type PendingAnswer,
   type StreamHandler,
   type StreamMethod,
-  type UnaryCaller,
+  type UnaryCall,
   type UnaryMethod,
 } from '../method.ts';
 import { maxRequestBytes } from '../transport.ts';
@@ -22,7 +21,9 @@ import {
   toUnknownEncodingBlock,
 } from './answer-blocks.ts';
 import { readUint32, writeUint32 } from './frame.ts';
+import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import type { RequestHead } from './request-head.ts';
+import { SendQueue } from './send-queue.ts';
 
 /** By the names of grpc-encoding. */
 const decompressors = new Map([
@@ -30,38 +31,34 @@ const decompressors = new Map([
   ['deflate', inflate],
 ]);
 
-/** gRPC's prefix of a message: a flag and a length. */
-const prefixBytes = 5;
 /** A method that has this much waiting for its caller is given no further message. */
 const maxQueuedBytes = 65_536;
 
 /** What a stream needs of its connection. */
-export interface StreamHost {
+export interface StreamHost extends Budget {
   /** Sends a whole unary answer at once when the windows allow it; false: nothing was sent. */
-  sendAnswer(stream: Stream, message: Uint8Array): boolean;
+  sendAnswer(stream: Stream, message: Uint8Array, length: number): boolean;
   sendHeaders(stream: Stream, block: Uint8Array, endStream: boolean): void;
   /** Something was queued on the stream: sends as much as the windows allow. */
-  sendQueued(stream: Stream): void;
+  sendQueued(stream: Stream, queue: SendQueue): void;
   /** Everything was sent, the end included. */
   finished(stream: Stream): void;
   /** A call that was given up has been answered after all. */
   abandonedCallEnded(): void;
-  /** The caller may send so many more bytes, now that they are out of the way. */
+  /** The caller may send more bytes, now that those before are out of the way. */
   consumed(stream: Stream): void;
-  /** Counts bytes that are kept; false when the connection may not keep any more. */
-  hold(bytes: number): boolean;
-  release(bytes: number): void;
   peer(): string;
 }
 
-export class Stream {
+// What most calls never need is made when it is needed, because there is a stream for every call.
+export class Stream implements UnaryCall {
   readonly id: number;
   readonly head: RequestHead;
   readonly #host: StreamHost;
   readonly #method: GrpcMethod | undefined;
 
   /** The caller may still send. */
-  remoteOpen = true;
+  remoteOpen: boolean;
   /** The end was not sent yet. */
   localOpen = true;
   /** Reset by either side, or its connection is gone: nobody waits for an answer. */
@@ -75,35 +72,22 @@ export class Stream {
   /** On the monotonic clock, undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;
 
-  /** Bytes of messages that are not delivered yet. */
-  #held: Buffer | undefined;
-  #heldStart = 0;
-  #heldEnd = 0;
-  /** As counted by the connection. */
-  #countedBytes = 0;
-  #isDecompressing = false;
+  #isDispatched = false;
+  #pending: PendingAnswer | undefined;
+  #headersSent = false;
+  #input: MessageInput | undefined;
+  #output: SendQueue | undefined;
+  #exchange: Exchange | undefined;
   /** A unary call's one message, while its end has not come. */
   #message: Buffer | undefined;
-  #isDispatched = false;
-  #handler: StreamHandler | undefined;
-  #halfCloseTold = false;
-  #cancel: (() => void) | undefined;
-
-  #headersSent = false;
-  /** DATA that waits for a window, the first one partly sent. */
-  readonly queue: Uint8Array[] = [];
-  queueStart = 0;
-  queuedBytes = 0;
-  /** Of these, how many the session has counted as blocked. */
-  blockedBytes = 0;
-  /** Follows the queue. */
-  trailers: Uint8Array | undefined;
+  #isDecompressing = false;
 
   constructor(
     host: StreamHost,
     id: number,
     head: RequestHead,
     method: GrpcMethod | undefined,
+    remoteOpen: boolean,
     receiveWindow: number,
     sendWindow: number,
     deadlineMs: number | undefined,
@@ -112,81 +96,84 @@ export class Stream {
     this.id = id;
     this.head = head;
     this.#method = method;
+    this.remoteOpen = remoteOpen;
     this.receiveWindow = receiveWindow;
     this.sendWindow = sendWindow;
     this.deadlineMs = deadlineMs;
   }
 
-  /** More of the request; `endStream`: the last of it. The bytes are the caller's again afterwards. */
-  data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
-    // Answered already: the rest of the request interests nobody.
-    if (this.#isAnswered) return;
-    if (
-      endStream &&
-      this.#held === undefined &&
-      !this.#isDispatched &&
-      end - start >= prefixBytes &&
-      bytes[start] === 0 &&
-      readUint32(bytes, start + 1) === end - start - prefixBytes &&
-      end - start <= maxRequestBytes &&
-      this.#method?.kind === 'unary'
-    ) {
-      this.#dispatchUnary(this.#method, bytes.subarray(start + prefixBytes, end));
-      return;
-    }
-    if (end === start || this.#hold(bytes, start, end)) this.deliver();
-    else this.#failOverfull();
-  }
+  // For the session.
 
   /** A method of messages both ways begins with its headers. */
   open(): void {
     if (this.#method?.kind === 'stream') this.#openStream(this.#method);
   }
 
+  /** More of the request; `endStream`: the last of it. The bytes are the caller's again afterwards. */
+  data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
+    // Answered already: the rest of the request interests nobody.
+    if (this.#isAnswered) return;
+    const method = this.#method;
+    if (
+      endStream &&
+      this.#input === undefined &&
+      end - start >= prefixBytes &&
+      bytes[start] === 0 &&
+      readUint32(bytes, start + 1) === end - start - prefixBytes &&
+      method?.kind === 'unary'
+    ) {
+      this.#dispatchUnary(method, bytes.subarray(start + prefixBytes, end));
+      return;
+    }
+    if (end > start) {
+      this.#input ??= new MessageInput(this.#host);
+      if (!this.#input.add(bytes, start, end)) {
+        this.#endOverfull();
+        return;
+      }
+    }
+    this.deliver();
+  }
+
   /** Hands over what has come, as far as the method takes it. */
   deliver(): void {
     const method = this.#method;
     if (method === undefined || this.#isAnswered || this.isGone) return;
-    while (this.queuedBytes <= maxQueuedBytes && !this.#isDecompressing) {
-      const available = this.#heldEnd - this.#heldStart;
-      if (available < prefixBytes) break;
-      const held = this.#held as Buffer;
-      const length = readUint32(held, this.#heldStart + 1);
-      if (length > maxRequestBytes) {
-        this.#failTooLarge(length);
-        return;
-      }
-      if (available < prefixBytes + length) break;
-      const flag = held[this.#heldStart] as number;
-      const from = this.#heldStart + prefixBytes;
-      this.#heldStart = from + length;
-      if (flag === 0) this.#messageComplete(method, held.subarray(from, from + length));
-      else if (flag !== 1) {
-        this.fail(grpcStatus.internal, `a message begins with ${flag}, not with 0 or 1`);
-      } else if (!this.#decompress(method, Buffer.from(held.subarray(from, from + length)))) return;
-      if (this.#isAnswered || this.isGone) return;
-    }
-    if (this.#heldStart === this.#heldEnd && this.#message === undefined) this.#dropHeld();
-    if (!this.remoteOpen) this.#requestEnded(method);
-    else if (this.queuedBytes <= maxQueuedBytes && !this.#isDecompressing) {
-      this.#host.consumed(this);
-    }
+    this.#deliverMessages(method);
+    if (this.#isAnswered || this.isGone || this.#isHeldUp) return;
+    const input = this.#input;
+    if (input?.remaining === 0 && this.#message === undefined) input.drop();
+    if (this.remoteOpen) this.#host.consumed(this);
+    else this.#requestEnded(method);
   }
 
-  /** Ends the call; does nothing when that has happened already. */
-  fail(status: GrpcErrorStatus | 4, text: string): void {
+  /** Ends the call, unless it is answered already. */
+  end(status: GrpcErrorStatus, text: string): void {
     if (this.#isAnswered || this.isGone) return;
     this.#endWith(this.#headersSent ? toErrorTrailers(status, text) : toErrorBlock(status, text));
     this.#tellMethod();
   }
 
-  /** Nobody waits for an answer any more: reset, deadline, or the connection's end. */
+  /** Answers a request that is not gRPC. */
+  endHttp(headers: Uint8Array, body: Uint8Array): void {
+    this.#headersSent = true;
+    this.#host.sendHeaders(this, headers, false);
+    this.#queue(body);
+    this.#endWith('endStream');
+  }
+
+  /** Nobody waits for an answer any more: reset, or the connection's end. */
   abandon(): void {
     if (this.isGone) return;
     this.isGone = true;
-    this.#dropQueue();
-    this.#dropHeld();
+    this.#output?.drop();
+    this.#dropInput();
     this.#tellMethod();
+  }
+
+  /** Undefined when nothing was ever queued. */
+  get output(): SendQueue | undefined {
+    return this.#output;
   }
 
   /** The method has been asked and has not answered. */
@@ -194,74 +181,81 @@ export class Stream {
     return this.#isDispatched && !this.#isAnswered;
   }
 
-  /** What ends the answer is known, though it may have to wait. */
-  get #isAnswered(): boolean {
-    return !this.localOpen || this.trailers !== undefined;
+  get isStream(): boolean {
+    return this.#exchange !== undefined;
   }
 
-  get isStream(): boolean {
-    return this.#handler !== undefined;
+  // For the method of a unary call.
+
+  get timeoutMs(): number | undefined {
+    return this.head.timeoutMs;
+  }
+
+  peer(): string {
+    return this.#host.peer();
+  }
+
+  header(name: string): string | undefined {
+    return this.head.fields.find((field) => field.name === name)?.value;
+  }
+
+  succeed(message: Uint8Array, length = message.length): void {
+    this.#pending = undefined;
+    if (this.isGone) this.#host.abandonedCallEnded();
+    else if (this.#isAnswered) return;
+    else if (this.#host.sendAnswer(this, message, length)) {
+      this.localOpen = false;
+      this.#host.finished(this);
+    } else {
+      this.#queueMessage(message.subarray(0, length));
+      this.#endWith(okTrailers);
+    }
+  }
+
+  fail(status: GrpcErrorStatus, text: string): void {
+    this.#pending = undefined;
+    if (this.isGone) this.#host.abandonedCallEnded();
+    else if (!this.#isAnswered) this.#endWith(toErrorBlock(status, text));
+  }
+
+  /** What ends the answer is known, though it may have to wait. */
+  get #isAnswered(): boolean {
+    return !this.localOpen || this.#output?.end !== undefined;
+  }
+
+  /** The method is to be given nothing more for now. */
+  get #isHeldUp(): boolean {
+    return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
 
   #tellMethod(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-    this.#handler?.closed();
-    this.#handler = undefined;
+    this.#pending?.cancel();
+    this.#pending = undefined;
+    const handler = this.#exchange?.handler;
+    if (this.#exchange !== undefined) this.#exchange.handler = undefined;
+    handler?.closed();
   }
 
   #dispatchUnary(method: UnaryMethod, message: Buffer): void {
     this.#isDispatched = true;
-    const cancel = method.answer(
-      message,
-      this.head.timeoutMs,
-      (answer) => this.#reply(answer),
-      method.needsCaller ? this.#toCaller() : undefined,
-    );
-    this.#dropHeld();
-    if (this.localOpen) this.#cancel = cancel;
-  }
-
-  #reply(answer: GrpcAnswer): void {
-    this.#cancel = undefined;
-    if (this.isGone) {
-      this.#host.abandonedCallEnded();
-      return;
-    }
-    if (this.#isAnswered) return;
-    if (!answer.ok) {
-      this.#endWith(toErrorBlock(answer.status, answer.text));
-      return;
-    }
-    if (this.#host.sendAnswer(this, answer.message)) {
-      this.localOpen = false;
-      this.#host.finished(this);
-      return;
-    }
-    this.#queueMessage(answer.message);
-    this.#endWith(okTrailers);
-  }
-
-  #toCaller(): UnaryCaller {
-    const { fields } = this.head;
-    return {
-      peer: () => this.#host.peer(),
-      header: (name) => fields.find((field) => field.name === name)?.value,
-    };
+    const pending = method.answer(message, this);
+    this.#dropInput();
+    if (!this.#isAnswered) this.#pending = pending;
   }
 
   #openStream(method: StreamMethod): void {
-    this.#handler = method.open({
+    const exchange: Exchange = { handler: undefined, isHalfClosed: false };
+    this.#exchange = exchange;
+    exchange.handler = method.open({
       send: (message) => {
         if (this.#isAnswered || this.isGone) return;
-        this.#queueMessage(message);
-        this.#host.sendQueued(this);
+        this.#host.sendQueued(this, this.#queueMessage(message));
       },
       finish: (error) => {
         if (this.#isAnswered || this.isGone) return;
-        if (error !== undefined) this.fail(error.status, error.text);
+        if (error !== undefined) this.end(error.status, error.text);
         else {
-          if (!this.#headersSent) this.#sendHeaders();
+          this.#sendHeaders();
           this.#endWith(okTrailers);
           this.#tellMethod();
         }
@@ -271,160 +265,127 @@ export class Stream {
     if (this.#isAnswered) this.#tellMethod();
   }
 
-  #messageComplete(method: GrpcMethod, message: Buffer): void {
-    if (method.kind === 'unary') {
-      if (this.#message !== undefined) {
-        this.fail(grpcStatus.internal, 'a unary call has more than one message');
-      } else this.#message = message;
-      return;
+  #deliverMessages(method: GrpcMethod): void {
+    while (!this.#isAnswered && !this.isGone && !this.#isHeldUp) {
+      const next = this.#input?.next();
+      if (next === undefined || next.kind === 'incomplete') return;
+      if (next.kind === 'too-large') {
+        this.end(
+          grpcStatus.resourceExhausted,
+          `grpc: received message larger than max (${next.length} vs. ${maxRequestBytes})`,
+        );
+      } else if (next.flag === 0) this.#messageComplete(method, next.bytes);
+      else if (next.flag === 1) this.#decompress(method, next.bytes);
+      else this.end(grpcStatus.internal, `a message begins with ${next.flag}, not with 0 or 1`);
     }
-    this.#handler?.message(message);
+  }
+
+  #messageComplete(method: GrpcMethod, message: Buffer): void {
+    if (method.kind === 'stream') this.#exchange?.handler?.message(message);
+    else if (this.#message === undefined) this.#message = message;
+    else this.end(grpcStatus.internal, 'a unary call has more than one message');
   }
 
   #requestEnded(method: GrpcMethod): void {
-    if (this.#isDecompressing || this.queuedBytes > maxQueuedBytes) return;
-    if (this.#heldStart !== this.#heldEnd) {
-      this.fail(grpcStatus.internal, 'the request ended within a message');
+    if (this.#isDispatched) return;
+    if ((this.#input?.remaining ?? 0) > 0) {
+      this.end(grpcStatus.internal, 'the request ended within a message');
     } else if (method.kind === 'stream') {
-      if (this.#halfCloseTold) return;
-      this.#halfCloseTold = true;
-      this.#handler?.halfClose();
-    } else if (this.#isDispatched) {
-      return;
+      const exchange = this.#exchange;
+      if (exchange === undefined || exchange.isHalfClosed) return;
+      exchange.isHalfClosed = true;
+      exchange.handler?.halfClose();
     } else if (this.#message === undefined) {
-      this.fail(grpcStatus.internal, 'the request ended without a message');
+      this.end(grpcStatus.internal, 'the request ended without a message');
     } else this.#dispatchUnary(method, this.#message);
   }
 
-  /** False when the call has ended over it. */
-  #decompress(method: GrpcMethod, compressed: Buffer): boolean {
+  #decompress(method: GrpcMethod, compressed: Buffer): void {
     const { encoding } = this.head;
     if (encoding === '' || encoding === 'identity') {
-      this.fail(grpcStatus.internal, 'grpc: compressed flag set with identity or empty encoding');
-      return false;
+      const text = 'grpc: compressed flag set with identity or empty encoding';
+      this.end(grpcStatus.internal, text);
+      return;
     }
     const decompress = decompressors.get(encoding);
     if (decompress === undefined) {
-      const text = `grpc: Decompressor is not installed for grpc-encoding ${JSON.stringify(encoding)}`;
+      const shown = JSON.stringify(encoding);
+      const text = `grpc: Decompressor is not installed for grpc-encoding ${shown}`;
       this.#endWith(toUnknownEncodingBlock(grpcStatus.unimplemented, text));
       this.#tellMethod();
-      return false;
+      return;
     }
     this.#isDecompressing = true;
     decompress(compressed, { maxOutputLength: maxRequestBytes }, (error, message) => {
       this.#isDecompressing = false;
       if (this.#isAnswered || this.isGone) return;
-      if (error === null && !this.#count(message.length)) this.#failOverfull();
-      else if (error === null) {
+      if (error !== null) this.#endDamaged(error);
+      else if (this.#input?.hold(message.length) === false) this.#endOverfull();
+      else {
         this.#messageComplete(method, message);
         this.deliver();
-      } else if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
-        const text = `grpc: received message after decompression larger than max ${maxRequestBytes}`;
-        this.fail(grpcStatus.resourceExhausted, text);
-      } else {
-        const text = `grpc: failed to decompress the received message: ${errorText(error)}`;
-        this.fail(grpcStatus.internal, text);
       }
     });
-    return true;
   }
 
-  #failTooLarge(length: number): void {
-    this.fail(
-      grpcStatus.resourceExhausted,
-      `grpc: received message larger than max (${length} vs. ${maxRequestBytes})`,
-    );
-  }
-
-  #failOverfull(): void {
-    this.fail(grpcStatus.resourceExhausted, 'too many unfinished messages on this connection');
-  }
-
-  #count(bytes: number): boolean {
-    if (!this.#host.hold(bytes)) return false;
-    this.#countedBytes += bytes;
-    return true;
-  }
-
-  #release(bytes: number): void {
-    this.#host.release(bytes);
-    this.#countedBytes -= bytes;
-  }
-
-  /** Keeps a copy, beside what is already kept. */
-  #hold(bytes: Buffer, start: number, end: number): boolean {
-    const count = end - start;
-    if (!this.#count(count)) return false;
-    const before = this.#held;
-    if (before === undefined || this.#heldEnd + count > before.length) {
-      const kept = this.#heldEnd - this.#heldStart;
-      const larger = Buffer.allocUnsafeSlow(Math.max(kept + count, 2 * kept));
-      before?.copy(larger, 0, this.#heldStart, this.#heldEnd);
-      this.#release(this.#heldStart);
-      this.#held = larger;
-      this.#heldStart = 0;
-      this.#heldEnd = kept;
+  #endDamaged(error: Error): void {
+    if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
+      const text = `grpc: received message after decompression larger than max ${maxRequestBytes}`;
+      this.end(grpcStatus.resourceExhausted, text);
+    } else {
+      const text = `grpc: failed to decompress the received message: ${errorText(error)}`;
+      this.end(grpcStatus.internal, text);
     }
-    bytes.copy(this.#held as Buffer, this.#heldEnd, start, end);
-    this.#heldEnd += count;
-    return true;
   }
 
-  #dropHeld(): void {
-    if (this.#countedBytes === 0) return;
-    this.#release(this.#countedBytes);
+  #endOverfull(): void {
+    this.end(grpcStatus.resourceExhausted, 'too many unfinished messages on this connection');
+  }
+
+  #dropInput(): void {
+    this.#input?.drop();
     this.#message = undefined;
-    this.#held = undefined;
-    this.#heldStart = 0;
-    this.#heldEnd = 0;
   }
 
   #sendHeaders(): void {
+    if (this.#headersSent) return;
     this.#headersSent = true;
     this.#host.sendHeaders(this, messageHeaders, false);
   }
 
-  #queueMessage(message: Uint8Array): void {
-    if (!this.#headersSent) this.#sendHeaders();
+  #queueMessage(message: Uint8Array): SendQueue {
+    this.#sendHeaders();
     const framed = Buffer.allocUnsafe(prefixBytes + message.length);
     framed[0] = 0;
     writeUint32(framed, 1, message.length);
     framed.set(message, prefixBytes);
-    this.enqueue(framed);
+    return this.#queue(framed);
   }
 
-  /** For bodies that are not gRPC messages. */
-  enqueue(bytes: Uint8Array): void {
-    this.queue.push(bytes);
-    this.queuedBytes += bytes.length;
+  #queue(bytes: Uint8Array): SendQueue {
+    this.#output ??= new SendQueue();
+    this.#output.add(bytes);
+    return this.#output;
   }
 
-  /** Answers a request that is not gRPC. */
-  answerHttp(headers: Uint8Array, body: Uint8Array): void {
-    this.#headersSent = true;
-    this.#host.sendHeaders(this, headers, false);
-    this.enqueue(body);
-    this.#endWith(undefined);
-  }
-
-  /** After the queue; with `undefined` the last DATA frame itself is the end. */
-  #endWith(trailers: Uint8Array | undefined): void {
-    this.#dropHeld();
-    if (this.queue.length === 0 && trailers !== undefined) {
+  /** After what is queued; `endStream`: the end is on the last of that. */
+  #endWith(end: Uint8Array | 'endStream'): void {
+    this.#dropInput();
+    const output = this.#output;
+    if (output !== undefined && !output.isEmpty) {
+      output.end = end;
+      this.#host.sendQueued(this, output);
+    } else if (end !== 'endStream') {
       this.localOpen = false;
-      this.#host.sendHeaders(this, trailers, true);
+      this.#host.sendHeaders(this, end, true);
       this.#host.finished(this);
-      return;
     }
-    this.trailers = trailers ?? noTrailers;
-    this.#host.sendQueued(this);
-  }
-
-  #dropQueue(): void {
-    this.queue.length = 0;
-    this.queuedBytes = 0;
   }
 }
 
-/** The end is on the last DATA frame. */
-export const noTrailers = new Uint8Array(0);
+/** A call with messages both ways. */
+interface Exchange {
+  /** Undefined when it has been told of the end. */
+  handler: StreamHandler | undefined;
+  isHalfClosed: boolean;
+}

@@ -1,0 +1,91 @@
+// Puts gRPC's length-prefixed messages together from the pieces in which they come. Only requests that
+// do not come in one piece have one; what a message means is left to the stream.
+import { maxRequestBytes } from '../transport.ts';
+import { readUint32 } from './frame.ts';
+
+/** A flag and a length before each message. */
+export const prefixBytes = 5;
+
+/** What a connection may keep in all. */
+export interface Budget {
+  /** Counts bytes that are kept; false when there may be no more. */
+  hold(bytes: number): boolean;
+  release(bytes: number): void;
+}
+
+export type NextMessage =
+  | { readonly kind: 'incomplete' }
+  | { readonly kind: 'too-large'; readonly length: number }
+  /** `bytes` are good until `drop`. */
+  | { readonly kind: 'message'; readonly flag: number; readonly bytes: Buffer };
+
+const incomplete: NextMessage = { kind: 'incomplete' };
+const nothing = Buffer.alloc(0);
+
+export class MessageInput {
+  readonly #budget: Budget;
+  #bytes: Buffer = nothing;
+  #start = 0;
+  #end = 0;
+  /** As counted by the budget. */
+  #held = 0;
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** Bytes that belong to no message that was taken. */
+  get remaining(): number {
+    return this.#end - this.#start;
+  }
+
+  /** Keeps a copy of bytes[start, end); false when the budget does not allow it. */
+  add(bytes: Buffer, start: number, end: number): boolean {
+    const count = end - start;
+    if (!this.hold(count)) return false;
+    if (this.#end + count > this.#bytes.length) {
+      const kept = this.remaining;
+      const larger = Buffer.allocUnsafeSlow(Math.max(kept + count, 2 * kept));
+      this.#bytes.copy(larger, 0, this.#start, this.#end);
+      this.#release(this.#start);
+      this.#bytes = larger;
+      this.#start = 0;
+      this.#end = kept;
+    }
+    bytes.copy(this.#bytes, this.#end, start, end);
+    this.#end += count;
+    return true;
+  }
+
+  /** Takes the next message. */
+  next(): NextMessage {
+    if (this.remaining < prefixBytes) return incomplete;
+    const length = readUint32(this.#bytes, this.#start + 1);
+    if (length > maxRequestBytes) return { kind: 'too-large', length };
+    if (this.remaining < prefixBytes + length) return incomplete;
+    const flag = this.#bytes[this.#start] as number;
+    const from = this.#start + prefixBytes;
+    this.#start = from + length;
+    return { kind: 'message', flag, bytes: this.#bytes.subarray(from, this.#start) };
+  }
+
+  /** Counts bytes that are kept elsewhere, until `drop`. */
+  hold(bytes: number): boolean {
+    if (!this.#budget.hold(bytes)) return false;
+    this.#held += bytes;
+    return true;
+  }
+
+  /** Forgets everything. */
+  drop(): void {
+    this.#release(this.#held);
+    this.#bytes = nothing;
+    this.#start = 0;
+    this.#end = 0;
+  }
+
+  #release(bytes: number): void {
+    this.#budget.release(bytes);
+    this.#held -= bytes;
+  }
+}

@@ -1,0 +1,50 @@
+// What a stream has to say and could not say yet, because a window is shut.
+
+export class SendQueue {
+  readonly #chunks: Uint8Array[] = [];
+  /** How much of the first chunk is gone. */
+  #start = 0;
+  /** All that waits. */
+  bytes = 0;
+  /** Of `bytes`, what the session has counted as blocked. */
+  counted = 0;
+  /** Follows the last chunk; `endStream`: nothing does, that chunk is the end. */
+  end: Uint8Array | 'endStream' | undefined;
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0;
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.bytes += chunk.length;
+  }
+
+  /**
+   * Gives at most `room` bytes of the first chunk to `send`, with whether the stream ends with them;
+   * returns how many. An empty chunk needs no room.
+   */
+  next(
+    room: number,
+    send: (chunk: Uint8Array, start: number, end: number, endStream: boolean) => void,
+  ): number | undefined {
+    const [chunk] = this.#chunks;
+    if (chunk === undefined) return undefined;
+    const start = this.#start;
+    const count = Math.min(room, chunk.length - start);
+    if (count <= 0 && chunk.length > 0) return undefined;
+    const end = start + count;
+    if (end === chunk.length) {
+      this.#chunks.shift();
+      this.#start = 0;
+    } else this.#start = end;
+    this.bytes -= count;
+    send(chunk, start, end, this.end === 'endStream' && this.isEmpty);
+    return count;
+  }
+
+  drop(): void {
+    this.#chunks.length = 0;
+    this.bytes = 0;
+  }
+}
