@@ -1,6 +1,9 @@
 import test from 'ava';
 import { codes, type RateLimitResponse } from '../../../worker/decision/message.ts';
-import { encodeRateLimitResponse } from '../../../worker/listen/grpc/response-encoder.ts';
+import {
+  type EncodedMessage,
+  encodeRateLimitResponse,
+} from '../../../worker/listen/grpc/response-encoder.ts';
 import { readAnswer } from './answer-message.ts';
 
 const status = {
@@ -17,10 +20,10 @@ const response: RateLimitResponse = {
   dynamicMetadata: undefined,
 };
 
-function frame(message: Buffer): Buffer {
+function frame({ bytes, length }: EncodedMessage): Buffer {
   const header = Buffer.alloc(5);
-  header.writeUInt32BE(message.length, 1);
-  return Buffer.concat([header, message]);
+  header.writeUInt32BE(length, 1);
+  return Buffer.concat([header, bytes.subarray(0, length)]);
 }
 
 test('the overall code and the number of statuses are read from a whole response', (t) => {
