@@ -18,11 +18,12 @@ const say = (line: string) => process.stderr.write(`${line}\n`);
 const toMs = (us: number) => `${(us / 1000).toFixed(2)} ms`;
 
 function sayMeasurement(one: Measurement, done: number, total: number): void {
+  const leftMinutes = ((performance.now() / done) * (total - done)) / 60_000;
   const load = one.ratePerSecond === undefined ? 'saturation' : `${one.ratePerSecond}/s`;
   const figures = `${one.decisionsPerSecond.toFixed(0)}/s, ${one.cpuPerDecisionUs.toFixed(2)} us, p99 ${toMs(one.p99Us)}`;
   const problems = one.problems.map((problem) => ` ! ${problem}`).join('');
   say(
-    `${done}/${total} ${one.scenario}, round ${one.round + 1}, ${one.service}, ${load}: ${figures}${problems}`,
+    `${done}/${total}, ${leftMinutes.toFixed(0)} min left: ${one.scenario}, round ${one.round + 1}, ${one.service}, ${load}: ${figures}${problems}`,
   );
 }
 
