@@ -247,7 +247,7 @@ function listProblems(rows: readonly SummaryRow[]): string[] {
   );
 }
 
-const toCommands = (value: number): string => (value === 0 ? '-' : value.toFixed(3));
+const toCommands = (value: number): string => (value > 0 ? value.toFixed(3) : '-');
 const toCount = (value: number): string => Math.round(value).toLocaleString('en-US');
 const toMegabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 
