@@ -1,21 +1,25 @@
 // From the fields of a header block to what a request asks for: the rules of RFC 9113 section 8 for
 // requests, and gRPC's for its own headers. Answers are left to the call.
+import { type GrpcErrorStatus, grpcStatus } from '../method.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
+import { maxHeaderListBytes } from './limits.ts';
 
 export interface RequestHead {
-  readonly httpMethod: string;
   readonly path: string;
-  readonly contentType: string;
+  /** Why it is no request that a method could answer. */
+  readonly refusal: Refusal | undefined;
   /** '' when there is none. */
   readonly encoding: string;
   /** Milliseconds; undefined when the caller did not say. */
   readonly timeoutMs: number | undefined;
-  /** The text of a grpc-timeout that cannot be read. */
-  readonly badTimeout: string | undefined;
   readonly contentLength: number | undefined;
   readonly fields: readonly HeaderField[];
 }
+
+export type Refusal =
+  | { readonly kind: 'http'; readonly status: number; readonly text: string }
+  | { readonly kind: 'grpc'; readonly status: GrpcErrorStatus; readonly text: string };
 
 /** A request that breaks the rules of HTTP/2; the text says which. */
 export class MalformedRequest extends Error {}
@@ -54,6 +58,7 @@ const meaningOfName: ReadonlyMap<string, number> = new Map([
   ['upgrade', meanings.malformed],
 ]);
 
+const grpcContentType = /^application\/grpc(?:$|[+;])/;
 /** Lower case tokens (section 8.2.1). */
 const namePattern = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const valuePattern = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/;
@@ -119,15 +124,45 @@ export function readRequestHead(fields: readonly HeaderField[]): RequestHead {
     throw new MalformedRequest('host and :authority differ');
   }
   return {
-    httpMethod,
     path,
-    contentType,
+    refusal: findRefusal(httpMethod, contentType, badTimeout),
     encoding,
     timeoutMs,
-    badTimeout,
     contentLength,
     fields,
   };
+}
+
+/** A request whose list of fields is larger than we take; what was in it is not known. */
+export const oversizedHead: RequestHead = {
+  path: '',
+  refusal: {
+    kind: 'http',
+    status: 431,
+    text: `the header list is larger than ${maxHeaderListBytes}`,
+  },
+  encoding: '',
+  timeoutMs: undefined,
+  contentLength: undefined,
+  fields: [],
+};
+
+function findRefusal(
+  httpMethod: string,
+  contentType: string,
+  badTimeout: string | undefined,
+): Refusal | undefined {
+  if (httpMethod !== 'POST') {
+    const text = `this port speaks gRPC: POST is allowed, not ${httpMethod}`;
+    return { kind: 'http', status: 405, text };
+  }
+  if (!grpcContentType.test(contentType)) {
+    const text = 'this port speaks gRPC: content-type application/grpc';
+    return { kind: 'http', status: 415, text };
+  }
+  if (badTimeout === undefined) return undefined;
+  const text = `malformed grpc-timeout: ${JSON.stringify(badTimeout)}`;
+  return { kind: 'grpc', status: grpcStatus.internal, text };
 }
 
 /** Throws MalformedRequest. */

@@ -2,7 +2,7 @@
 // out (RFC 9113, the server's side, for gRPC). Strict: what breaks the protocol ends the stream or the
 // connection with the error that the RFC names. Bounded: limits.ts says by what.
 import type { Clock } from '../../../../shared/clock.ts';
-import { type GrpcMethods, grpcStatus, unknownMethodText } from '../method.ts';
+import { type GrpcMethod, type GrpcMethods, grpcStatus, unknownMethodText } from '../method.ts';
 import { messageHeaders, okTrailers, toHttpHeaders } from './answer-blocks.ts';
 import {
   clientPreface,
@@ -27,11 +27,14 @@ import { Output } from './output.ts';
 import {
   checkTrailers,
   MalformedRequest,
+  oversizedHead,
+  type Refusal,
   type RequestHead,
   readRequestHead,
 } from './request-head.ts';
 import type { SendQueue } from './send-queue.ts';
 import { Stream, type StreamHost } from './stream.ts';
+import { StreamTable } from './stream-table.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export interface SessionDeps {
@@ -79,7 +82,7 @@ export class Session implements StreamHost {
     maxListBytes: limits.maxHeaderListBytes,
   });
 
-  readonly #streams = new Map<number, Stream>();
+  readonly #streams = new StreamTable();
   #highestStreamId = 0;
   #readMs = 0;
   /** In this read, streams above this were opened. */
@@ -102,6 +105,7 @@ export class Session implements StreamHost {
   /** The last block that left the decoder's table as it was, and what it means. */
   #lastBlock = Buffer.alloc(0);
   #lastHead: RequestHead | undefined;
+  #lastMethod: GrpcMethod | undefined;
   #lastGeneration = -1;
 
   #receiveWindow = limits.connectionWindowBytes;
@@ -114,7 +118,6 @@ export class Session implements StreamHost {
   /** Since when nothing of what is blocked could be sent. */
   #blockedSinceMs: number | undefined;
 
-  #deadlines = 0;
   #drainPingMs: number | undefined;
   #heard = true;
   #heardMs: number;
@@ -144,7 +147,7 @@ export class Session implements StreamHost {
 
   /** Streams that are open and wait for time to pass. */
   get hasDeadlines(): boolean {
-    return this.#deadlines > 0;
+    return this.#streams.deadlines > 0;
   }
 
   /** Bytes from the peer; never throws. What there is to say to them is in the output afterwards,
@@ -184,7 +187,7 @@ export class Session implements StreamHost {
     if (this.#drainPingMs !== undefined && nowMs - this.#drainPingMs >= drainRoundTripMs) {
       this.#announceLastStream();
     }
-    if (this.#deadlines > 0) this.#endLateCalls(nowMs);
+    if (this.#streams.deadlines > 0) this.#endLateCalls(nowMs);
     this.#keepAlive(nowMs);
   }
 
@@ -205,7 +208,7 @@ export class Session implements StreamHost {
 
   /** Ends streams of messages both ways; unary calls go on. */
   endStreams(text: string): void {
-    for (const stream of [...this.#streams.values()]) {
+    for (const stream of this.#streams.list()) {
       if (stream.isStream) stream.end(grpcStatus.unavailable, text);
     }
   }
@@ -215,13 +218,12 @@ export class Session implements StreamHost {
     this.#state = 'ended';
     this.#rest = undefined;
     this.#block = undefined;
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.list()) {
       if (stream.isPending) this.#abandoned++;
+      this.#streams.delete(stream);
       stream.abandon();
     }
-    this.#streams.clear();
     this.#blocked.clear();
-    this.#deadlines = 0;
   }
 
   // What streams ask for.
@@ -553,8 +555,8 @@ export class Session implements StreamHost {
       if (!endStream) this.#rememberReset(streamId);
       return;
     }
-    const { timeoutMs } = head;
-    const method = this.#methods.get(head.path);
+    const { timeoutMs, refusal } = head;
+    const method = this.#findMethod(head);
     const stream = new Stream(
       this,
       streamId,
@@ -565,22 +567,9 @@ export class Session implements StreamHost {
       this.#initialSendWindow,
       timeoutMs === undefined ? undefined : this.#readMs + timeoutMs,
     );
-    this.#streams.set(streamId, stream);
-    if (timeoutMs !== undefined) this.#deadlines++;
-    if (head === oversizedHead) {
-      this.#answerHttp(stream, 431, `the header list is larger than ${limits.maxHeaderListBytes}`);
-    } else if (head.httpMethod !== 'POST') {
-      this.#answerHttp(
-        stream,
-        405,
-        `this port speaks gRPC: POST is allowed, not ${head.httpMethod}`,
-      );
-    } else if (!isGrpc(head.contentType)) {
-      this.#answerHttp(stream, 415, 'this port speaks gRPC: content-type application/grpc');
-    } else if (head.badTimeout !== undefined) {
-      const text = `malformed grpc-timeout: ${JSON.stringify(head.badTimeout)}`;
-      stream.end(grpcStatus.internal, text);
-    } else if (method === undefined) {
+    this.#streams.add(stream);
+    if (refusal !== undefined) this.#refuse(stream, refusal);
+    else if (method === undefined) {
       stream.end(grpcStatus.unimplemented, unknownMethodText(head.path, this.#methods));
     } else {
       stream.open();
@@ -588,6 +577,20 @@ export class Session implements StreamHost {
       if (head.contentLength !== undefined && head.contentLength !== 0) {
         this.#faultOn(stream, errorCodes.protocolError);
       } else stream.deliver();
+    }
+  }
+
+  #findMethod(head: RequestHead): GrpcMethod | undefined {
+    if (head !== this.#lastHead) return this.#methods.get(head.path);
+    this.#lastMethod ??= this.#methods.get(head.path);
+    return this.#lastMethod;
+  }
+
+  #refuse(stream: Stream, { kind, status, text }: Refusal): void {
+    if (kind === 'grpc') stream.end(status, text);
+    else {
+      const body = Buffer.from(`${text}\n`);
+      stream.endHttp(toHttpHeaders(status, body.length), body);
     }
   }
 
@@ -641,6 +644,7 @@ export class Session implements StreamHost {
     if (decoder.generation === before) {
       this.#lastBlock = Buffer.from(bytes.subarray(start, end));
       this.#lastHead = head;
+      this.#lastMethod = undefined;
       this.#lastGeneration = before;
     }
     return head;
@@ -750,7 +754,7 @@ export class Session implements StreamHost {
     }
     const difference = value - this.#initialSendWindow;
     this.#initialSendWindow = value;
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.list()) {
       stream.sendWindow += difference;
       if (stream.sendWindow > largestWindowBytes) {
         throw new ConnectionError(errorCodes.flowControlError, 'a window of more than 2^31-1');
@@ -837,16 +841,15 @@ export class Session implements StreamHost {
   }
 
   #forget(stream: Stream): void {
-    if (!this.#streams.delete(stream.id)) return;
-    if (stream.deadlineMs !== undefined) this.#deadlines--;
+    if (!this.#streams.delete(stream)) return;
     if (this.#blocked.delete(stream)) this.#blockedBytes -= stream.output?.counted ?? 0;
     if (this.#blocked.size === 0) this.#blockedSinceMs = undefined;
   }
 
   #endLateCalls(nowMs: number): void {
-    const late = [...this.#streams.values()].filter(
-      ({ deadlineMs }) => deadlineMs !== undefined && deadlineMs <= nowMs,
-    );
+    const late = this.#streams
+      .list()
+      .filter(({ deadlineMs }) => deadlineMs !== undefined && deadlineMs <= nowMs);
     for (const stream of late)
       stream.end(grpcStatus.deadlineExceeded, 'the deadline of the call has passed');
   }
@@ -921,32 +924,7 @@ export class Session implements StreamHost {
     // The method may have been kept waiting for its caller.
     stream.deliver();
   }
-
-  #answerHttp(stream: Stream, status: number, text: string): void {
-    const body = Buffer.from(`${text}\n`);
-    stream.endHttp(toHttpHeaders(status, body.length), body);
-  }
 }
-
-const oversizedHead: RequestHead = {
-  httpMethod: 'POST',
-  path: '',
-  contentType: '',
-  encoding: '',
-  timeoutMs: undefined,
-  badTimeout: undefined,
-  contentLength: undefined,
-  fields: [],
-};
-
-function isGrpc(contentType: string): boolean {
-  return (
-    contentType === 'application/grpc' ||
-    contentType.startsWith('application/grpc+') ||
-    contentType.startsWith('application/grpc;')
-  );
-}
-
 function areTrailers(fields: readonly HeaderField[]): boolean {
   try {
     checkTrailers(fields);
