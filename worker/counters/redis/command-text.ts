@@ -11,15 +11,30 @@ export function toCommandText(...parts: readonly (string | number)[]): CommandTe
   return text;
 }
 
-/** What is counted with nearly always, so without a loop; `amount` is decimal. */
+/** The beginnings of increments, by the length of the key, for the usual lengths: made once, because
+ * nearly every command is one and its parts would cost more than all of it. */
+const incrementHeads = Array.from({ length: 512 }, (_, length) => toIncrementHead(length));
+
+/** `amount` is decimal. */
 export function toIncrementText(key: string, amount: string): CommandText {
-  const end = amount === '1' ? '$1\r\n1\r\n' : toBulkText(amount);
-  return `*3\r\n$6\r\nINCRBY\r\n${toBulkText(key)}${end}`;
+  const length = Buffer.byteLength(key);
+  const head = incrementHeads[length] ?? toIncrementHead(length);
+  const bytes = length === key.length ? key : toBytes(key);
+  return amount === '1'
+    ? `${head}${bytes}\r\n$1\r\n1\r\n`
+    : `${head}${bytes}\r\n${toBulkText(amount)}`;
+}
+
+function toIncrementHead(length: number): string {
+  return `*3\r\n$6\r\nINCRBY\r\n$${length}\r\n`;
 }
 
 function toBulkText(text: string): string {
   const length = Buffer.byteLength(text);
-  // Beyond ASCII: the bytes of its UTF-8 form.
-  const bytes = length === text.length ? text : Buffer.from(text).toString('latin1');
-  return `$${length}\r\n${bytes}\r\n`;
+  return `$${length}\r\n${length === text.length ? text : toBytes(text)}\r\n`;
+}
+
+/** Beyond ASCII: the bytes of the UTF-8 form. */
+function toBytes(text: string): string {
+  return Buffer.from(text).toString('latin1');
 }
