@@ -150,7 +150,7 @@ test('all other settings have their defaults', (t) => {
       flushIntervalMs: 10_000,
       extraTags: {},
       sanitizeDots: false,
-      runtimeMetricNames: 50_000,
+      runtimeMetricNames: 25_000,
       push: { enabled: true, host: 'localhost', port: 8125, protocol: 'tcp' },
       tagged: { enabled: false, mogrifierNames: [], mogrifiers: [] },
       pull: {

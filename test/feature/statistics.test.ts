@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { startStatsdReceiver } from '../support/statsd-receiver.ts';
 
-const defaultNamesMax = 50_000;
+const defaultNamesMax = 25_000;
 const names = 1_000_000;
 const mostBytes = 64 * 1024 * 1024;
 

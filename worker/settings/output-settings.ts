@@ -33,7 +33,7 @@ export function statsSettings() {
     }),
     runtimeMetricNames: int({
       names: ['RUNTIME_METRIC_NAMES_MAX'],
-      default: 50_000,
+      default: 25_000,
       min: 0,
       max: 10_000_000,
       doc: 'Metric names made from values of requests that are kept apart; further ones share one name',
