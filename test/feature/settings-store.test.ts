@@ -26,6 +26,7 @@ descriptors:
 `;
 /** Long before any limit of time that the settings have by default. */
 const soonMs = 8_000;
+/** With it tokens and counters stay the same for a whole test. */
 const fixedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 2, 4, 5, 6, 7) };
 
 const other = startRedisServer();

@@ -11,6 +11,7 @@ import { freePort } from './free-port.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
 const host = '127.0.0.1';
+const startTimeoutMs = 30_000;
 const answerTimeoutMs = 20_000;
 
 export interface WorkerInProcessOptions {
@@ -30,7 +31,7 @@ export interface Answer {
 export interface WorkerInProcess {
   /** Everything that was said so far, about the settings first. */
   readonly log: RecordedLog;
-  /** Resolves when every port is open, and rejects when the start fails. */
+  /** Resolves when every port is open; rejects when the start fails, or takes longer than 30 s. */
   readonly started: ReturnType<Worker['start']>;
   /** One descriptor for each `key` or `key=value`, over `/json`, in domain `d`. */
   decide(...entries: string[]): Promise<Answer>;
@@ -73,7 +74,8 @@ export async function launchWorker(
     standardOutput: { ready: true, write: () => {}, droppedCount: 0 },
   });
   const stopping = new AbortController();
-  const started = worker.start(stopping.signal);
+  const deadline = AbortSignal.timeout(startTimeoutMs);
+  const started = worker.start(AbortSignal.any([stopping.signal, deadline]));
   t.teardown(async () => {
     stopping.abort();
     await started.catch(() => {});

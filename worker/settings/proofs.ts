@@ -8,7 +8,7 @@ type ProofsOfFile = Readonly<Record<string, readonly string[]>>;
 
 const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/feature/worker-processes.test.ts': {
-    'connections are shared out evenly': ['WORKER_PROCESSES'],
+    'connections are shared out': ['WORKER_PROCESSES'],
   },
   'test/feature/settings-serving.test.ts': {
     'the address that is set is listened on': ['HOST', 'GRPC_HOST', 'DEBUG_HOST'],
