@@ -63,7 +63,9 @@ export function createHttp2Transport(
       if (session.hasDeadlines) scheduleSweep(true);
     });
     socket.on('drain', () => {
-      if (!session.ended) socket.resume();
+      if (session.ended) return;
+      socket.resume();
+      goOn(session);
     });
     socket.once('end', () => socket.end());
     socket.once('close', () => {
@@ -90,8 +92,10 @@ export function createHttp2Transport(
       return;
     }
     socket.write(output.take());
-    if (socket.writableLength === 0) output.reuse();
-    else {
+    if (socket.writableLength === 0) {
+      output.reuse();
+      goOn(session);
+    } else {
       output.replace();
       // A peer that does not read is not read from; 'drain' ends that.
       if (socket.writableLength > maxUnsentBytes) socket.pause();
@@ -136,7 +140,7 @@ export function createHttp2Transport(
     const nowMs = clock.monotonicMs();
     let hasDeadlines = false;
     for (const connection of connections) {
-      connection.session.sweep(nowMs);
+      connection.session.sweep(nowMs, !connection.socket.isPaused());
       cutWhenStalled(connection, nowMs);
       hasDeadlines ||= connection.session.hasDeadlines;
     }
@@ -173,6 +177,11 @@ export function createHttp2Transport(
       return stopping;
     },
   };
+}
+
+/** Others get their turn before more is made of what this peer has asked for. */
+function goOn(session: Session): void {
+  if (session.isHeldUp) setImmediate(() => session.goOn());
 }
 
 /** As gRPC libraries write it. */

@@ -31,10 +31,15 @@ export const connectionWindowBytes = 1_048_576;
 /** Bytes of unfinished messages that a connection may make us hold. */
 export const maxBufferedBytes = 16_777_216;
 
+/** Compressed messages that a connection may have unfolded at once: as many as there are threads for
+ * it, and as fit into the bytes above when each becomes as large as it may. */
+export const maxDecompressions = 4;
+
 /** Answers that are written but not taken by the peer: beyond, its frames are not read. */
 export const maxUnsentBytes = 1_048_576;
 
-/** A peer that takes nothing of what waits for it, on the socket or behind a window, is cut after this. */
+/** A peer that takes nothing of what waits for it, on the socket or behind a window, or that does not
+ * finish a frame, is cut after this. */
 export const stalledMs = 30_000;
 
 /** Between the first byte and the end of the peer's preface, and between the frames of one header

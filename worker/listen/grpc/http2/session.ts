@@ -62,7 +62,7 @@ interface UnfinishedBlock {
   readonly endStream: boolean;
   readonly fragments: Buffer[];
   bytes: number;
-  readonly sinceMs: number;
+  sinceMs: number;
 }
 
 /** How many stream numbers that were passed over, or that we have reset, are remembered. */
@@ -98,6 +98,8 @@ export class Session implements StreamHost {
   readonly #startMs: number;
   /** Bytes of a frame, or of the preface, whose rest has not come. */
   #rest: Buffer | undefined;
+  /** When the frame of which `#rest` is a part began. */
+  #restSinceMs: number | undefined;
   #block: UnfinishedBlock | undefined;
   #isReading = false;
   #outputTold = false;
@@ -112,9 +114,13 @@ export class Session implements StreamHost {
   #sendWindow = defaultWindowBytes;
   #initialSendWindow = defaultWindowBytes;
   #heldBytes = 0;
+  #decompressing = 0;
+  readonly #waitingToDecompress: ((done: () => void) => void)[] = [];
   /** Streams with output that waits for a window. */
   readonly #blocked = new Set<Stream>();
   #blockedBytes = 0;
+  /** There was more to send than is put into the output at once. */
+  #isHeldUp = false;
   /** Since when nothing of what is blocked could be sent. */
   #blockedSinceMs: number | undefined;
 
@@ -150,6 +156,17 @@ export class Session implements StreamHost {
     return this.#streams.deadlines > 0;
   }
 
+  /** There is more to be sent when the output has gone: `goOn`. */
+  get isHeldUp(): boolean {
+    return this.#isHeldUp;
+  }
+
+  goOn(): void {
+    if (!this.#isHeldUp || this.#state === 'ended') return;
+    this.#isHeldUp = false;
+    this.#sendBlocked();
+  }
+
   /** Bytes from the peer; never throws. What there is to say to them is in the output afterwards,
    * without `onOutput`. */
   receive(chunk: Buffer): void {
@@ -169,14 +186,11 @@ export class Session implements StreamHost {
     }
   }
 
-  /** Lets time take effect; to be called about once a second, and more often while `hasDeadlines`. */
-  sweep(nowMs: number): void {
+  /** Lets time take effect; to be called about once a second, and more often while `hasDeadlines`.
+   * `isRead`: what the peer sends is being read. */
+  sweep(nowMs: number, isRead: boolean): void {
     if (this.#state === 'ended') return;
-    const isUnfinished =
-      this.#state === 'preface' || this.#state === 'settings'
-        ? nowMs - this.#startMs >= limits.unfinishedMs
-        : this.#block !== undefined && nowMs - this.#block.sinceMs >= limits.unfinishedMs;
-    if (isUnfinished) {
+    if (isRead ? this.#isUnfinished(nowMs) : this.#waitForRead(nowMs)) {
       this.#end(errorCodes.protocolError, 'what was begun was not finished in time');
       return;
     }
@@ -254,7 +268,9 @@ export class Session implements StreamHost {
     let progressed = false;
     let count: number | undefined;
     do {
-      const room = Math.min(stream.sendWindow, this.#sendWindow, defaultMaxFrameBytes);
+      const isFull = this.output.length > limits.maxUnsentBytes;
+      if (isFull && !queue.isEmpty) this.#isHeldUp = true;
+      const room = isFull ? 0 : Math.min(stream.sendWindow, this.#sendWindow, defaultMaxFrameBytes);
       count = queue.next(room, (chunk, start, end, endStream) =>
         this.output.data(stream.id, chunk, start, end, endStream),
       );
@@ -281,6 +297,10 @@ export class Session implements StreamHost {
     this.#endWhenDrained();
   }
 
+  callAbandoned(): void {
+    this.#abandoned++;
+  }
+
   abandonedCallEnded(): void {
     this.#abandoned--;
   }
@@ -301,6 +321,19 @@ export class Session implements StreamHost {
 
   release(bytes: number): void {
     this.#heldBytes -= bytes;
+  }
+
+  decompress(run: (done: () => void) => void): void {
+    if (this.#decompressing === limits.maxDecompressions) {
+      this.#waitingToDecompress.push(run);
+      return;
+    }
+    this.#decompressing++;
+    run(() => {
+      this.#decompressing--;
+      const next = this.#waitingToDecompress.shift();
+      if (next !== undefined) this.decompress(next);
+    });
   }
 
   peer(): string {
@@ -350,8 +383,14 @@ export class Session implements StreamHost {
       if (this.ended) return;
       position = payload + length;
     }
+    if (position === end) {
+      this.#restSinceMs = undefined;
+      return;
+    }
     // A copy, so that the rest of the chunk is not kept with it.
-    if (position < end) this.#rest = Buffer.from(bytes.subarray(position));
+    this.#rest = Buffer.from(bytes.subarray(position));
+    if (position > 0) this.#restSinceMs = undefined;
+    this.#restSinceMs ??= this.#readMs;
   }
 
   #frame(
@@ -590,7 +629,8 @@ export class Session implements StreamHost {
     if (kind === 'grpc') stream.end(status, text);
     else {
       const body = Buffer.from(`${text}\n`);
-      stream.endHttp(toHttpHeaders(status, body.length), body);
+      const isHead = stream.header(':method') === 'HEAD';
+      stream.endHttp(toHttpHeaders(status, body.length), isHead ? body.subarray(0, 0) : body);
     }
   }
 
@@ -723,10 +763,14 @@ export class Session implements StreamHost {
     this.#countOverhead();
     if (isAck) return;
     for (let position = start; position < start + length; position += 6) {
+      // Each may move the window of every stream, so a frame full of them is not one frame's work.
+      this.#countOverhead();
       const id = ((bytes[position] as number) << 8) | (bytes[position + 1] as number);
       this.#setting(id, readUint32(bytes, position + 2));
     }
     this.output.settingsAck();
+    // Not before: who waits for the acknowledgement may take DATA before it for sent under the old ones.
+    if (this.#blocked.size > 0) this.#sendBlocked();
   }
 
   #setting(id: number, value: number): void {
@@ -760,16 +804,18 @@ export class Session implements StreamHost {
         throw new ConnectionError(errorCodes.flowControlError, 'a window of more than 2^31-1');
       }
     }
-    if (difference > 0 && this.#blocked.size > 0) this.#sendBlocked();
   }
 
   #priority(bytes: Buffer, start: number, length: number, streamId: number): void {
     if (streamId === 0) throw new ConnectionError(errorCodes.protocolError, 'PRIORITY on stream 0');
     this.#countOverhead();
-    if (length !== 5) this.#resetForFault(streamId, errorCodes.frameSizeError);
-    else if ((readUint32(bytes, start) & largestStreamId) === streamId) {
-      this.#resetForFault(streamId, errorCodes.protocolError);
-    }
+    const dependsOnItself =
+      length === 5 && (readUint32(bytes, start) & largestStreamId) === streamId;
+    if (length === 5 && !dependsOnItself) return;
+    const code = length === 5 ? errorCodes.protocolError : errorCodes.frameSizeError;
+    // A stream that was not opened cannot be reset (RFC 9113 section 6.4).
+    if (this.#isIdle(streamId)) throw new ConnectionError(code, 'PRIORITY');
+    this.#resetForFault(streamId, code);
   }
 
   #goaway(length: number, streamId: number): void {
@@ -792,8 +838,12 @@ export class Session implements StreamHost {
     if (!this.#resetByUs.has(streamId)) this.#resetForFault(streamId, errorCodes.streamClosed);
   }
 
+  #isIdle(streamId: number): boolean {
+    return streamId > this.#highestStreamId || (streamId & 1) === 0;
+  }
+
   #checkNotIdle(streamId: number, what: string): void {
-    if (streamId > this.#highestStreamId || (streamId & 1) === 0) {
+    if (this.#isIdle(streamId)) {
       throw new ConnectionError(
         errorCodes.protocolError,
         `${what} on stream ${streamId}, which was not opened`,
@@ -844,6 +894,22 @@ export class Session implements StreamHost {
     if (!this.#streams.delete(stream)) return;
     if (this.#blocked.delete(stream)) this.#blockedBytes -= stream.output?.counted ?? 0;
     if (this.#blocked.size === 0) this.#blockedSinceMs = undefined;
+  }
+
+  #isUnfinished(nowMs: number): boolean {
+    if (this.#state === 'preface' || this.#state === 'settings') {
+      return nowMs - this.#startMs >= limits.unfinishedMs;
+    }
+    if (this.#block !== undefined && nowMs - this.#block.sinceMs >= limits.unfinishedMs)
+      return true;
+    return this.#restSinceMs !== undefined && nowMs - this.#restSinceMs >= limits.stalledMs;
+  }
+
+  /** What the peer has begun may be finished long since, and we have not looked. */
+  #waitForRead(nowMs: number): boolean {
+    if (this.#restSinceMs !== undefined) this.#restSinceMs = nowMs;
+    if (this.#block !== undefined) this.#block.sinceMs = nowMs;
+    return false;
   }
 
   #endLateCalls(nowMs: number): void {
@@ -925,6 +991,7 @@ export class Session implements StreamHost {
     stream.deliver();
   }
 }
+
 function areTrailers(fields: readonly HeaderField[]): boolean {
   try {
     checkTrailers(fields);

@@ -33,6 +33,13 @@ const decompressors = new Map([
 
 /** A method that has this much waiting for its caller is given no further message. */
 const maxQueuedBytes = 65_536;
+/** The body of a request that is not gRPC is not waited for beyond this; less than a stream's window. */
+const maxIgnoredBytes = 16_384;
+
+interface HttpAnswer {
+  readonly headers: Uint8Array;
+  readonly body: Uint8Array;
+}
 
 /** What a stream needs of its connection. */
 export interface StreamHost extends Budget {
@@ -43,10 +50,14 @@ export interface StreamHost extends Budget {
   sendQueued(stream: Stream, queue: SendQueue): void;
   /** Everything was sent, the end included. */
   finished(stream: Stream): void;
+  /** A call has ended before its method answered. */
+  callAbandoned(): void;
   /** A call that was given up has been answered after all. */
   abandonedCallEnded(): void;
   /** The caller may send more bytes, now that those before are out of the way. */
   consumed(stream: Stream): void;
+  /** Runs it now or when it is its turn; it says when it is done. */
+  decompress(run: (done: () => void) => void): void;
   peer(): string;
 }
 
@@ -73,11 +84,14 @@ export class Stream implements UnaryCall {
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
+  /** Ended by us while its method was at work. */
+  #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
   #input: MessageInput | undefined;
   #output: SendQueue | undefined;
   #exchange: Exchange | undefined;
+  #httpAnswer: HttpAnswer | undefined;
   /** A unary call's one message, while its end has not come. */
   #message: Buffer | undefined;
   #isDecompressing = false;
@@ -113,6 +127,10 @@ export class Stream implements UnaryCall {
   data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
     // Answered already: the rest of the request interests nobody.
     if (this.#isAnswered) return;
+    if (this.#httpAnswer !== undefined) {
+      this.#answerHttp(this.#httpAnswer);
+      return;
+    }
     const method = this.#method;
     if (
       endStream &&
@@ -138,6 +156,10 @@ export class Stream implements UnaryCall {
   /** Hands over what has come, as far as the method takes it. */
   deliver(): void {
     const method = this.#method;
+    if (this.#httpAnswer !== undefined) {
+      this.#answerHttp(this.#httpAnswer);
+      return;
+    }
     if (method === undefined || this.#isAnswered || this.isGone) return;
     this.#deliverMessages(method);
     if (this.#isAnswered || this.isGone || this.#isHeldUp) return;
@@ -150,16 +172,18 @@ export class Stream implements UnaryCall {
   /** Ends the call, unless it is answered already. */
   end(status: GrpcErrorStatus, text: string): void {
     if (this.#isAnswered || this.isGone) return;
+    if (this.isPending) {
+      this.#isGivenUp = true;
+      this.#host.callAbandoned();
+    }
     this.#endWith(this.#headersSent ? toErrorTrailers(status, text) : toErrorBlock(status, text));
     this.#tellMethod();
   }
 
-  /** Answers a request that is not gRPC. */
+  /** Answers a request that is not gRPC, at its end: until then it may still turn out malformed. */
   endHttp(headers: Uint8Array, body: Uint8Array): void {
-    this.#headersSent = true;
-    this.#host.sendHeaders(this, headers, false);
-    this.#queue(body);
-    this.#endWith('endStream');
+    this.#httpAnswer = { headers, body };
+    this.#answerHttp(this.#httpAnswer);
   }
 
   /** Nobody waits for an answer any more: reset, or the connection's end. */
@@ -201,7 +225,7 @@ export class Stream implements UnaryCall {
 
   succeed(message: Uint8Array, length = message.length): void {
     this.#pending = undefined;
-    if (this.isGone) this.#host.abandonedCallEnded();
+    if (this.isGone || this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (this.#isAnswered) return;
     else if (this.#host.sendAnswer(this, message, length)) {
       this.localOpen = false;
@@ -214,7 +238,7 @@ export class Stream implements UnaryCall {
 
   fail(status: GrpcErrorStatus, text: string): void {
     this.#pending = undefined;
-    if (this.isGone) this.#host.abandonedCallEnded();
+    if (this.isGone || this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (!this.#isAnswered) this.#endWith(toErrorBlock(status, text));
   }
 
@@ -226,6 +250,15 @@ export class Stream implements UnaryCall {
   /** The method is to be given nothing more for now. */
   get #isHeldUp(): boolean {
     return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
+  }
+
+  #answerHttp(answer: HttpAnswer): void {
+    if (this.remoteOpen && this.receivedBytes <= maxIgnoredBytes) return;
+    this.#httpAnswer = undefined;
+    this.#headersSent = true;
+    this.#host.sendHeaders(this, answer.headers, false);
+    this.#queue(answer.body);
+    this.#endWith('endStream');
   }
 
   #tellMethod(): void {
@@ -316,16 +349,27 @@ export class Stream implements UnaryCall {
       return;
     }
     this.#isDecompressing = true;
-    decompress(compressed, { maxOutputLength: maxRequestBytes }, (error, message) => {
-      this.#isDecompressing = false;
-      if (this.#isAnswered || this.isGone) return;
-      if (error !== null) this.#endDamaged(error);
-      else if (this.#input?.hold(message.length) === false) this.#endOverfull();
-      else {
-        this.#messageComplete(method, message);
-        this.deliver();
+    this.#host.decompress((done) => {
+      if (this.isGone) {
+        done();
+        return;
       }
+      decompress(compressed, { maxOutputLength: maxRequestBytes }, (error, message) => {
+        this.#isDecompressing = false;
+        this.#decompressed(method, error, message);
+        done();
+      });
     });
+  }
+
+  #decompressed(method: GrpcMethod, error: Error | null, message: Buffer): void {
+    if (this.#isAnswered || this.isGone) return;
+    if (error !== null) this.#endDamaged(error);
+    else if (this.#input?.hold(message.length) === false) this.#endOverfull();
+    else {
+      this.#messageComplete(method, message);
+      this.deliver();
+    }
   }
 
   #endDamaged(error: Error): void {
