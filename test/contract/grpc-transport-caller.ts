@@ -50,7 +50,7 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
   const session = connect('http://localhost', { createConnection: () => socket });
   session.on('error', () => {});
   await Promise.race([
-    once(session, 'remoteSettings', { signal: AbortSignal.timeout(5000) }),
+    once(session, 'remoteSettings', { signal: AbortSignal.timeout(30_000) }),
     // Of the socket: a session does not always notice that its socket has failed.
     new Promise((_resolve, reject) => {
       socket.once('close', () => reject(new Error('closed before it could be used')));

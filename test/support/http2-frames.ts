@@ -179,7 +179,8 @@ export function splitFrames(bytes: Buffer): { readonly frames: Frame[]; readonly
       type: bytes.readUInt8(position + 3),
       flags: bytes.readUInt8(position + 4),
       streamId: bytes.readUInt32BE(position + 5) % 2 ** 31,
-      payload: bytes.subarray(position + 9, end),
+      // A copy, so that a small frame does not keep all that came with it.
+      payload: Buffer.from(bytes.subarray(position + 9, end)),
     });
     position = end;
   }

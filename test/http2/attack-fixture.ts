@@ -1,0 +1,176 @@
+// What attacks on the HTTP/2 engine have in common: a server whose time is turned by hand, an innocent
+// caller on another connection who must be served all the while, and the table of what was measured.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { ExecutionContext, TestFn } from 'ava';
+import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
+import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
+import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
+import { authority } from '../contract/grpc-transport-certificates.ts';
+import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
+import { type Frame, flags, frameTypes, toPing } from '../support/http2-frames.ts';
+import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
+import { createManualClock, type ManualClock } from '../support/manual-clock.ts';
+
+export interface Attacked {
+  readonly clock: ManualClock;
+  /** A connection that has exchanged SETTINGS. */
+  connectPeer(settings?: Readonly<Record<number, number>>): Promise<Http2Peer>;
+  /** One that has sent nothing yet. */
+  connectSilent(): Promise<Http2Peer>;
+  /** How many calls `/attacked` has got, and a way to answer them. */
+  readonly calls: { readonly replies: (() => void)[]; gone: number };
+}
+
+export interface AttackOptions {
+  readonly methods?: Record<string, GrpcMethod>;
+  readonly transport?: Partial<GrpcTransportOptions>;
+}
+
+/** What the attack came to, for the table. */
+export type RunAttack = (t: ExecutionContext, attacked: Attacked) => Promise<string>;
+
+/** Noise of a busy machine; an unbounded attack would hold the innocent up for longer. */
+const longestWaitMs = 2000;
+const innocentPath = '/test.Echo/Echo';
+
+/** Defines attacks as tests, and prints the table of their outcomes after the last. */
+export function defineAttacks(test: TestFn) {
+  const rows: [title: string, outcome: string, longestMs: number][] = [];
+  test.after.always(() => {
+    const width = Math.max(...rows.map(([title]) => title.length));
+    const lines = rows
+      .sort(([left], [right]) => left.localeCompare(right))
+      .map(([title, outcome, longestMs]) => {
+        return `${title.padEnd(width)} | ${outcome} | others waited ${longestMs.toFixed(0)} ms at most`;
+      });
+    process.stderr.write(`${lines.join('\n')}\n`);
+  });
+  return (title: string, run: RunAttack, { methods, transport }: AttackOptions = {}) => {
+    test.serial(title, async (t) => {
+      const clock = createManualClock();
+      const calls = { replies: [] as (() => void)[], gone: 0 };
+      const attacked: GrpcMethod = {
+        kind: 'unary',
+        answer(request, call) {
+          const message = Buffer.from(request);
+          calls.replies.push(() => call.succeed(message));
+          return {
+            cancel() {
+              calls.gone++;
+            },
+          };
+        },
+      };
+      const { connect, connectPeer, address } = await startTransport(
+        { name: 'http2', createTransport: createHttp2Transport },
+        t,
+        { [innocentPath]: echo, '/attacked': attacked, ...methods },
+        transport,
+        clock,
+      );
+      const isTls = transport?.tls !== undefined;
+      const connectSilent = async () => {
+        const peer = await createHttp2Peer({
+          port: address.port,
+          ...(isTls ? { tls: { ca: authority } } : {}),
+        });
+        t.teardown(peer.close);
+        return peer;
+      };
+      const innocent = await connect(isTls ? { ca: authority } : undefined);
+      let isOver = false;
+      let longestMs = 0;
+      const serve = async () => {
+        for (let index = 0; !isOver || index < 3; index++) {
+          const startMs = performance.now();
+          const answer = await innocent.call(innocentPath, Buffer.of(index % 256));
+          if (answer.grpcStatus !== 0) throw new Error(`an innocent call failed: ${answer.text}`);
+          longestMs = Math.max(longestMs, performance.now() - startMs);
+          await new Promise(setImmediate);
+        }
+      };
+      const served = serve();
+      served.catch(() => {});
+      let outcome: string;
+      try {
+        outcome = await run(t, {
+          clock,
+          calls,
+          connectSilent,
+          connectPeer: isTls ? greet : connectPeer,
+        });
+      } finally {
+        isOver = true;
+      }
+      await served;
+      t.true(longestMs < longestWaitMs, `an innocent caller waited ${longestMs} ms`);
+      t.log(outcome);
+      rows.push([title, outcome, longestMs]);
+
+      async function greet(settings?: Readonly<Record<number, number>>) {
+        const peer = await connectSilent();
+        await peer.greet(settings);
+        return peer;
+      }
+    });
+  };
+}
+
+let settled = 0;
+
+/** Resolves when the server has dealt with what was sent before, or has hung up. Costs it a PING. */
+export async function settle(peer: Http2Peer): Promise<void> {
+  const text = String(settled++).padStart(8, '-');
+  peer.send(toPing(flags.none, text));
+  const isPong = ({ type, payload }: Frame) => type === frameTypes.ping && `${payload}` === text;
+  await peer.frame('PONG', isPong).catch((error: unknown) => {
+    if (!peer.isEnded) throw error;
+  });
+}
+
+/**
+ * Sends `first` frames at once, which must be borne, then `step` at a time until the connection is
+ * ended, which must come after `most` at the latest. Resolves with how many there were, the PINGs by
+ * which that was found out included.
+ */
+export async function flood(
+  t: ExecutionContext,
+  peer: Http2Peer,
+  frame: (index: number) => Buffer,
+  { first, step, most }: { readonly first: number; readonly step: number; readonly most: number },
+): Promise<number> {
+  let sent = 0;
+  const send = async (count: number) => {
+    const frames = Array.from({ length: count }, (_, index) => frame(sent + index));
+    await peer.sendAll(Buffer.concat(frames));
+    await settle(peer);
+    sent += count + 1;
+  };
+  await send(first);
+  t.false(peer.isEnded, `ended after fewer than ${sent} frames`);
+  while (!peer.isEnded && sent < most) await send(step);
+  t.true(peer.isEnded, `not ended after ${sent} frames`);
+  return sent;
+}
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Lets time pass in steps of a second, with whatever sockets have to do in between. */
+export async function passTime(clock: ManualClock, ms: number): Promise<void> {
+  for (let passedMs = 0; passedMs < ms; passedMs += 1000) {
+    clock.advance(Math.min(1000, ms - passedMs));
+    await new Promise(setImmediate);
+  }
+}
+
+/** Bytes of buffers that are really held. */
+export async function heldBytes(): Promise<number> {
+  // What a collection finds is given back some turns later, and may free more.
+  for (let round = 0; round < 3; round++) {
+    collectGarbage();
+    await new Promise(setImmediate);
+  }
+  return process.memoryUsage().arrayBuffers;
+}

@@ -1,0 +1,593 @@
+// Every known attack on HTTP/2 servers, against the engine: where it is stopped, and that another
+// caller is served all the while. limits.ts has the bounds.
+import { gzipSync } from 'node:zlib';
+import test from 'ava';
+import * as limits from '../../worker/listen/grpc/http2/limits.ts';
+import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
+import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { toStream } from '../contract/grpc-transport-fixture.ts';
+import {
+  errorCodes,
+  type Frame,
+  flags,
+  frameTypes,
+  grpcRequest,
+  preface,
+  settingIds,
+  settingsAck,
+  toCall,
+  toData,
+  toFrame,
+  toHeaderBlock,
+  toHeaders,
+  toHpackInteger,
+  toHpackString,
+  toMessage,
+  toPing,
+  toPriority,
+  toReset,
+  toSettings,
+  toUInt32,
+  toWindowUpdate,
+} from '../support/http2-frames.ts';
+import type { Http2Peer } from '../support/http2-peer.ts';
+import { waitUntil } from '../support/wait-until.ts';
+import { defineAttacks, flood, heldBytes, passTime, settle } from './attack-fixture.ts';
+
+const attack = defineAttacks(test);
+
+const small = Buffer.from('x');
+const { enhanceYourCalm, protocol, frameSize, noError } = errorCodes;
+/** The greeting has used up a few; the PINGs of the test count, too. */
+const overhead = {
+  first: limits.overheadBurst - 20,
+  step: 3,
+  most: limits.overheadBurst + 20,
+};
+/** As many frames as there are windows, tables and kernel buffers for, a peer may be surprised by. */
+const openWindows = { [settingIds.initialWindowSize]: 2 ** 31 - 1 };
+const openConnection = toWindowUpdate(0, 2 ** 31 - 1 - 65_535);
+const kernelBytes = 16 * 1024 * 1024;
+
+// Frames without end.
+
+const floods: Readonly<Record<string, (index: number) => Buffer>> = {
+  PING: () => toPing(),
+  'PING answers': () => toPing(flags.ack),
+  SETTINGS: () => toSettings(),
+  'SETTINGS answers': () => settingsAck,
+  'PRIORITY on streams that never come': (index) => toPriority(2 * index + 1_000_001, 0),
+  'PRIORITY on one stream': (index) => toPriority(1, 2 * index + 3),
+  'WINDOW_UPDATE of the connection': () => toWindowUpdate(0, 1),
+  'WINDOW_UPDATE of a stream': () => toWindowUpdate(1, 1),
+  'WINDOW_UPDATE of a stream that is over': () => toWindowUpdate(3, 1),
+  'RST_STREAM of a stream that is over': () => toReset(3, errorCodes.cancel),
+  GOAWAY: () => toFrame(frameTypes.goAway, flags.none, 0, Buffer.alloc(8)),
+  'unknown frames': () => toFrame(frameTypes.unknown, 0xff, 77, small),
+  'empty DATA': () => toData(1, Buffer.alloc(0)),
+  'DATA of nothing but padding': () => toData(1, Buffer.alloc(1), flags.padded),
+};
+
+for (const [what, frame] of Object.entries(floods)) {
+  attack(`flood of ${what}`, async (t, { connectPeer }) => {
+    const peer = await connectPeer();
+    peer.send(toHeaders(1, grpcRequest('/attacked')));
+    peer.send(toCall(3, '/test.Echo/Echo', small));
+    await peer.answer(3);
+    const sent = await flood(t, peer, frame, overhead);
+    t.is((await peer.goAway()).code, enhanceYourCalm);
+    return `GOAWAY after ${sent} frames`;
+  });
+}
+
+attack(
+  'flood of PING over TLS',
+  async (t, { connectPeer }) => {
+    const peer = await connectPeer();
+    const sent = await flood(t, peer, () => toPing(), overhead);
+    t.is((await peer.goAway()).code, enhanceYourCalm);
+    return `GOAWAY after ${sent} frames`;
+  },
+  { transport: { tls: serverCertificate } },
+);
+
+attack('flood in small portions, for long', async (t, { connectPeer, clock }) => {
+  const peer = await connectPeer();
+  const { overheadPerSecond } = limits;
+  let seconds = 0;
+  // Half as many as are allowed for ever, then twice as many.
+  for (; seconds < 600; seconds += 60) {
+    await peer.sendAll(Buffer.concat(Array(60 * (overheadPerSecond / 2)).fill(toPing())));
+    await settle(peer);
+    await passTime(clock, 60_000);
+  }
+  t.false(peer.isEnded);
+  for (; seconds < 1200 && !peer.isEnded; seconds += 20) {
+    await peer.sendAll(Buffer.concat(Array(20 * (overheadPerSecond * 2)).fill(toPing())));
+    await settle(peer);
+    await passTime(clock, 20_000);
+  }
+  t.true(peer.isEnded);
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  return `${overheadPerSecond / 2}/s borne for 600 s, ${overheadPerSecond * 2}/s for ${seconds - 600} s`;
+});
+
+attack('SETTINGS of thousands of windows over a thousand streams', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  const streams = limits.maxConcurrentStreams;
+  for (let index = 0; index < streams; index++) {
+    peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')));
+  }
+  await settle(peer);
+  t.false(peer.isEnded);
+  const entry = (value: number) =>
+    toSettings({ [settingIds.initialWindowSize]: value }).subarray(9);
+  const entries = Array.from({ length: 2700 }, (_, index) => entry(65_535 - (index % 2)));
+  const frame = toFrame(frameTypes.settings, flags.none, 0, Buffer.concat(entries));
+  let frames = 0;
+  for (; frames < 100 && !peer.isEnded; frames++) {
+    await peer.sendAll(frame);
+    await settle(peer);
+  }
+  t.true(peer.isEnded, 'not ended after 270,000 settings');
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  return `GOAWAY after ${frames} frames of ${entries.length} settings`;
+});
+
+// Streams that are begun and thrown away.
+
+attack('rapid reset, in one breath', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  let pairs = 0;
+  while (!peer.isEnded && pairs < 3 * limits.rapidResetBurst) {
+    const portion: Buffer[] = [];
+    for (const end = pairs + 10; pairs < end; pairs++) {
+      const streamId = 2 * pairs + 1;
+      portion.push(toCall(streamId, '/attacked', small), toReset(streamId, errorCodes.cancel));
+    }
+    await peer.sendAll(Buffer.concat(portion));
+    await settle(peer);
+  }
+  t.true(peer.isEnded);
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  t.true(pairs <= 2 * limits.rapidResetBurst, `${pairs} calls`);
+  return `GOAWAY after ${pairs} calls`;
+});
+
+attack('rapid reset, a little later', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  let begun = 0;
+  for (let round = 0; round < 20 && !peer.isEnded; round++) {
+    const ids = Array.from({ length: 500 }, () => 2 * begun++ + 1);
+    await peer.sendAll(Buffer.concat(ids.map((id) => toCall(id, '/attacked', small))));
+    await settle(peer);
+    await peer.sendAll(Buffer.concat(ids.map((id) => toReset(id, errorCodes.cancel))));
+    await settle(peer);
+  }
+  t.true(calls.replies.length <= limits.maxConcurrentStreams, `${calls.replies.length} calls`);
+  t.is(calls.gone, calls.replies.length);
+  const refused = countResets(peer, errorCodes.refusedStream);
+  t.is(refused + calls.replies.length, begun);
+  // When the store has answered them, there is room again.
+  for (const reply of calls.replies.splice(0)) reply();
+  const streamId = 2 * begun + 1;
+  peer.send(toCall(streamId, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
+});
+
+attack('calls whose time is over at once', async (t, { connectPeer, calls, clock }) => {
+  const peer = await connectPeer();
+  let begun = 0;
+  for (let round = 0; round < 10; round++) {
+    const portion = Array.from({ length: 500 }, () => {
+      const streamId = 2 * begun++ + 1;
+      return Buffer.concat([
+        toHeaders(streamId, grpcRequest('/attacked', ['grpc-timeout', '1n'])),
+        toData(streamId, toMessage(small), flags.endStream),
+      ]);
+    });
+    await peer.sendAll(Buffer.concat(portion));
+    await settle(peer);
+    await passTime(clock, 1000);
+    await settle(peer);
+  }
+  t.true(calls.replies.length <= limits.maxConcurrentStreams, `${calls.replies.length} calls`);
+  for (const reply of calls.replies.splice(0)) reply();
+  const streamId = 2 * begun + 1;
+  peer.send(toCall(streamId, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
+});
+
+/** Ways to make the server reset a call that is under way; each takes the call's number. */
+const faults: Readonly<Record<string, (streamId: number) => Buffer>> = {
+  'WINDOW_UPDATE by nothing': (streamId) => toWindowUpdate(streamId, 0),
+  'a window beyond its limit': (streamId) => toWindowUpdate(streamId, 2 ** 31 - 1),
+  'DATA after the end': (streamId) => toData(streamId, small),
+  'HEADERS after the end': (streamId) => toHeaders(streamId, grpcRequest('/attacked')),
+  'PRIORITY of a wrong length': (streamId) =>
+    toFrame(frameTypes.priority, flags.none, streamId, Buffer.alloc(4)),
+  'PRIORITY on itself': (streamId) => toPriority(streamId, streamId),
+};
+
+for (const [what, fault] of Object.entries(faults)) {
+  attack(`resets by the server: ${what}`, async (t, { connectPeer, calls }) => {
+    const peer = await connectPeer();
+    let begun = 0;
+    while (!peer.isEnded && begun < 2 * limits.faultBurst) {
+      const streamId = 2 * begun++ + 1;
+      peer.send(toCall(streamId, '/attacked', small), fault(streamId));
+      if (begun % 10 === 0) await settle(peer);
+    }
+    await peer.ended();
+    t.is((await peer.goAway()).code, enhanceYourCalm);
+    t.true(calls.replies.length <= limits.faultBurst + 1, `${calls.replies.length} calls`);
+    t.true(countResets(peer) <= limits.faultBurst);
+    t.true(await waitUntil(() => calls.gone === calls.replies.length, 5000));
+    return `GOAWAY after ${calls.replies.length} calls`;
+  });
+}
+
+attack('resets by the server: requests that are malformed', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  const malformed = (index: number) =>
+    toHeaders(2 * index + 1, [[':method', 'POST']], flags.endHeaders | flags.endStream);
+  const bounds = { first: limits.faultBurst - 5, step: 1, most: 2 * limits.faultBurst + 10 };
+  let index = 0;
+  const sent = await flood(t, peer, () => malformed(index++), bounds);
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  return `GOAWAY after ${index} of ${sent} frames`;
+});
+
+attack('more calls than allowed', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  const wanted = 3 * limits.maxConcurrentStreams;
+  for (let index = 0; index < wanted; index++) {
+    peer.send(toCall(2 * index + 1, '/attacked', small));
+  }
+  const refused = wanted - limits.maxConcurrentStreams;
+  t.true(
+    await waitUntil(() => countResets(peer, errorCodes.refusedStream) === refused, 10_000),
+    `${countResets(peer)} refused`,
+  );
+  t.is(calls.replies.length, limits.maxConcurrentStreams);
+  for (const reply of calls.replies) reply();
+  t.deepEqual(await peer.answer(1), toMessage(small));
+  t.deepEqual(await peer.answer(2 * limits.maxConcurrentStreams - 1), toMessage(small));
+  return `${calls.replies.length} of ${wanted} were begun, the others refused`;
+});
+
+// Header blocks.
+
+for (const { what, size } of [
+  { what: 'full', size: 1024 },
+  { what: 'small', size: 1 },
+  { what: 'empty', size: 0 },
+]) {
+  attack(`CONTINUATION without end, ${what}`, async (t, { connectPeer }) => {
+    const peer = await connectPeer();
+    peer.send(toFrame(frameTypes.headers, flags.none, 1, Buffer.alloc(0)));
+    const more = toFrame(frameTypes.continuation, flags.none, 1, Buffer.alloc(size));
+    let sent = 0;
+    while (!peer.isEnded && sent < 1000) {
+      await peer.sendAll(more);
+      sent++;
+      await new Promise(setImmediate);
+    }
+    await peer.ended();
+    t.is((await peer.goAway()).code, enhanceYourCalm);
+    t.true(sent < 2 * limits.maxContinuations, `${sent} frames`);
+    return `GOAWAY after ${sent} frames`;
+  });
+}
+
+attack('CONTINUATION of large frames without end', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  const part = Buffer.alloc(limits.maxFrameBytes);
+  peer.send(toFrame(frameTypes.headers, flags.none, 1, part));
+  for (let index = 0; index < 10 && !peer.isEnded; index++) {
+    await peer.sendAll(toFrame(frameTypes.continuation, flags.none, 1, part));
+  }
+  await peer.ended();
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  return `GOAWAY after at most ${limits.maxHeaderBlockBytes + limits.maxFrameBytes} bytes`;
+});
+
+attack('a header list that is too large', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  // Each field counts for 32 bytes more than its text.
+  const fields = Array.from({ length: 2000 }, (_, index) => [`x-${index}`, 'value'] as const);
+  const block = toHeaderBlock(grpcRequest('/attacked', ...fields));
+  t.true(block.length < limits.maxHeaderBlockBytes);
+  const parts = [block.subarray(0, 16_384), block.subarray(16_384)];
+  peer.send(
+    toFrame(frameTypes.headers, flags.endStream, 1, parts[0]),
+    toFrame(frameTypes.continuation, flags.endHeaders, 1, parts[1]),
+  );
+  t.regex(String(await peer.answer(1)), /header list is larger than 65536/);
+  peer.send(toCall(3, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(3), toMessage(small));
+  return 'answered with 431, the connection stays';
+});
+
+attack('HPACK bomb', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  // RFC 7541 6.2.1: one entry as large as the table is put into it, and then named again and again.
+  const entry = Buffer.concat([
+    Buffer.of(0x40),
+    toHpackString('x'),
+    toHpackString('y'.repeat(limits.headerTableBytes - 33)),
+  ]);
+  peer.send(
+    toFrame(
+      frameTypes.headers,
+      flags.endHeaders | flags.endStream,
+      1,
+      Buffer.concat([toHeaderBlock(grpcRequest('/other')), entry]),
+    ),
+  );
+  await peer.answer(1);
+  const before = await heldBytes();
+  const references = Buffer.alloc(14_000, toHpackInteger(62, 7, 0x80));
+  const bomb = Buffer.concat([toHeaderBlock(grpcRequest('/attacked')), references]);
+  const rounds = 200;
+  for (let round = 1; round <= rounds; round++) {
+    const streamId = 2 * round + 1;
+    const last = flags.endHeaders | flags.endStream;
+    await peer.sendAll(toFrame(frameTypes.headers, last, streamId, bomb));
+    t.regex(String(await peer.answer(streamId)), /header list is larger than 65536/);
+  }
+  const grown = (await heldBytes()) - before;
+  t.is(calls.replies.length, 0);
+  t.true(grown < 2 ** 22, `grown by ${grown} bytes`);
+  peer.send(toCall(2 * rounds + 3, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(2 * rounds + 3), toMessage(small));
+  return `${rounds} of ${references.length} references to ${limits.headerTableBytes} bytes: 431 each`;
+});
+
+// Peers that do not take what they asked for.
+
+attack('windows that stay shut', async (t, { connectPeer, clock, calls }) => {
+  const peer = await connectPeer({ [settingIds.initialWindowSize]: 0 });
+  const size = 16_000;
+  const wanted = 2 * Math.ceil(limits.maxUnsentBytes / size);
+  let refusedFrom = 0;
+  for (let index = 0; index < wanted; index++) {
+    peer.send(toCall(2 * index + 1, '/attacked', Buffer.alloc(size)));
+    await settle(peer);
+    if (calls.replies.length === 0) refusedFrom ||= index;
+    for (const reply of calls.replies.splice(0)) reply();
+  }
+  t.is(countResets(peer, errorCodes.refusedStream), wanted - refusedFrom);
+  t.true(refusedFrom * size <= limits.maxUnsentBytes + 2 * size);
+  t.false(peer.frames.some(({ type }) => type === frameTypes.data));
+  await passTime(clock, limits.stalledMs - 2000);
+  await settle(peer);
+  t.false(peer.isEnded);
+  await passTime(clock, 4000);
+  await peer.ended();
+  t.is((await peer.goAway()).code, enhanceYourCalm);
+  return `calls refused when ${refusedFrom * size} bytes wait, GOAWAY after ${limits.stalledMs} ms`;
+});
+
+attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
+  const peer = await connectPeer(openWindows);
+  peer.send(openConnection);
+  await settle(peer);
+  peer.pause();
+  const before = await heldBytes();
+  const message = Buffer.alloc(15_000);
+  const wanted = 4000;
+  let begun = 0;
+  let answered = 0;
+  let unread: Promise<void> | undefined;
+  const isTaken = async () => {
+    const taken = unread?.then(() => true);
+    return taken === undefined || Promise.race([taken, pause(200).then(() => false)]);
+  };
+  // Until the server reads no more of what asks for more.
+  for (; begun < wanted && (await isTaken()); begun++) {
+    unread = peer.sendAll(toCall(2 * begun + 1, '/attacked', message));
+    await new Promise(setImmediate);
+    for (const reply of calls.replies.splice(0)) {
+      reply();
+      answered++;
+    }
+  }
+  const answeredBytes = answered * message.length;
+  t.true(begun < wanted, 'the server read on');
+  t.true(answeredBytes < limits.maxUnsentBytes + kernelBytes, `${answeredBytes} bytes answered`);
+  const held = (await heldBytes()) - before;
+  await passTime(clock, limits.stalledMs + 5000);
+  peer.resume();
+  await peer.ended();
+  return `not read from after ${answeredBytes} bytes of answers (held ${held}), cut after ${limits.stalledMs} ms`;
+});
+
+attack(
+  'large answers to many small requests, all windows open',
+  async (t, { connectPeer }) => {
+    const peer = await connectPeer(openWindows);
+    peer.send(openConnection);
+    await settle(peer);
+    peer.pause();
+    const before = await heldBytes();
+    produced = 0;
+    peer.send(toHeaders(1, grpcRequest('/amplify')));
+    // As much as the first window allows: messages of no bytes, each with its prefix.
+    const requests = Buffer.alloc(16_380);
+    for (let index = 0; index < 4; index++) {
+      await Promise.race([peer.sendAll(toData(1, requests)), pause(200)]);
+    }
+    await pause(200);
+    const held = (await heldBytes()) - before;
+    t.true(produced > 0);
+    t.true(produced * large.length < limits.maxUnsentBytes + kernelBytes, `${produced} answers`);
+    t.true(held < 2 * kernelBytes, `${held} bytes held`);
+    const made = produced;
+    peer.resume();
+    t.true(await waitUntil(() => produced > made + 100, 10_000), 'it went on when it was read');
+    return `${made} of 13,104 answers of ${large.length} bytes were made, ${held} bytes held`;
+  },
+  {
+    methods: {
+      '/amplify': toStream((caller) => ({
+        message() {
+          produced++;
+          caller.send(large);
+        },
+        halfClose() {},
+        closed() {},
+      })),
+    },
+  },
+);
+
+/** As large as what reflection says about a file. */
+const large = Buffer.alloc(50_000);
+let produced = 0;
+
+attack('unfinished messages in many streams', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  const before = await heldBytes();
+  const streams = 200;
+  const head = toMessage(Buffer.alloc(maxRequestBytes)).subarray(0, 5);
+  for (let index = 0; index < streams; index++) {
+    peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')), toData(2 * index + 1, head));
+  }
+  const part = Buffer.alloc(16_000);
+  let sentBytes = 0;
+  let mostHeld = 0;
+  for (let round = 0; round < 15; round++) {
+    for (let index = 0; index < streams; index++) {
+      await peer.sendAll(toData(2 * index + 1, part));
+      sentBytes += part.length;
+    }
+    await settle(peer);
+    mostHeld = Math.max(mostHeld, (await heldBytes()) - before);
+  }
+  t.false(peer.isEnded);
+  t.is(calls.replies.length, 0);
+  t.true(sentBytes > 2 * limits.maxBufferedBytes);
+  t.true(mostHeld < 2.5 * limits.maxBufferedBytes, `${mostHeld} bytes held`);
+  const failed = peer.frames.filter(isTrailersOnly).length;
+  t.true(failed > 0 && failed < streams, `${failed} calls failed`);
+  return `${mostHeld} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
+});
+
+attack('compressed messages that unfold in many streams', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  const before = process.memoryUsage().arrayBuffers;
+  const bomb = gzipSync(Buffer.alloc(maxRequestBytes));
+  const message = Buffer.concat([Buffer.of(1), toUInt32(bomb.length), bomb]);
+  const streams = 100;
+  let most = 0;
+  for (let index = 0; index < streams; index++) {
+    peer.send(
+      toHeaders(2 * index + 1, grpcRequest('/attacked', ['grpc-encoding', 'gzip'])),
+      toData(2 * index + 1, message, flags.endStream),
+    );
+  }
+  const isOver = () => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+    const failed = peer.frames.filter(isTrailersOnly).length;
+    return failed + calls.replies.length === streams;
+  };
+  t.true(await waitUntil(isOver, 30_000, 1));
+  // The method's own copies are held by the test.
+  const copied = calls.replies.length * maxRequestBytes;
+  t.true(most - copied < 4 * limits.maxBufferedBytes, `${most} bytes at once`);
+  return `${streams} of ${maxRequestBytes} bytes: ${most - copied} at once`;
+});
+
+attack('a frame that is larger than allowed', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  const head = toData(1, Buffer.alloc(limits.maxFrameBytes + 1)).subarray(0, 9);
+  peer.send(toHeaders(1, grpcRequest('/attacked')), head);
+  await peer.ended();
+  t.is((await peer.goAway()).code, frameSize);
+  return 'GOAWAY before its payload comes';
+});
+
+// Peers that do not finish what they began.
+
+const greeting = Buffer.concat([preface, toSettings(), settingsAck]);
+const halves: Readonly<Record<string, { readonly bytes: Buffer; readonly afterMs: number }>> = {
+  'a byte': { bytes: preface.subarray(0, 1), afterMs: limits.unfinishedMs },
+  'half a preface': { bytes: preface.subarray(0, 12), afterMs: limits.unfinishedMs },
+  'a preface without SETTINGS': { bytes: preface, afterMs: limits.unfinishedMs },
+  'half of SETTINGS': {
+    bytes: Buffer.concat([preface, toSettings({ [settingIds.enablePush]: 0 }).subarray(0, 11)]),
+    afterMs: limits.unfinishedMs,
+  },
+  'half a header block': {
+    bytes: Buffer.concat([
+      greeting,
+      toFrame(frameTypes.headers, flags.none, 1, toHeaderBlock(grpcRequest('/attacked'))),
+    ]),
+    afterMs: limits.unfinishedMs,
+  },
+  'half a frame': {
+    bytes: Buffer.concat([greeting, toCall(1, '/attacked', small).subarray(0, 60)]),
+    afterMs: limits.stalledMs,
+  },
+};
+
+for (const [what, { bytes, afterMs }] of Object.entries(halves)) {
+  attack(`a slow writer: ${what}`, async (t, { connectSilent, clock }) => {
+    const peer = await connectSilent();
+    await peer.sendAll(bytes);
+    // The server's SETTINGS come with the connection; that it has read ours, nothing tells.
+    await peer.frame('SETTINGS', ({ type }) => type === frameTypes.settings);
+    await pause(50);
+    await passTime(clock, afterMs - 1000);
+    await pause(50);
+    t.false(peer.isEnded);
+    await passTime(clock, 3000);
+    await peer.ended();
+    const { code } = await peer.goAway();
+    t.true([protocol, enhanceYourCalm].includes(code as 1), `code ${code}`);
+    return `GOAWAY after ${afterMs} ms`;
+  });
+}
+
+attack('a slow writer: half a frame, byte by byte', async (t, { connectPeer, clock }) => {
+  const peer = await connectPeer();
+  const call = toCall(1, '/attacked', Buffer.alloc(1000));
+  let seconds = 0;
+  for (; seconds < 1000 && !peer.isEnded; seconds++) {
+    await peer.sendAll(call.subarray(seconds, seconds + 1));
+    await pause(2);
+    await passTime(clock, 1000);
+  }
+  t.true(peer.isEnded);
+  t.true(seconds * 1000 <= limits.stalledMs + 5000, `${seconds} s`);
+  return `GOAWAY after ${seconds} s`;
+});
+
+attack('a peer that has vanished', async (t, { connectPeer, clock }) => {
+  const peer = await connectPeer();
+  await passTime(clock, limits.keepAliveMs + 5000);
+  await peer.frame('PING', ({ type, flags: bits }) => type === frameTypes.ping && bits === 0);
+  t.false(peer.isEnded);
+  await passTime(clock, limits.keepAliveTimeoutMs + 5000);
+  await peer.ended();
+  t.is((await peer.goAway()).code, noError);
+  return `PING after ${limits.keepAliveMs} ms, cut ${limits.keepAliveTimeoutMs} ms later`;
+});
+
+function countResets(peer: Http2Peer, code?: number): number {
+  return peer.frames.filter(
+    ({ type, payload }) =>
+      type === frameTypes.rstStream && (code === undefined || payload.readUInt32BE() === code),
+  ).length;
+}
+
+function isTrailersOnly({ type, flags: bits }: Frame): boolean {
+  return type === frameTypes.headers && (bits & flags.endStream) !== 0;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,71 @@
+// The engine against h2spec, the conformance checker for HTTP/2 servers, with its strict cases too.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
+import type { GrpcTls } from '../../worker/listen/grpc/transport.ts';
+import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { startTransport } from '../contract/grpc-transport-fixture.ts';
+import { runTool, testWith } from '../support/installed-tool.ts';
+
+/** As many as this release of h2spec has; fewer means that some were not run. */
+const caseCount = 146;
+/** How long h2spec waits for each answer; failing cases wait for all of it. */
+const answerSeconds = 2;
+
+interface Report {
+  readonly total: number;
+  readonly skipped: number;
+  /** Section, title and complaint of each case that did not pass. */
+  readonly failures: readonly string[];
+}
+
+testWith(test, 'h2spec')('h2spec finds nothing wrong over cleartext', async (t) => {
+  await check(t);
+});
+
+testWith(test, 'h2spec')('h2spec finds nothing wrong over TLS', async (t) => {
+  await check(t, serverCertificate);
+});
+
+async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
+  t.timeout(120_000);
+  const suite = { name: 'http2', createTransport: createHttp2Transport };
+  const { address, connect } = await startTransport(suite, t, undefined, { tls });
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-h2spec-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'report.xml');
+  const run = await runTool(
+    'h2spec',
+    [
+      '--strict',
+      ...['--host', '127.0.0.1', '--port', `${address.port}`],
+      ...['--timeout', `${answerSeconds}`, '--junit-report', file],
+      ...(tls === undefined ? [] : ['--tls', '--insecure']),
+    ],
+    110_000,
+  );
+  const report = parseReport(readFileSync(file, 'utf8'));
+  t.deepEqual(report, { total: caseCount, skipped: 0, failures: [] }, run.output);
+  t.is(run.code, 0, run.output);
+  t.log(`${report.total - report.failures.length} of ${report.total} cases passed`);
+  if (tls === undefined) {
+    t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of(1))).grpcStatus, 0);
+  }
+}
+
+/** JUnit's XML as h2spec writes it: a case has an element within it unless it passed. */
+function parseReport(xml: string): Report {
+  const cases = [
+    ...xml.matchAll(/<testcase package="([^"]*)" classname="([^"]*)"[^>]*>([\s\S]*?)<\/testcase>/g),
+  ];
+  const of = (kind: RegExp) => cases.filter(([, , , content]) => kind.test(content ?? ''));
+  return {
+    total: cases.length,
+    skipped: of(/<skipped/).length,
+    failures: of(/<(failure|error)/).map(
+      ([, section, title, complaint]) => `${section}: ${title}: ${complaint?.trim()}`,
+    ),
+  };
+}

@@ -1,0 +1,63 @@
+// Programs that the test set-up installs: found, and run to their end. Where one is absent the set-up
+// has said so; with CI=true a test that is skipped for that fails the run.
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { TestFn } from 'ava';
+
+export interface ToolRun {
+  /** Undefined when it had to be killed. */
+  readonly code: number | undefined;
+  /** What it wrote, to either stream. */
+  readonly output: string;
+}
+
+const goTools = join(import.meta.dirname, '..', '..', '.tools', 'go');
+
+/** A test that needs these programs. */
+export function testWith(test: TestFn, ...commands: readonly string[]): TestFn | TestFn['skip'] {
+  return commands.every((command) => findTool(command) !== undefined) ? test : test.skip;
+}
+
+/** Kills the program after `timeoutMs`. */
+export async function runTool(
+  command: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<ToolRun> {
+  const path = findTool(command);
+  if (path === undefined) throw new Error(`there is no ${command}`);
+  const child = spawn(path, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+  });
+  const endWithUs = () => child.kill('SIGKILL');
+  process.once('exit', endWithUs);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-1_000_000);
+    });
+  }
+  const code = await new Promise<number | undefined>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (exitCode) => resolve(exitCode ?? undefined));
+  });
+  process.removeListener('exit', endWithUs);
+  return { code, output };
+}
+
+function findTool(command: string): string | undefined {
+  const folders = [goTools, ...(process.env['PATH'] ?? '').split(delimiter)];
+  return folders
+    .map((folder) => join(folder, command))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
