@@ -100,7 +100,8 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
     t.true(first > 0.9 * ageMs, `the first was told to go after ${first} ms`);
     // Late by as much as a busy machine makes a timer late; the next test is exact.
     t.true(last < 1.1 * ageMs + 5000, `the last was told to go after ${last} ms`);
-    t.true(last - first > 0.05 * ageMs, `all were told to go within ${last - first} ms`);
+    const spread = Math.max(...uses.map(({ mostMs }) => mostMs)) - first;
+    t.true(spread > 0.05 * ageMs, `all were told to go within ${spread} ms`);
     t.true(uses.every(({ answered }) => answered > 0));
     for (const { caller } of uses) {
       t.true(await waitUntil(() => caller.session.destroyed, 5000));
@@ -129,7 +130,9 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
 
   check('calls that cross the word to go are answered', async (t) => {
     const calls = recordCalls();
-    const { transport, connectPeer } = await start(t, { '/test.Echo/Echo': calls.method });
+    const methods = { '/test.Echo/Echo': calls.method };
+    // On its own time, the server waits as long as a busy machine needs to carry the call across.
+    const { transport, connectPeer } = await start(t, methods, {}, createManualClock());
     const peer = await connectPeer();
     peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('before')));
     t.true(await waitUntil(() => calls.replies.length === 1, 5000));

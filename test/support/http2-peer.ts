@@ -57,7 +57,7 @@ interface Waiter {
   readonly look: () => boolean;
 }
 
-const defaultTimeoutMs = 10_000;
+const defaultTimeoutMs = 20_000;
 
 export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<Http2Peer> {
   const target = { host: '127.0.0.1', port };
