@@ -39,12 +39,12 @@ const laterWarmUpMs = 500;
 /** Above it, latencies tell as much about the generator as about the service. */
 const sendLagLimitUs = 1_000;
 
-/** `onMeasured` is told each measurement, and how many of all that is. */
+/** Tells each measurement as it comes, and how many of all there are by then. */
 export async function measureGrid(
   bench: Bench,
   plan: GridPlan,
   onMeasured: (measurement: Measurement, done: number, total: number) => void,
-): Promise<Measurement[]> {
+): Promise<void> {
   const runs = plan.scenarios.flatMap((scenario) => {
     const services = plan.services.filter((s) => s.kind !== 'other' || !scenario.isOursAlone);
     return Array.from({ length: plan.rounds }, (_, round) => round).flatMap((round) =>
@@ -56,7 +56,7 @@ export async function measureGrid(
       })),
     );
   });
-  const measurements: Measurement[] = [];
+  let done = 0;
   for (const { scenario, service, round } of runs) {
     const running = await bench.start(service, scenario);
     try {
@@ -75,14 +75,13 @@ export async function measureGrid(
           residentBytes,
           ...toFigures(outcome),
         };
-        measurements.push(measurement);
-        onMeasured(measurement, measurements.length, runs.length * plan.rates.length);
+        done++;
+        onMeasured(measurement, done, runs.length * plan.rates.length);
       }
     } finally {
       await running.stop();
     }
   }
-  return measurements;
 }
 
 function toFigures(

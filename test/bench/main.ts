@@ -10,7 +10,7 @@ import { describeMachine, measureOtherWork } from './machine.ts';
 import { drawPicture } from './picture.ts';
 import { renderMarkdown, renderText } from './report.ts';
 import type { BenchResults } from './results.ts';
-import { measureRoundTrips } from './round-trips.ts';
+import { measureRoundTrips, type RoundTripMeasurement } from './round-trips.ts';
 import { worker, yardstick } from './service.ts';
 import { runSoak } from './soak.ts';
 
@@ -27,56 +27,73 @@ function sayMeasurement(one: Measurement, done: number, total: number): void {
   );
 }
 
+function sayRoundTrip({ roundTripMs, service, oneKey, manyKeys }: RoundTripMeasurement): void {
+  const [one, whenNew, whenKnown] = [
+    oneKey.commandsPerDecision,
+    manyKeys.whenNew,
+    manyKeys.whenKnown,
+  ].map((commands) => commands.toFixed(3));
+  say(
+    `round trip ${roundTripMs} ms, ${service}: store commands with one key ${one}, with 10,000 ${whenNew} when new, then ${whenKnown}`,
+  );
+}
+
+/** Samples come every second. */
+const saySoakEvery = 10;
+let soakSamples = 0;
+
+function saySoak(secondsLeft: number, residentBytes: number): void {
+  if (soakSamples++ % saySoakEvery !== 0) return;
+  say(`long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`);
+}
+
+/** What there is so far; a run that is ended early shows it. */
+let found: BenchResults | undefined;
+
 async function run(command: BenchCommand): Promise<BenchResults> {
   const machine = describeMachine();
   const otherWork = await measureOtherWork();
   const bench = await createBench(command);
   say(bench.processors);
+  const services = [worker, yardstick, ...command.others];
+  const measurements: Measurement[] = [];
+  const roundTrips: RoundTripMeasurement[] = [];
+  const highestRates: HighestRate[] = [];
+  let results: BenchResults = {
+    machine,
+    processors: bench.processors,
+    otherWork,
+    rounds: command.rounds,
+    measuredMs: command.measuredMs,
+    connections: command.connections,
+    streams: command.streams,
+    yardstick: yardstick.name,
+    measurements,
+    roundTrips,
+    highestRates,
+    soak: undefined,
+  };
+  found = results;
   try {
-    const measurements = await measureGrid(
-      bench,
-      { ...command, services: [worker, yardstick, ...command.others] },
-      sayMeasurement,
-    );
-    const highestRates: HighestRate[] = [];
-    for (const service of command.hasExtras ? [worker, yardstick, ...command.others] : []) {
+    await measureGrid(bench, { ...command, services }, (one, done, total) => {
+      measurements.push(one);
+      sayMeasurement(one, done, total);
+    });
+    for (const service of command.hasExtras ? services : []) {
       const sayStep = (rate: number, p99Us: number) =>
         say(`highest rate, ${service.name}, ${rate}/s: p99 ${toMs(p99Us)}`);
       highestRates.push(await findHighestRate(bench, service, 'redis-10k-keys-trace', sayStep));
     }
-    const roundTrips = command.hasExtras
-      ? await measureRoundTrips(bench, [worker, ...command.others], (one) => {
-          const { whenNew, whenKnown } = one.manyKeys;
-          say(
-            `round trip ${one.roundTripMs} ms, ${one.service}: store commands with one key ${one.oneKey.commandsPerDecision.toFixed(3)}, with 10,000 ${whenNew.toFixed(3)} when new, then ${whenKnown.toFixed(3)}`,
-          );
-        })
-      : [];
-    let lastSaidSeconds = Number.POSITIVE_INFINITY;
-    const soak =
-      command.soakDecisions === 0
-        ? undefined
-        : await runSoak(bench, worker, command.soakDecisions, (secondsLeft, residentBytes) => {
-            if (lastSaidSeconds - secondsLeft < 10) return;
-            lastSaidSeconds = secondsLeft;
-            say(
-              `long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`,
-            );
-          });
-    return {
-      machine,
-      processors: bench.processors,
-      otherWork,
-      rounds: command.rounds,
-      measuredMs: command.measuredMs,
-      connections: command.connections,
-      streams: command.streams,
-      yardstick: yardstick.name,
-      measurements,
-      roundTrips,
-      highestRates,
-      soak,
-    };
+    if (command.hasExtras) {
+      await measureRoundTrips(bench, [worker, ...command.others], (one) => {
+        roundTrips.push(one);
+        sayRoundTrip(one);
+      });
+    }
+    if (command.soakDecisions > 0) {
+      results = { ...results, soak: await runSoak(bench, worker, command.soakDecisions, saySoak) };
+    }
+    return results;
   } finally {
     await bench.stop();
   }
@@ -95,7 +112,10 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const) {
-  process.once(signal, () => process.exit(code));
+  process.once(signal, () => {
+    if (found !== undefined) process.stdout.write(`${renderText(found)}\n`);
+    process.exit(code);
+  });
 }
 
 let command: ReturnType<typeof parseCommandLine>;

@@ -30,22 +30,18 @@ export async function measureRoundTrips(
   bench: Bench,
   services: readonly Service[],
   onMeasured: (measurement: RoundTripMeasurement) => void,
-): Promise<RoundTripMeasurement[]> {
-  const measurements: RoundTripMeasurement[] = [];
+): Promise<void> {
   for (const roundTripMs of roundTripsMs) {
     for (const service of services) {
       const way =
         roundTripMs > 0 ? await startDelayedWay(bench.store.port, roundTripMs) : undefined;
       try {
-        const measurement = await measureOne(bench, service, roundTripMs, way?.address);
-        measurements.push(measurement);
-        onMeasured(measurement);
+        onMeasured(await measureOne(bench, service, roundTripMs, way?.address));
       } finally {
         await way?.stop();
       }
     }
   }
-  return measurements;
 }
 
 async function measureOne(
