@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -249,6 +249,18 @@ test.serial(
     t.false(pids.some(isRunning));
   },
 );
+
+test.serial('one process starts no other', async (t) => {
+  const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
+  t.teardown(worker.stop);
+  t.false((await page(worker, '/status')).includes('processes'));
+  if (process.platform !== 'linux') return;
+  const threads = await readdir(`/proc/${worker.pid}/task`);
+  const children = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${worker.pid}/task/${thread}/children`, 'utf8')),
+  );
+  t.is(children.join(''), '');
+});
 
 test.serial('a management server sees one node, and its rules reach all processes', async (t) => {
   const redis = await startStore(t);

@@ -1,0 +1,31 @@
+import test from 'ava';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createProcessLog } from './process-log.ts';
+
+test('until it serves, the process that speaks for all says what one process would', (t) => {
+  const recorded = createRecordedLog();
+  const log = createProcessLog(recorded, { number: 1, speaksForAll: true });
+  log.warning('Listening');
+  log.error('cannot reach the store');
+  log.noteServing();
+  log.warning('lost the store');
+  t.deepEqual(recorded.lines, [
+    'warning Listening',
+    'error cannot reach the store',
+    'warning process 1: lost the store',
+  ]);
+});
+
+test('until they serve, the others repeat it only for who wants to know more', (t) => {
+  const recorded = createRecordedLog();
+  const log = createProcessLog(recorded, { number: 2, speaksForAll: false });
+  log.warning('Listening');
+  log.error('cannot reach the store');
+  log.noteServing();
+  log.warning('lost the store');
+  t.deepEqual(recorded.lines, [
+    'info process 2: Listening',
+    'error process 2: cannot reach the store',
+    'warning process 2: lost the store',
+  ]);
+});
