@@ -2,14 +2,9 @@
 // watches and reflection, as the client library of gRPC sees them.
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
-import { systemClock } from '../../shared/clock.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { codes } from '../../worker/decision/message.ts';
-import { createHealth } from '../../worker/health.ts';
-import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
-import { createRecordedLog } from '../support/recorded-log.ts';
-import { createStubMetrics } from '../support/stub-metrics.ts';
 import { waitUntil } from '../support/wait-until.ts';
+import { startGrpcServices } from './grpc-services-fixture.ts';
 import type { Check, TransportSuite } from './grpc-transport-fixture.ts';
 
 interface Stream extends NodeJS.EventEmitter {
@@ -31,42 +26,12 @@ const protos = loadProtos();
 
 export function checkServices(check: Check, { createTransport }: TransportSuite): void {
   async function start(t: ExecutionContext) {
-    const log = createRecordedLog();
-    const health = createHealth({ requireConfig: false });
-    const server = createGrpcServer(
-      {
-        shouldRateLimit(request, _timeoutMs, done) {
-          const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
-          done({
-            ok: true,
-            response: {
-              overallCode: codes.ok,
-              statuses: request.descriptors.map(() => ({ code: codes.ok, ...none })),
-              responseHeadersToAdd: [{ key: 'x-domain', value: request.domain }],
-              requestHeadersToAdd: [],
-              dynamicMetadata: undefined,
-            },
-          });
-          return undefined;
-        },
-        health,
-        metrics: createStubMetrics(),
-        log,
-        clock: systemClock,
-        protos,
-        createTransport,
-      },
-      { target: { host: '127.0.0.1', port: 0 } },
-    );
-    const { port } = await server.start();
-    t.teardown(() => server.stop(0));
+    const services = await startGrpcServices(t, createTransport);
     return {
-      server,
-      health,
-      log,
+      ...services,
       connect(service: object) {
         const Client = makeClientConstructor(service as never, 'Client');
-        const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+        const client = new Client(`127.0.0.1:${services.port}`, credentials.createInsecure());
         t.teardown(() => client.close());
         return client as unknown as ServiceClient;
       },
@@ -89,6 +54,33 @@ export function checkServices(check: Check, { createTransport }: TransportSuite)
       });
       t.is((answer['statuses'] as unknown[]).length, descriptors);
       t.like(answer['responseHeadersToAdd'], { 0: { value: request.domain } });
+    }
+  });
+
+  check('callers of former versions are refused, and the log says what to set', async (t) => {
+    const { connect, log } = await start(t);
+    for (const service of [
+      'envoy.service.ratelimit.v2.RateLimitService',
+      'pb.lyft.ratelimit.RateLimitService',
+    ]) {
+      const former = {
+        ...protos.rateLimitService.ShouldRateLimit,
+        path: `/${service}/ShouldRateLimit`,
+      };
+      const client = connect({ ShouldRateLimit: former });
+      for (let index = 0; index < 20; index++) {
+        const error = await new Promise<ServiceError | null>((resolve) => {
+          client.ShouldRateLimit({ domain: 'd' }, resolve);
+        });
+        t.is(error?.code, status.UNIMPLEMENTED);
+        t.is(error?.details, `unknown service ${service}`);
+      }
+      const warnings = log.lines.filter(
+        (line) => line.startsWith('warning ') && line.includes(service),
+      );
+      t.regex(warnings[0] ?? '', /transport_api_version: V3/);
+      // Then once a second, with how many there were.
+      t.true(warnings.length < 10, `${warnings.length} warnings about 20 calls`);
     }
   });
 

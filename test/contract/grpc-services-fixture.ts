@@ -1,0 +1,58 @@
+// The worker's gRPC services on a transport, deciding nothing: every descriptor is fine.
+import type { ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { codes } from '../../worker/decision/message.ts';
+import { createHealth, type Health } from '../../worker/health.ts';
+import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
+import type {
+  CreateGrpcTransport,
+  GrpcTls,
+  GrpcTransport,
+} from '../../worker/listen/grpc/transport.ts';
+import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
+import { createStubMetrics } from '../support/stub-metrics.ts';
+
+export interface GrpcServices {
+  readonly server: GrpcTransport;
+  readonly port: number;
+  readonly health: Health;
+  readonly log: RecordedLog;
+}
+
+export async function startGrpcServices(
+  t: ExecutionContext,
+  createTransport: CreateGrpcTransport,
+  tls?: GrpcTls,
+): Promise<GrpcServices> {
+  const log = createRecordedLog();
+  const health = createHealth({ requireConfig: false });
+  const server = createGrpcServer(
+    {
+      shouldRateLimit(request, _timeoutMs, done) {
+        const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
+        done({
+          ok: true,
+          response: {
+            overallCode: codes.ok,
+            statuses: request.descriptors.map(() => ({ code: codes.ok, ...none })),
+            responseHeadersToAdd: [{ key: 'x-domain', value: request.domain }],
+            requestHeadersToAdd: [],
+            dynamicMetadata: undefined,
+          },
+        });
+        return undefined;
+      },
+      health,
+      metrics: createStubMetrics(),
+      log,
+      clock: systemClock,
+      protos: loadProtos(),
+      createTransport,
+    },
+    { target: { host: '127.0.0.1', port: 0 }, tls },
+  );
+  const { port } = await server.start();
+  t.teardown(() => server.stop(0));
+  return { server, port, health, log };
+}
