@@ -54,10 +54,15 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
       parts.serving
         .connect(stopping.signal)
         .then(() => link.send({ kind: 'connected' }))
-        .catch(fail);
+        .catch((error) => {
+          if (!stopping.signal.aborted) fail(error);
+        });
       return;
     }
-    if (parts === undefined) throw new Error(`'${message.kind}' came before 'start'`);
+    if (parts === undefined) {
+      if (message.kind === 'stop') return link.end(exitCodes.ok);
+      throw new Error(`'${message.kind}' came before 'start'`);
+    }
     switch (message.kind) {
       case 'rules':
         takeRules(parts, message.documents);
@@ -100,7 +105,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   }
 
   function fail(error: unknown): void {
-    // What is given up because of the stop is no failure.
+    // A listening that is given up because of the stop is no failure.
     if (stopping.signal.aborted && error === stopping.signal.reason) return;
     systemClock.after(failGraceMs, () => link.end(exitCodes.failed));
     link.send({ kind: 'failed', message: toMessage(error) }).then(

@@ -27,6 +27,7 @@ const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
 
 /** With the same Node and the same flags as this process. */
 export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
+  cluster.schedulingPolicy = cluster.SCHED_RR;
   cluster.setupPrimary({
     exec: entry,
     args: [],

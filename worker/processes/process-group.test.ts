@@ -273,8 +273,8 @@ test('what a process has counted stays when it ends, its gauges do not', async (
   );
 });
 
-test('the debug port tells of each process', async (t) => {
-  const { clock, group, process, startAll } = setUp();
+test('the debug port and two metrics tell of the processes', async (t) => {
+  const { clock, group, metrics, process, startAll } = setUp();
   t.regex(group.describe().join('\n'), /^processes: 0 of 2 serve\n {2}process 1: not started yet/);
   await startAll();
   process(1).end('was ended by SIGTERM');
@@ -284,6 +284,8 @@ test('the debug port tells of each process', async (t) => {
     `  process 1: pid 100, serves since ${since}`,
     `  process 2: ended at ${since} (pid 101 was ended by SIGTERM), replaced 1 time`,
   ]);
+  t.is(metrics.snapshot().get('ratelimit.processes.serving'), 1);
+  t.is(metrics.snapshot().get('ratelimit.processes.replaced'), 1);
 });
 
 test('a stop asks all processes, waits for them, and replaces none', async (t) => {

@@ -69,6 +69,8 @@ export interface ProcessGroup extends Serving {
 export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const { count, environment, fork, health, log, clock } = deps;
   const merge = createStatisticsMerge(deps.metrics);
+  const servingCount = deps.metrics.gauge('ratelimit.processes.serving');
+  const replacedCount = deps.metrics.counter('ratelimit.processes.replaced');
   /** Rejects when a process cannot start while the worker itself starts. */
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
@@ -97,8 +99,11 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         member.reported.end();
         member.profiler.end();
         member.hasStore = true;
-        noteHealth();
-        if (hasStarted || (member.hasConnected && reason === undefined)) return true;
+        noteState();
+        if (hasStarted || (member.hasConnected && reason === undefined)) {
+          replacedCount.add(1);
+          return true;
+        }
         const message = reason ?? `process ${number} ${how} before it could serve`;
         failed.reject(new AppError('cannot_start', message));
         return false;
@@ -140,11 +145,11 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       case 'listening':
         hasListened = true;
         member.serving.resolve(message.addresses);
-        noteHealth();
+        noteState();
         break;
       case 'store':
         member.hasStore = message.healthy;
-        noteHealth();
+        noteState();
         break;
       case 'report':
         member.reported.take(message.statistics);
@@ -157,12 +162,13 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     }
   }
 
-  function noteHealth(): void {
+  function noteState(): void {
     health.set(
       'store',
       members.every(({ hasStore }) => hasStore),
     );
-    health.set('processes', !hasStarted || members.some(isServing));
+    servingCount.set(members.filter(isServing).length);
+    health.set('processes', !hasStarted || servingCount.value > 0);
   }
 
   function tellAll(message: ToProcess): void {
@@ -206,11 +212,11 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       await letListen(1, signal);
       await letListen(count, signal);
       hasStarted = true;
-      noteHealth();
+      noteState();
       return first.serving.promise;
     },
     describe: () => [
-      `processes: ${members.filter(isServing).length} of ${count} serve`,
+      `processes: ${servingCount.value} of ${count} serve`,
       ...members.map(({ slot }) => `  ${slot.describe()}`),
     ],
     async stop(graceMs) {
