@@ -120,13 +120,13 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   const frames: Frame[] = [];
   let bytesOut = 0;
   const take = () => {
-    session.outputTaken();
+    session.sender.outputTaken();
     const { frames: more, rest } = splitFrames(session.output.take());
     if (rest.length > 0) throw new Error('half a frame was sent');
     bytesOut += session.output.length;
     session.output.reuse();
     frames.push(...more);
-    session.goOn();
+    session.sender.goOn();
   };
   for (const chunk of cutAnywhere(random, bytes)) {
     // A copy, so that what is kept of it without one is found out.

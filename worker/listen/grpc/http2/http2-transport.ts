@@ -84,7 +84,7 @@ export function createHttp2Transport(
   }
 
   function flush({ socket, session }: Connection): void {
-    session.outputTaken();
+    session.sender.outputTaken();
     const { output } = session;
     if (output.length === 0) return;
     if (!socket.writable) {
@@ -181,7 +181,7 @@ export function createHttp2Transport(
 
 /** Others get their turn before more is made of what this peer has asked for. */
 function goOn(session: Session): void {
-  if (session.isHeldUp) setImmediate(() => session.goOn());
+  if (session.sender.isHeldUp) setImmediate(() => session.sender.goOn());
 }
 
 /** As gRPC libraries write it. */

@@ -165,13 +165,11 @@ function findRefusal(
   return { kind: 'grpc', status: grpcStatus.internal, text };
 }
 
-/** Throws MalformedRequest. */
-export function checkTrailers(fields: readonly HeaderField[]): void {
-  for (const field of fields) {
-    if (field.name.startsWith(':') || findMeaning(field) === meanings.malformed) {
-      throw new MalformedRequest(`field ${JSON.stringify(field.name)} in trailers`);
-    }
-  }
+/** Whether the fields may end a request (RFC 9113 section 8.1). */
+export function areTrailers(fields: readonly HeaderField[]): boolean {
+  return fields.every(
+    (field) => !field.name.startsWith(':') && findMeaning(field) !== meanings.malformed,
+  );
 }
 
 function findMeaning(field: HeaderField): number {

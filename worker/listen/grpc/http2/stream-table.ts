@@ -23,12 +23,10 @@ export class StreamTable {
     if (stream.deadlineMs !== undefined) this.deadlines++;
   }
 
-  /** False when it is not there. */
-  delete(stream: Stream): boolean {
+  delete(stream: Stream): void {
     if (this.#latest === stream) this.#latest = undefined;
-    else if (!this.#earlier.delete(stream.id)) return false;
+    else if (!this.#earlier.delete(stream.id)) return;
     if (stream.deadlineMs !== undefined) this.deadlines--;
-    return true;
   }
 
   /** As they are now: streams may come and go while the list is gone through. */

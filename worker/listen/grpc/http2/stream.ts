@@ -24,6 +24,8 @@ import { readUint32, writeUint32 } from './frame.ts';
 import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import type { RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
+import type { Sender } from './sender.ts';
+import type { Turns } from './turns.ts';
 
 /** By the names of grpc-encoding. */
 const decompressors = new Map([
@@ -43,11 +45,7 @@ interface HttpAnswer {
 
 /** What a stream needs of its connection. */
 export interface StreamHost extends Budget {
-  /** Sends a whole unary answer at once when the windows allow it; false: nothing was sent. */
-  sendAnswer(stream: Stream, message: Uint8Array, length: number): boolean;
-  sendHeaders(stream: Stream, block: Uint8Array, endStream: boolean): void;
-  /** Something was queued on the stream: sends as much as the windows allow. */
-  sendQueued(stream: Stream, queue: SendQueue): void;
+  readonly sender: Sender;
   /** Everything was sent, the end included. */
   finished(stream: Stream): void;
   /** A call has ended before its method answered. */
@@ -56,8 +54,8 @@ export interface StreamHost extends Budget {
   abandonedCallEnded(): void;
   /** The caller may send more bytes, now that those before are out of the way. */
   consumed(stream: Stream): void;
-  /** Runs it now or when it is its turn; it says when it is done. */
-  decompress(run: (done: () => void) => void): void;
+  /** Compressed messages are unfolded in turns. */
+  readonly decompressions: Turns;
   peer(): string;
 }
 
@@ -227,7 +225,7 @@ export class Stream implements UnaryCall {
     this.#pending = undefined;
     if (this.isGone || this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (this.#isAnswered) return;
-    else if (this.#host.sendAnswer(this, message, length)) {
+    else if (this.#host.sender.sendAnswer(this, message, length)) {
       this.localOpen = false;
       this.#host.finished(this);
     } else {
@@ -256,7 +254,7 @@ export class Stream implements UnaryCall {
     if (this.remoteOpen && this.receivedBytes <= maxIgnoredBytes) return;
     this.#httpAnswer = undefined;
     this.#headersSent = true;
-    this.#host.sendHeaders(this, answer.headers, false);
+    this.#host.sender.sendHeaders(this, answer.headers, false);
     this.#queue(answer.body);
     this.#endWith('endStream');
   }
@@ -282,7 +280,7 @@ export class Stream implements UnaryCall {
     exchange.handler = method.open({
       send: (message) => {
         if (this.#isAnswered || this.isGone) return;
-        this.#host.sendQueued(this, this.#queueMessage(message));
+        this.#host.sender.sendQueued(this, this.#queueMessage(message));
       },
       finish: (error) => {
         if (this.#isAnswered || this.isGone) return;
@@ -349,7 +347,7 @@ export class Stream implements UnaryCall {
       return;
     }
     this.#isDecompressing = true;
-    this.#host.decompress((done) => {
+    this.#host.decompressions.run((done) => {
       if (this.isGone) {
         done();
         return;
@@ -394,7 +392,7 @@ export class Stream implements UnaryCall {
   #sendHeaders(): void {
     if (this.#headersSent) return;
     this.#headersSent = true;
-    this.#host.sendHeaders(this, messageHeaders, false);
+    this.#host.sender.sendHeaders(this, messageHeaders, false);
   }
 
   #queueMessage(message: Uint8Array): SendQueue {
@@ -418,10 +416,10 @@ export class Stream implements UnaryCall {
     const output = this.#output;
     if (output !== undefined && !output.isEmpty) {
       output.end = end;
-      this.#host.sendQueued(this, output);
+      this.#host.sender.sendQueued(this, output);
     } else if (end !== 'endStream') {
       this.localOpen = false;
-      this.#host.sendHeaders(this, end, true);
+      this.#host.sender.sendHeaders(this, end, true);
       this.#host.finished(this);
     }
   }

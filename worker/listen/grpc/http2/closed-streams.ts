@@ -1,0 +1,43 @@
+// What is remembered of streams that are over, so that frames which still come for them can be told
+// apart: under way when we reset the stream, or wrong (RFC 9113 section 5.1, closed).
+
+/** Of either kind. */
+const maxRemembered = 256;
+
+export class ClosedStreams {
+  /** The number of the newest stream that the peer has opened. */
+  highest = 0;
+  readonly #resetByUs = new Set<number>();
+  /** Numbers that were passed over are closed without having been opened. */
+  readonly #passedOver: { readonly from: number; readonly to: number }[] = [];
+
+  /** The peer opens a stream; `id` is above `highest`. */
+  opened(id: number): void {
+    if (id > this.highest + 2) {
+      this.#passedOver.push({ from: this.highest + 1, to: id - 1 });
+      if (this.#passedOver.length > maxRemembered) this.#passedOver.shift();
+    }
+    this.highest = id;
+  }
+
+  /** We end the stream while the peer may still be sending on it. */
+  reset(id: number): void {
+    this.#resetByUs.add(id);
+    if (this.#resetByUs.size <= maxRemembered) return;
+    const [oldest] = this.#resetByUs;
+    this.#resetByUs.delete(oldest as number);
+  }
+
+  wasResetByUs(id: number): boolean {
+    return this.#resetByUs.has(id);
+  }
+
+  /** Neither open nor closed. */
+  isIdle(id: number): boolean {
+    return id > this.highest || (id & 1) === 0;
+  }
+
+  wasPassedOver(id: number): boolean {
+    return this.#passedOver.some(({ from, to }) => id >= from && id <= to);
+  }
+}
