@@ -157,6 +157,21 @@ test('the expiry is sent once for a counter, and again when the counter is new',
   t.is(await countExpires(), 3);
 });
 
+test('many counters cost one command for each increment, once they are known', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const store = await openRedisStore(redis.url);
+  t.teardown(() => store.close(0));
+  const keys = Array.from({ length: 5_000 }, (_, index) => `many_${index}`);
+  for (let round = 1; round <= 4; round++) {
+    const results = await Promise.all(keys.map((key) => count(store, { key })));
+    t.true(results.every(({ after }) => after[0] === round));
+  }
+  const stats = String(await redis.command('INFO', 'commandstats'));
+  t.is(Number(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1]), 20_000);
+  t.is(Number(/cmdstat_expire:calls=(\d+)/.exec(stats)?.[1]), 5_000);
+});
+
 test('the lifetime is the window and a jitter below its bound', async (t) => {
   const { url, command } = await server;
   const store = await openRedisStore(url, { jitterMaxSeconds: 50 });

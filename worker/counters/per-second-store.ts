@@ -16,6 +16,11 @@ export function createPerSecondStore({ main, perSecond }: PerSecondStoreDeps): C
   return { count, connect, state, close };
 
   function count(request: CountRequest): void {
+    const [first] = request.hits;
+    if (request.hits.length === 1 && first !== undefined) {
+      (first.unit === 'second' ? perSecond : main).count(request);
+      return;
+    }
     const perSecondHits = request.hits.filter((hit) => hit.unit === 'second');
     const mainHits = request.hits.filter((hit) => hit.unit !== 'second');
     const parts = [
