@@ -5,6 +5,7 @@ import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
+import { repairDescriptions } from './described-files.ts';
 import { type GrpcMethod, grpcStatus, type StreamMethod } from './method.ts';
 
 /** Both published versions of the protocol, describing every service of the definition. */
@@ -12,7 +13,7 @@ export function createReflectionMethods(
   definition: PackageDefinition,
 ): [path: string, method: GrpcMethod][] {
   const methods: [string, GrpcMethod][] = [];
-  new ReflectionService(definition).addToServer({
+  new ReflectionService(repairDescriptions(definition)).addToServer({
     addService(service: ServiceDefinition, implementation: UntypedServiceImplementation) {
       for (const [name, method] of Object.entries(service)) {
         const handle = implementation[name] as unknown as ((stream: Exchange) => void) | undefined;
