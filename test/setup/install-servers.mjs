@@ -1,6 +1,7 @@
 // Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients,
 // Envoy, and programs in Go): installs what is missing where that is possible, else says what to do.
-// Plain JavaScript, as in shared/setup.
+// With arguments only the servers that they name, without which whoever asks cannot go on. Plain
+// JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -27,6 +28,7 @@ const goToolSources = fileURLToPath(new URL('go-tools', import.meta.url));
 const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
 const goTimeoutMs = 5 * 60_000;
 
+const needed = process.argv.slice(2);
 let absent = missingServers();
 if (absent.length > 0) {
   if (process.getuid?.() === 0 && isInPath('apt-get')) {
@@ -35,11 +37,14 @@ if (absent.length > 0) {
   }
   if (absent.length > 0) {
     const names = absent.map((server) => server.command).join(', ');
-    say(`not found in the PATH: ${names}. Tests that need them are skipped.`);
+    const isNeeded = needed.length > 0;
+    say(`not found in the PATH: ${names}.${isNeeded ? '' : ' Tests that need them are skipped.'}`);
     say(`On Debian or Ubuntu: sudo apt-get install ${absent.map((s) => s.aptPackage).join(' ')}`);
-    failInCi();
+    if (isNeeded) process.exitCode = 1;
+    else failInCi();
   }
 }
+if (needed.length > 0) process.exit();
 if (!isInPath('envoy') && !isExecutable(join(envoyFolder, 'bin', 'envoy'))) {
   const reason = await installEnvoy();
   if (reason !== undefined) {
@@ -64,7 +69,9 @@ function failInCi() {
 }
 
 function missingServers() {
-  return servers.filter((server) => !isInPath(server.command));
+  return servers.filter(
+    ({ command }) => (needed.length === 0 || needed.includes(command)) && !isInPath(command),
+  );
 }
 
 function missingGoTools() {

@@ -19,7 +19,7 @@ const commands = {
 interface Place {
   /** The only folder in the PATH. */
   readonly path: string;
-  run(ci: boolean): { status: number | null; output: string };
+  run(ci: boolean, ...needed: string[]): { status: number | null; output: string };
 }
 
 /** A copy of the set-up in a place where nothing was installed, with these commands in the PATH. */
@@ -34,9 +34,9 @@ function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string
   }
   return {
     path,
-    run(ci) {
+    run(ci, ...needed) {
       const script = join(root, 'test', 'setup', 'install-servers.mjs');
-      const { status, stdout, stderr } = spawnSync(process.execPath, [script], {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...needed], {
         env: { PATH: path, CI: String(ci) },
         encoding: 'utf8',
         timeout: 30_000,
@@ -54,6 +54,14 @@ function without(...names: (keyof typeof commands)[]): Record<string, string> {
 
 test('nothing is said when all servers are there', (t) => {
   t.deepEqual(createPlace(t, commands).run(true), { status: 0, output: '' });
+});
+
+test('whoever needs one server asks for no other, and does not go on without it', (t) => {
+  const { run } = createPlace(t, { 'redis-server': present });
+  t.deepEqual(run(false, 'redis-server'), { status: 0, output: '' });
+  const { status, output } = run(false, 'memcached');
+  t.is(status, 1);
+  t.regex(output, /not found in the PATH: memcached\.\n.*sudo apt-get install memcached\n$/s);
 });
 
 test('what is missing and cannot be installed is named, and fails only where CI=true', (t) => {
