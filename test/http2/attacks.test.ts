@@ -405,6 +405,31 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
   return `not read from after ${answeredBytes} bytes of answers (held ${held}), cut after ${limits.stalledMs} ms`;
 });
 
+attack('a slow reader that comes back in time', async (t, { connectPeer, clock, calls }) => {
+  const peer = await connectPeer(openWindows);
+  peer.send(openConnection);
+  await settle(peer);
+  peer.pause();
+  const message = Buffer.alloc(15_000, 7);
+  const wanted = 1000;
+  const sent = Array.from({ length: wanted }, (_, index) =>
+    peer.sendAll(toCall(2 * index + 1, '/attacked', message)),
+  );
+  const answerAll = () => {
+    for (const reply of calls.replies.splice(0)) reply();
+    return false;
+  };
+  // Long enough for the server to have come to a halt.
+  await waitUntil(answerAll, 500);
+  await passTime(clock, limits.stalledMs / 2);
+  t.false(peer.isEnded);
+  peer.resume();
+  t.true(await waitUntil(() => answerAll() || countEnds(peer) === wanted, 20_000));
+  await Promise.all(sent);
+  t.deepEqual(await peer.answer(2 * wanted - 1), toMessage(message));
+  return `${wanted} answers of ${message.length} bytes`;
+});
+
 attack(
   'large answers to many small requests, all windows open',
   async (t, { connectPeer }) => {
@@ -471,7 +496,7 @@ attack('unfinished messages in many streams', async (t, { connectPeer, calls }) 
   t.is(calls.replies.length, 0);
   t.true(sentBytes > 2 * limits.maxBufferedBytes);
   t.true(mostHeld < 2.5 * limits.maxBufferedBytes, `${mostHeld} bytes held`);
-  const failed = peer.frames.filter(isTrailersOnly).length;
+  const failed = peer.frames.filter(endsStream).length;
   t.true(failed > 0 && failed < streams, `${failed} calls failed`);
   return `${mostHeld} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
 });
@@ -491,7 +516,7 @@ attack('compressed messages that unfold in many streams', async (t, { connectPee
   }
   const isOver = () => {
     most = Math.max(most, process.memoryUsage().arrayBuffers - before);
-    const failed = peer.frames.filter(isTrailersOnly).length;
+    const failed = peer.frames.filter(endsStream).length;
     return failed + calls.replies.length === streams;
   };
   t.true(await waitUntil(isOver, 30_000, 1));
@@ -584,7 +609,11 @@ function countResets(peer: Http2Peer, code?: number): number {
   ).length;
 }
 
-function isTrailersOnly({ type, flags: bits }: Frame): boolean {
+function countEnds(peer: Http2Peer): number {
+  return peer.frames.filter(endsStream).length;
+}
+
+function endsStream({ type, flags: bits }: Frame): boolean {
   return type === frameTypes.headers && (bits & flags.endStream) !== 0;
 }
 

@@ -226,10 +226,10 @@ function toDataFrame(random: Random, streamId: number, piece: Buffer, endStream:
 /** One to four damages, of frames as a whole or of single bytes. */
 export function damage(random: Random, parts: readonly Buffer[]): Buffer {
   const frames = [...parts];
-  for (let count = 1 + random.below(4); count > 0; count--) {
+  for (let count = random.pick([1, 1, 1, 2, 4]); count > 0; count--) {
     const index = 1 + random.below(frames.length - 1);
     const frame = frames[index] ?? Buffer.alloc(9);
-    switch (random.below(10)) {
+    switch (random.below(16)) {
       case 0:
         frames.splice(index, 1);
         break;
@@ -257,8 +257,14 @@ export function damage(random: Random, parts: readonly Buffer[]): Buffer {
       case 8:
         frames.splice(index, 0, random.bytes(random.below(40)));
         break;
-      default:
+      case 9:
         frames[index] = withByte(frame, random.below(frame.length), random.below(256));
+        break;
+      default:
+        // In the payload of DATA, where only gRPC looks.
+        if (frame[3] === frameTypes.data) {
+          frames[index] = withByte(frame, 9 + random.below(frame.length), random.below(256));
+        }
     }
     if (frames.length < 2) break;
   }

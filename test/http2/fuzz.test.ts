@@ -6,7 +6,7 @@ import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
 import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
-import type { GrpcMethod, GrpcMethods } from '../../worker/listen/grpc/method.ts';
+import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
 import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
 import { type Frame, flags, frameTypes, splitFrames } from '../support/http2-frames.ts';
 import { createHttp2Peer } from '../support/http2-peer.ts';
@@ -30,6 +30,7 @@ const most = { frameBytes: 16_384, outputBytes: 2_000_000 };
 function createMethods() {
   const defects: string[] = [];
   const waiting: (() => void)[] = [];
+  const asked = new WeakSet<UnaryCall>();
   let openStreams = 0;
   const methods: GrpcMethods = new Map<string, GrpcMethod>([
     ['/f/Echo', echo],
@@ -38,6 +39,8 @@ function createMethods() {
       {
         kind: 'unary',
         answer(request, call) {
+          if (asked.has(call)) defects.push('a method was asked twice about one call');
+          asked.add(call);
           const message = Buffer.from(request);
           let cancels = 0;
           let isAnswered = false;
