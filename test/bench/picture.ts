@@ -1,6 +1,6 @@
 // The CPU time of a decision as a picture (SVG), on a card of its own, so that it reads on light and
 // dark pages alike.
-import { describeMachineLine } from './report.ts';
+import { describeMachineLine, toPart } from './report.ts';
 import type { BenchResults } from './results.ts';
 import { summarize } from './summary.ts';
 
@@ -38,11 +38,10 @@ export function drawPicture(results: BenchResults): string {
     );
     for (const { row, colour } of bars) {
       const length = Math.max((row.cpuPerDecisionUs / highest) * barLength, 1);
-      const ratio =
-        row.cpuRatio === undefined ? '' : `, ${(1 / row.cpuRatio).toFixed(1)} times less`;
+      const ratio = row.cpuRatio === undefined ? '' : `, ${toPart(row.cpuRatio)} of grpc-js`;
       parts.push(
         `<rect x="${barStart}" y="${y}" width="${length.toFixed(1)}" height="${barHeight}" rx="2" fill="${colour}"/>`,
-        `<text class="value" x="${(barStart + length + 6).toFixed(1)}" y="${y + 12}">${row.cpuPerDecisionUs.toFixed(1)} us${row.cpuRatio !== undefined && row.cpuRatio < 1 ? ratio : ''}</text>`,
+        `<text class="value" x="${(barStart + length + 6).toFixed(1)}" y="${y + 12}">${row.cpuPerDecisionUs.toFixed(1)} us${ratio}</text>`,
       );
       y += barHeight + 2;
     }

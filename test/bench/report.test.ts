@@ -100,6 +100,20 @@ test('the tables name scenario, service, ratio, machine and what went wrong', (t
   t.true(text.startsWith('Processor, 2 cores, 8 GiB, Linux 6.1, Node v24, commit abc, 2026-01-01'));
 });
 
+test('a round without answers is a problem, and no part of the medians', (t) => {
+  const without = {
+    ...measurement(yardstick, 0, Number.POSITIVE_INFINITY),
+    problems: ['no answers in the measured time'],
+  };
+  const rows = summarize(
+    [without, measurement('ratelane', 0, 1), ...results.measurements.slice(2, 4)],
+    yardstick,
+  );
+  t.is(rows.find((row) => row.service === yardstick)?.cpuPerDecisionUs, 80);
+  t.is(rows.find((row) => row.service === 'ratelane')?.cpuRatio, 0.1);
+  t.deepEqual(rows.find((row) => row.service === yardstick)?.problems, without.problems);
+});
+
 test('a machine that was busy with other work is said', (t) => {
   t.notRegex(renderText(results), /Other work/);
   t.regex(renderText({ ...results, otherWork: 0.35 }), /Other work took 35 % of the machine/);
@@ -121,7 +135,7 @@ test('the same tables as Markdown have a cell for each column', (t) => {
 test('the picture has a bar for each service, escaped names, and brings its own background', (t) => {
   const picture = drawPicture(results);
   t.is(picture.match(/<text class="value"/g)?.length, 2);
-  t.true(picture.includes('4.0 us, 20.0 times less'));
+  t.true(picture.includes('4.0 us, 1/20.0 of grpc-js'));
   t.true(picture.includes('grpc-js &lt;constant&gt;'));
   t.true(picture.includes('prefers-color-scheme: dark'));
   t.true(picture.includes('class="card"'));

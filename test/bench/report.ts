@@ -256,7 +256,7 @@ function toMs(us: number): string {
 }
 
 /** A ratio below one as one over something, which is how the goals are put. */
-function toPart(ratio: number | undefined): string {
+export function toPart(ratio: number | undefined): string {
   if (ratio === undefined || Number.isNaN(ratio)) return '-';
   return ratio < 0.5 ? `1/${(1 / ratio).toFixed(1)}` : ratio.toFixed(2);
 }

@@ -37,18 +37,21 @@ export function summarize(
       (one) =>
         one.scenario === scenario &&
         one.ratePerSecond === ratePerSecond &&
-        one.service === yardstick,
+        one.service === yardstick &&
+        one.decisionsPerSecond > 0,
     );
-    const medianOf = (pick: (one: Measurement) => number) => median(group.map(pick));
+    // Where nothing was answered there are no figures, only the problem.
+    const answered = group.filter((one) => one.decisionsPerSecond > 0);
+    const medianOf = (pick: (one: Measurement) => number) => median(answered.map(pick));
     rows.push({
       scenario,
       service,
       ratePerSecond,
       decisionsPerSecond: medianOf((one) => one.decisionsPerSecond),
       cpuPerDecisionUs: medianOf((one) => one.cpuPerDecisionUs),
-      cpuSpread: spread(group.map((one) => one.cpuPerDecisionUs)),
+      cpuSpread: spread(answered.map((one) => one.cpuPerDecisionUs)),
       cpuRatio:
-        service === yardstick ? undefined : medianRatio(cpuByRound(group), cpuByRound(bases)),
+        service === yardstick ? undefined : medianRatio(cpuByRound(answered), cpuByRound(bases)),
       p50Us: medianOf((one) => one.p50Us),
       p99Us: medianOf((one) => one.p99Us),
       p999Us: medianOf((one) => one.p999Us),
