@@ -229,8 +229,9 @@ function checkAnswers({ answers }: Sequence, { frames, isEnded }: Outcome): void
   }
 }
 
-/** Runs sequences until the time is over; names the seed of one that fails. */
+/** Runs sequences until the time is over, and says how many; names the seed of one that fails. */
 async function fuzz(
+  what: string,
   share: number,
   runOne: (random: Random) => void | Promise<void>,
 ): Promise<number> {
@@ -244,22 +245,23 @@ async function fuzz(
     }
     if (seed % 100 === 0) await nextTurn();
   }
-  return seed - firstSeed;
+  const count = seed - firstSeed;
+  process.stderr.write(`fuzzing: ${count} ${what} from seed ${firstSeed}\n`);
+  return count;
 }
 
 test.serial('sequences that are valid are answered, however they are cut', async (t) => {
-  const count = await fuzz(1, (random) => {
+  const count = await fuzz('valid sequences', 1, (random) => {
     const sequence = createValidSequence(random, random.pick(paths));
     checkAnswers(sequence, run(random, Buffer.concat(sequence.parts), false));
   });
-  t.log(`${count} sequences`);
   t.true(count > 0);
 });
 
 test.serial('damaged sequences break nothing but their own connection', async (t) => {
   const before = await heldBytes();
   let ended = 0;
-  const count = await fuzz(1.5, (random) => {
+  const count = await fuzz('damaged sequences', 1.5, (random) => {
     const { parts } = createValidSequence(random, random.pick(paths));
     if (run(random, damage(random, parts), true).isEnded) ended++;
   });
@@ -272,10 +274,9 @@ test.serial('damaged sequences break nothing but their own connection', async (t
 
 test.serial('random frames break nothing but their own connection', async (t) => {
   let ended = 0;
-  const count = await fuzz(0.5, (random) => {
+  await fuzz('sequences of random frames', 0.5, (random) => {
     if (run(random, createRandomFrames(random), true).isEnded) ended++;
   });
-  t.log(`${count} sequences, ${ended} ended their connection`);
   t.true(ended > 0);
 });
 
@@ -287,7 +288,7 @@ test.serial('over sockets, damaged sequences leave others served', async (t) => 
     Object.fromEntries(used.methods),
   );
   const innocent = await connect();
-  const count = await fuzz(1, async (random) => {
+  await fuzz('damaged sequences over sockets', 1, async (random) => {
     const peer = await createHttp2Peer({ port: address.port });
     try {
       const { parts } = createValidSequence(random, random.pick(paths));
@@ -303,7 +304,6 @@ test.serial('over sockets, damaged sequences leave others served', async (t) => 
       peer.close();
     }
   });
-  t.log(`${count} sequences`);
   t.deepEqual(used.defects, []);
   t.deepEqual((await innocent.call('/f/Echo', Buffer.of(1))).messages, [Buffer.of(1)]);
 });

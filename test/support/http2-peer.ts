@@ -67,6 +67,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
       : connectTls({ ...target, ...tls, servername: 'localhost', ALPNProtocols: ['h2'] });
   const frames: Frame[] = [];
   const waiters = new Set<Waiter>();
+  const sending = new Set<() => void>();
   let rest: Buffer = Buffer.alloc(0);
   let isEnded = false;
 
@@ -75,6 +76,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
   };
   const end = () => {
     isEnded = true;
+    for (const settle of sending) settle();
     wake();
   };
   socket.on('data', (chunk: Buffer) => {
@@ -150,10 +152,10 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<
         }
         // The callback does not come when the socket is destroyed before it has sent all.
         const settle = () => {
-          socket.removeListener('close', settle);
+          sending.delete(settle);
           resolve();
         };
-        socket.once('close', settle);
+        sending.add(settle);
         socket.write(bytes, settle);
       });
     },
