@@ -143,7 +143,12 @@ test('the expiry is sent once for a counter, and again when the counter is new',
   };
   await count(store, { key, hits: 0, windowSeconds: 60 });
   t.is(await countExpires(), 1);
-  t.is(await redis.command('TTL', key), 60);
+  // A busy machine may ask late.
+  const hasLifetime = async () => {
+    const seconds = Number(await redis.command('TTL', key));
+    return seconds > 30 && seconds <= 60;
+  };
+  t.true(await hasLifetime());
   // Hits of 0 do not make it known.
   await count(store, { key, hits: 1, windowSeconds: 60 });
   t.is(await countExpires(), 2);
@@ -152,7 +157,7 @@ test('the expiry is sent once for a counter, and again when the counter is new',
   // Evicted: the next increment makes it anew.
   await redis.command('DEL', key);
   t.deepEqual((await count(store, { key, hits: 1, windowSeconds: 60 })).after, [1]);
-  await eventually('a lifetime', async () => (await redis.command('TTL', key)) === 60);
+  await eventually('a lifetime', hasLifetime);
   await count(store, { key, hits: 1, windowSeconds: 60 });
   t.is(await countExpires(), 3);
 });

@@ -146,7 +146,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function sendNextBatch(lane: Lane, now: number): void {
     const batch = new Batch(undefined);
-    const reads = new Map<string, Operation>();
+    let reads: Map<string, Operation> | undefined;
     while (batch.operations.length < maxOperations) {
       const request = waiting.shift();
       if (request === undefined) break;
@@ -157,6 +157,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       }
       batch.add(request);
       if (needsReading(request)) {
+        reads ??= new Map();
         for (const { key } of request.hits) {
           if (!reads.has(key)) reads.set(key, toOperation('read', key, 0));
         }
@@ -166,7 +167,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     lastSentMs = now;
     const flight = { batch, writtenMs: now };
     inFlight.set(lane, flight);
-    if (reads.size === 0) send(lane, flight, now);
+    if (reads === undefined) send(lane, flight, now);
     else sendReads(lane, flight, [...reads.values()]);
   }
 
