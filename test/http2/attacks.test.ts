@@ -176,6 +176,47 @@ attack('rapid reset, a little later', async (t, { connectPeer, calls }) => {
   return `${limits.maxConcurrentStreams} of ${begun} calls were begun, the others refused`;
 });
 
+attack('no attack: a burst of calls while the store hangs', async (t, { connectPeer, calls }) => {
+  const peer = await connectPeer();
+  const burst = limits.maxConcurrentStreams;
+  const ids = (from: number) => Array.from({ length: burst }, (_, index) => 2 * (from + index) + 1);
+  await peer.sendAll(Buffer.concat(ids(0).map((id) => toCall(id, '/attacked', small))));
+  await settle(peer);
+  await peer.sendAll(Buffer.concat(ids(0).map((id) => toReset(id, errorCodes.cancel))));
+  await settle(peer);
+  // Clients in Go write all headers before the first message.
+  await peer.sendAll(
+    Buffer.concat([
+      ...ids(burst).map((id) => toHeaders(id, grpcRequest('/attacked'))),
+      ...ids(burst).map((id) => toData(id, toMessage(small), flags.endStream)),
+    ]),
+  );
+  await settle(peer);
+  t.false(peer.isEnded);
+  t.is(countResets(peer, errorCodes.refusedStream), burst);
+  t.is(countResets(peer), burst, 'and for no other reason');
+  for (const reply of calls.replies.splice(0)) reply();
+  const streamId = 4 * burst + 1;
+  peer.send(toCall(streamId, '/test.Echo/Echo', small));
+  t.deepEqual(await peer.answer(streamId), toMessage(small));
+  return `${burst} given up, ${burst} refused, and the connection stays`;
+});
+
+attack('no attack: a late look at calls that were given up', async (t, { connectPeer }) => {
+  const peer = await connectPeer();
+  // What has gathered in the socket while the server was busy for longer than its callers wait.
+  const waited = 500;
+  const wire: Buffer[] = [];
+  for (let index = 0; index < waited; index++) {
+    wire.push(toCall(2 * index + 1, '/attacked', small));
+    if (index >= 100) wire.push(toReset(2 * (index - 100) + 1, errorCodes.cancel));
+  }
+  await peer.sendAll(Buffer.concat(wire));
+  await settle(peer);
+  t.false(peer.isEnded);
+  return `${waited - 100} calls given up in few reads, and the connection stays`;
+});
+
 attack('calls whose time is over at once', async (t, { connectPeer, calls, clock }) => {
   const peer = await connectPeer();
   let begun = 0;

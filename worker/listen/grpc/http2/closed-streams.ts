@@ -1,8 +1,11 @@
 // What is remembered of streams that are over, so that frames which still come for them can be told
 // apart: under way when we reset the stream, or wrong (RFC 9113 section 5.1, closed).
 
-/** Of either kind. */
-const maxRemembered = 256;
+import { maxConcurrentStreams } from './limits.ts';
+
+/** As many as a peer may believe to be open: on each of them something may be under way. */
+const maxReset = maxConcurrentStreams;
+const maxPassedOver = 256;
 
 export class ClosedStreams {
   /** The number of the newest stream that the peer has opened. */
@@ -15,7 +18,7 @@ export class ClosedStreams {
   opened(id: number): void {
     if (id > this.highest + 2) {
       this.#passedOver.push({ from: this.highest + 1, to: id - 1 });
-      if (this.#passedOver.length > maxRemembered) this.#passedOver.shift();
+      if (this.#passedOver.length > maxPassedOver) this.#passedOver.shift();
     }
     this.highest = id;
   }
@@ -23,7 +26,7 @@ export class ClosedStreams {
   /** We end the stream while the peer may still be sending on it. */
   reset(id: number): void {
     this.#resetByUs.add(id);
-    if (this.#resetByUs.size <= maxRemembered) return;
+    if (this.#resetByUs.size <= maxReset) return;
     const [oldest] = this.#resetByUs;
     this.#resetByUs.delete(oldest as number);
   }

@@ -52,9 +52,10 @@ export const overheadBurst = 10_000;
 export const overheadPerSecond = 200;
 
 /** Streams that are reset by the peer in the very read that opened them: this many at once, and per
- * second. A caller that ran into its deadline never looks like this. */
-export const rapidResetBurst = 200;
-export const rapidResetsPerSecond = 20;
+ * second; nghttp2 has the same numbers. Callers that ran into their deadlines look like this, too, when
+ * we were busy for longer than they wait, so there is room for what such a moment leaves in the socket. */
+export const rapidResetBurst = 1000;
+export const rapidResetsPerSecond = 33;
 
 /** Streams that we had to reset because of what the peer sent on them. */
 export const faultBurst = 200;
