@@ -42,18 +42,27 @@ export class MessageInput {
   /** Keeps a copy of bytes[start, end); false when the budget does not allow it. */
   add(bytes: Buffer, start: number, end: number): boolean {
     const count = end - start;
-    if (!this.hold(count)) return false;
-    if (this.#end + count > this.#bytes.length) {
-      const kept = this.remaining;
-      const larger = Buffer.allocUnsafeSlow(Math.max(kept + count, 2 * kept));
-      this.#bytes.copy(larger, 0, this.#start, this.#end);
-      this.#release(this.#start);
-      this.#bytes = larger;
-      this.#start = 0;
-      this.#end = kept;
-    }
+    if (this.#end + count > this.#bytes.length && !this.#grow(count)) return false;
     bytes.copy(this.#bytes, this.#end, start, end);
     this.#end += count;
+    return true;
+  }
+
+  /** Room for `count` more bytes. What counts is the memory, not how much of it is used. */
+  #grow(count: number): boolean {
+    const kept = this.remaining;
+    const before = this.#bytes.length;
+    // Twice as much, so that a message in many pieces is not copied for each of them, but no more than
+    // the message needs.
+    const wanted = kept < prefixBytes ? 0 : prefixBytes + readUint32(this.#bytes, this.#start + 1);
+    const size = Math.max(kept + count, Math.min(2 * kept, wanted));
+    if (!this.hold(size)) return false;
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#bytes.copy(larger, 0, this.#start, this.#end);
+    this.#release(before);
+    this.#bytes = larger;
+    this.#start = 0;
+    this.#end = kept;
     return true;
   }
 
