@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  Client,
   type ClientOptions,
   credentials,
   Metadata,
@@ -16,6 +17,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import { startGrpcServices } from '../contract/grpc-services-fixture.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { toMessage } from '../support/http2-frames.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';
 
@@ -44,7 +46,7 @@ async function start(t: ExecutionContext, { tls = false } = {}) {
   return { ...services, files: { ca, request, answer }, url };
 }
 
-interface Client {
+interface RateLimitClient {
   ShouldRateLimit(
     request: object,
     metadata: Metadata,
@@ -65,7 +67,7 @@ function createClient(
   const Constructor = makeClientConstructor(protos.rateLimitService as never, 'Client');
   const client = new Constructor(`localhost:${port}`, channel, options);
   t.teardown(() => client.close());
-  const { ShouldRateLimit } = client as unknown as Client;
+  const { ShouldRateLimit } = client as unknown as RateLimitClient;
   return (domain: string, metadata = new Metadata(), callOptions = {}) =>
     new Promise<string>((resolve, reject) => {
       ShouldRateLimit.call(
@@ -203,6 +205,34 @@ test('grpc-js: a call whose time is over is ended by either side', async (t) => 
   const late = await t.throwsAsync(call('d', new Metadata(), { deadline: Date.now() - 1 }));
   t.is((late as ServiceError | undefined)?.code, status.DEADLINE_EXCEEDED);
   t.is(await call('d', new Metadata(), { deadline: Date.now() + 60_000 }), 'd');
+});
+
+test.serial('grpc-js: no call fails while connections come of age', async (t) => {
+  const { address } = await startTransport(
+    { name: 'http2', createTransport: createHttp2Transport },
+    t,
+    undefined,
+    { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 10_000 },
+  );
+  const client = new Client(`127.0.0.1:${address.port}`, credentials.createInsecure());
+  t.teardown(() => client.close());
+  const identity = (bytes: Buffer) => bytes;
+  const call = (message: Buffer) =>
+    new Promise<Buffer | undefined>((resolve, reject) => {
+      client.makeUnaryRequest('/test.Echo/Echo', identity, identity, message, (error, answer) =>
+        error === null ? resolve(answer) : reject(error),
+      );
+    });
+  const endMs = performance.now() + 2000;
+  let answered = 0;
+  const keepCalling = async (message: Buffer) => {
+    while (performance.now() < endMs) {
+      t.deepEqual(await call(message), message);
+      answered++;
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, index) => keepCalling(Buffer.of(index))));
+  t.true(answered > 50, `${answered} calls`);
 });
 
 testWith(test, 'nghttp')('nghttp is refused in words, with its tree of priorities', async (t) => {
