@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -245,10 +245,34 @@ test.serial(
     );
     redis.resume();
     t.deepEqual(new Set(await Promise.all(inFlight)), new Set(['OK']));
-    t.is(await worker.waitForEnd(10_000), 0, worker.output());
+    t.is(await worker.waitForEnd(20_000), 0, worker.output());
     t.false(pids.some(isRunning));
   },
 );
+
+test.serial('a process that hangs keeps no caller once it is ended', async (t) => {
+  const redis = await startStore(t);
+  const worker = await startProcesses(t, { env: environment(redis), rules });
+  const [, victim = 0] = await pidsOf(worker);
+  process.kill(victim, 'SIGSTOP');
+  const sockets = Array.from({ length: 6 }, () => connect(worker.ports.grpc, '127.0.0.1'));
+  const isServed = new Set<Socket>();
+  const isClosed = new Set<Socket>();
+  for (const socket of sockets) {
+    t.teardown(() => socket.destroy());
+    socket.on('error', () => {});
+    // Settings, the first thing that is said.
+    socket.once('data', () => isServed.add(socket));
+    socket.once('close', () => isClosed.add(socket));
+  }
+  await eventually('the other process serves all but one', () => isServed.size === 5);
+  process.kill(victim, 'SIGKILL');
+  await eventually('the last one is told to go elsewhere', () => isClosed.size === 1);
+  t.true([...isClosed].every((socket) => !isServed.has(socket)));
+  await allServe(worker, victim);
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(20_000), 0);
+});
 
 test.serial('one process starts no other', async (t) => {
   const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
@@ -328,14 +352,14 @@ test.serial(
 
     const second = await spawnWorkerProcess({ env, rules });
     t.teardown(second.stop);
-    t.is(await second.waitForEnd(15_000), 1);
+    t.is(await second.waitForEnd(30_000), 1);
     t.regex(second.output(), /the unix socket .*: another process listens there/);
     t.deepEqual(
       new Set(await Promise.all(callers.map((caller) => caller.decide('d', 'k', 'other')))),
       new Set(['OK']),
     );
     worker.signal('SIGTERM');
-    t.is(await worker.waitForEnd(10_000), 0);
+    t.is(await worker.waitForEnd(20_000), 0);
     t.false(existsSync(path));
   },
 );
@@ -361,7 +385,7 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
     /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
   );
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(10_000), 0, worker.output());
+  t.is(await worker.waitForEnd(20_000), 0, worker.output());
   t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
 });
 
@@ -389,7 +413,7 @@ for (const [what, envOf] of mistakes) {
         ports,
       });
       t.teardown(worker.stop);
-      t.is(await worker.waitForEnd(15_000), 1);
+      t.is(await worker.waitForEnd(30_000), 1);
       const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
       outputs.push(text.replace(/^time="[^"]*" /gm, ''));
     }

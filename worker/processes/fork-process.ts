@@ -1,6 +1,7 @@
 // Starts a process that decides and carries the messages to and from it: a thin shell over the
 // runtime's cluster module. What is said, and what becomes of a process that ended, is left to
 // process-slot.ts.
+import type { ChildProcess } from 'node:child_process';
 import cluster from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { errorText } from '../../shared/errors.ts';
@@ -34,33 +35,34 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const { process: child } = cluster.fork();
-  let how: string | undefined;
-  let hasChannel = true;
-  let isGone = false;
-
-  function noteEnd(): void {
-    // It may have said something that is not read yet.
-    if (isGone || how === undefined || hasChannel) return;
-    isGone = true;
-    onGone(how);
+  const worker = cluster.fork();
+  const child = worker.process;
+  if (child.pid === undefined) {
+    // Such as for want of file descriptors; what it is, an event tells.
+    worker.once('error', (error) => onGone(`could not be started: ${errorText(error)}`));
+    return { pid: undefined, send: () => {}, kill: () => {} };
   }
+  const underway = followHandles(child);
+  let how = 'was lost';
+  let isDisconnected = false;
 
   child.on('message', (message) => onMessage(message as unknown as FromProcess));
   child.once('disconnect', () => {
-    hasChannel = false;
-    noteEnd();
+    isDisconnected = true;
   });
   child.once('exit', (code, signal) => {
     how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
-    noteEnd();
   });
-  child.on('error', (error) => {
-    if (child.pid !== undefined) return;
-    how = `could not be started: ${errorText(error)}`;
-    hasChannel = false;
-    noteEnd();
+  // After its exit, when all that it said is read.
+  child.once('close', () => {
+    for (const handle of underway) handle.close();
+    // The runtime omits the event, by which the cluster module forgets a process, when a connection
+    // was underway to it.
+    if (!isDisconnected) child.emit('disconnect');
+    onGone(how);
   });
+  // What cannot be sent to it, or asked of it, is what a process that ends misses.
+  worker.on('error', () => {});
   return {
     pid: child.pid,
     send(message) {
@@ -72,3 +74,33 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
     },
   };
 };
+
+/** A connection that the cluster module hands over. */
+interface Handle {
+  close(callback?: () => void): void;
+}
+
+/**
+ * Those that were handed to the process and not acknowledged. The cluster module would keep them for
+ * ever when the process hangs or ends before that, and their callers would never learn of it.
+ */
+function followHandles(child: ChildProcess): ReadonlySet<Handle> {
+  const underway = new Set<Handle>();
+  const send = child.send.bind(child) as (...parts: unknown[]) => boolean;
+  child.send = (message: unknown, handle?: unknown, ...others: unknown[]) => {
+    if (isHandle(handle)) {
+      underway.add(handle);
+      const close = handle.close.bind(handle);
+      handle.close = (callback) => {
+        underway.delete(handle);
+        close(callback);
+      };
+    }
+    return send(message, handle, ...others);
+  };
+  return underway;
+}
+
+function isHandle(value: unknown): value is Handle {
+  return typeof value === 'object' && value !== null && 'close' in value;
+}
