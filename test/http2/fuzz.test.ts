@@ -8,7 +8,16 @@ import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-trans
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
 import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
 import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
-import { type Frame, flags, frameTypes, splitFrames } from '../support/http2-frames.ts';
+import {
+  type Frame,
+  flags,
+  frameTypes,
+  settingIds,
+  splitFrames,
+  toCall,
+  toPing,
+  toSettings,
+} from '../support/http2-frames.ts';
 import { createHttp2Peer } from '../support/http2-peer.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { heldBytes } from './attack-fixture.ts';
@@ -24,6 +33,10 @@ import {
 
 const firstSeed = Number(process.env['FUZZ_SEED'] ?? 1);
 const seconds = Number(process.env['FUZZ_SECONDS'] ?? 4);
+/** Of the call that comes after a sequence; no sequence gets so far. */
+const lastStreamId = 2 ** 30 + 1;
+const lastPing = 'lastping';
+let answeredLast = 0;
 const most = { frameBytes: 16_384, outputBytes: 2_000_000 };
 
 /** Methods that note what is wrong with how they are used. */
@@ -122,6 +135,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   });
   const frames: Frame[] = [];
   let bytesOut = 0;
+  let isDrained = false;
   const take = () => {
     session.sender.outputTaken();
     const { frames: more, rest } = splitFrames(session.output.take());
@@ -142,12 +156,33 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
       clock.advance(random.pick([10, 1000, 40_000]));
       session.sweep(clock.monotonicMs(), random.chance(0.8));
     }
-    if (harm && random.chance(0.01)) session.drain();
+    if (harm && random.chance(0.01)) {
+      isDrained = true;
+      session.drain();
+    }
     if (session.ended) break;
   }
   used.answerAll();
   take();
   take();
+  const ask = (...parts: readonly Buffer[]) => {
+    session.receive(Buffer.concat(parts));
+    take();
+  };
+  // Whatever came before: a connection that still understands us is one that answers.
+  if (!session.ended && !isDrained) {
+    ask(toPing(flags.none, lastPing));
+    const isHeard = frames.some(({ type, payload }) => {
+      return type === frameTypes.ping && `${payload}` === lastPing;
+    });
+    const window = toSettings({ [settingIds.initialWindowSize]: 65_535 });
+    if (isHeard) ask(window, toCall(lastStreamId, '/f/Echo', Buffer.from('still there?')));
+    const isAnswered = frames.some(({ type, streamId, payload }) => {
+      return type === frameTypes.data && streamId === lastStreamId && payload.includes('still');
+    });
+    if (isHeard && !session.ended && !isAnswered) throw new Error('the last call got no answer');
+    if (isAnswered) answeredLast++;
+  }
   const { ended: isEnded } = session;
   if (isEnded && ends !== 1) throw new Error(`the end was told ${ends} times`);
   if (bytesOut > most.outputBytes) throw new Error(`${bytesOut} bytes were sent`);
@@ -260,6 +295,7 @@ test.serial('sequences that are valid are answered, however they are cut', async
 
 test.serial('damaged sequences break nothing but their own connection', async (t) => {
   const before = await heldBytes();
+  const answeredBefore = answeredLast;
   let ended = 0;
   const count = await fuzz('damaged sequences', 1.5, (random) => {
     const { parts } = createValidSequence(random, random.pick(paths));
@@ -267,6 +303,7 @@ test.serial('damaged sequences break nothing but their own connection', async (t
   });
   const grown = (await heldBytes()) - before;
   t.log(`${count} sequences, ${ended} ended their connection, ${grown} bytes more are held`);
+  t.true(answeredLast > answeredBefore);
   // Both happen, else the damage is too much or too little to find anything.
   t.true(ended > 0 && ended < count);
   t.true(grown < 20_000_000, `${grown} bytes more are held`);
