@@ -155,6 +155,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
 
+  const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
+
   const fail = (error: AppError, done: (outcome: DecisionOutcome) => void) => {
     const isStoreError = error.code === 'store' || error.code === 'overloaded';
     (isStoreError ? storeErrors : serviceErrors).add(1);
@@ -262,8 +264,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     request: RateLimitRequest,
     matches: readonly (Match | undefined)[],
     limited: readonly LimitedHit[],
+    nowSeconds: number,
   ): RateLimitResponse => {
-    const nowSeconds = Math.floor(clock.wallMs() / 1000);
     const statuses = new Array<DescriptorStatus>(matches.length);
     let next = 0;
     for (let index = 0; index < statuses.length; index++) {
@@ -325,7 +327,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       matches = request.descriptors.map(() => undefined);
     }
 
-    const nowSeconds = Math.floor(clock.wallMs() / 1000);
+    const nowSeconds = wallSeconds();
     /** By descriptor, for those that have a limit which is not unlimited. */
     let limited: LimitedHit[] | undefined;
     let known = 0;
@@ -338,7 +340,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       if (hit.isKnownOver) known++;
     }
     if (limited === undefined || known === limited.length) {
-      done({ ok: true, response: answer(request, matches, limited ?? noHits) });
+      done({ ok: true, response: answer(request, matches, limited ?? noHits, nowSeconds) });
       return undefined;
     }
     const hits = known === 0 ? limited : limited.filter((hit) => !hit.isKnownOver);
@@ -361,7 +363,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const finish = (decision: CountedDecision, error: AppError | undefined): void => {
     const { request, matches, limited, done } = decision;
     decision.storeCall?.end(error?.message);
-    if (!error) done({ ok: true, response: answer(request, matches, limited) });
+    if (!error) done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     // Nobody waits any more: that is no error of the store.
     else if (decision.cancelled) done({ ok: false, error });
     else fail(error, done);

@@ -79,12 +79,16 @@ export class WireWriter {
   }
 
   #varint(value: number): void {
+    const bytes = this.#bytes;
+    let position = this.#position;
     let rest = value;
-    while (rest >= 0x80) {
-      this.#bytes[this.#position++] = (rest % 0x80) | 0x80;
-      rest = Math.floor(rest / 0x80);
+    // Shifts are for 32 bits.
+    for (; rest > 0xffff_ffff; rest = Math.floor(rest / 0x80)) {
+      bytes[position++] = (rest % 0x80) | 0x80;
     }
-    this.#bytes[this.#position++] = rest;
+    for (; rest >= 0x80; rest >>>= 7) bytes[position++] = (rest & 0x7f) | 0x80;
+    bytes[position++] = rest;
+    this.#position = position;
   }
 
   #reserve(count: number): void {
