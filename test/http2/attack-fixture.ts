@@ -7,7 +7,7 @@ import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-trans
 import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
 import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
 import { authority } from '../contract/grpc-transport-certificates.ts';
-import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
+import { echo, recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
 import { type Frame, flags, frameTypes, toPing } from '../support/http2-frames.ts';
 import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts';
@@ -49,23 +49,11 @@ export function defineAttacks(test: TestFn) {
   return (title: string, run: RunAttack, { methods, transport }: AttackOptions = {}) => {
     test.serial(title, async (t) => {
       const clock = createManualClock();
-      const calls = { replies: [] as (() => void)[], gone: 0 };
-      const attacked: GrpcMethod = {
-        kind: 'unary',
-        answer(request, call) {
-          const message = Buffer.from(request);
-          calls.replies.push(() => call.succeed(message));
-          return {
-            cancel() {
-              calls.gone++;
-            },
-          };
-        },
-      };
+      const calls = recordCalls();
       const { connect, connectPeer, address } = await startTransport(
         { name: 'http2', createTransport: createHttp2Transport },
         t,
-        { [innocentPath]: echo, '/attacked': attacked, ...methods },
+        { [innocentPath]: echo, '/attacked': calls.method, ...methods },
         transport,
         clock,
       );

@@ -32,7 +32,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
         request,
         call.timeoutMs,
         (outcome) => {
-          if (span !== undefined) endSpan(tracing, span, outcome);
+          if (tracing !== undefined && span !== undefined) endSpan(tracing, span, outcome);
           if (outcome.ok) {
             const encoded = encodeRateLimitResponse(outcome.response);
             call.succeed(encoded.bytes, encoded.length);
@@ -53,7 +53,7 @@ function startSpan({ tracer, description }: RpcTracing, call: UnaryCall): Server
   return span;
 }
 
-function endSpan(tracing: RpcTracing | undefined, span: Span, outcome: DecisionOutcome): void {
-  span.set(tracing?.description.toStatus(outcome.ok ? 'OK' : 'UNKNOWN') ?? {});
+function endSpan({ description }: RpcTracing, span: Span, outcome: DecisionOutcome): void {
+  span.set(description.toStatus(outcome.ok ? 'OK' : 'UNKNOWN'));
   span.end(outcome.ok ? undefined : outcome.error.message);
 }

@@ -38,12 +38,6 @@ export class Output {
     this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
   }
 
-  /** Complete frames, prepared elsewhere. */
-  bytes(prepared: Uint8Array): void {
-    const position = this.reserve(prepared.length);
-    this.#bytes.set(prepared, position);
-  }
-
   /** A header block, in as many frames as it takes when no peer is asked for more than it must accept. */
   headers(streamId: number, block: Uint8Array, endStream: boolean): void {
     let type: number = frameTypes.headers;
@@ -82,7 +76,7 @@ export class Output {
     trailerBlock: Uint8Array,
   ): void {
     const total = 3 * frameHeaderBytes + headerBlock.length + 5 + length + trailerBlock.length;
-    let position = this.reserve(total);
+    let position = this.#reserve(total);
     const bytes = this.#bytes;
     position = writeFrameHeader(
       bytes,
@@ -111,20 +105,20 @@ export class Output {
   }
 
   rstStream(streamId: number, code: number): void {
-    const position = this.reserve(frameHeaderBytes + 4);
+    const position = this.#reserve(frameHeaderBytes + 4);
     const next = writeFrameHeader(this.#bytes, position, 4, frameTypes.rstStream, 0, streamId);
     writeUint32(this.#bytes, next, code);
   }
 
   windowUpdate(streamId: number, increment: number): void {
-    const position = this.reserve(frameHeaderBytes + 4);
+    const position = this.#reserve(frameHeaderBytes + 4);
     const next = writeFrameHeader(this.#bytes, position, 4, frameTypes.windowUpdate, 0, streamId);
     writeUint32(this.#bytes, next, increment);
   }
 
   settings(values: Readonly<Partial<Record<keyof typeof settingIds, number>>>): void {
     const entries = Object.entries(values) as [keyof typeof settingIds, number][];
-    const start = this.reserve(frameHeaderBytes + 6 * entries.length);
+    const start = this.#reserve(frameHeaderBytes + 6 * entries.length);
     let position = writeFrameHeader(
       this.#bytes,
       start,
@@ -141,7 +135,7 @@ export class Output {
   }
 
   settingsAck(): void {
-    const position = this.reserve(frameHeaderBytes);
+    const position = this.#reserve(frameHeaderBytes);
     writeFrameHeader(this.#bytes, position, 0, frameTypes.settings, flags.ack, 0);
   }
 
@@ -152,7 +146,7 @@ export class Output {
 
   goaway(lastStreamId: number, code: number, text: string): void {
     const debug = Buffer.from(text);
-    const position = this.reserve(frameHeaderBytes + 8 + debug.length);
+    const position = this.#reserve(frameHeaderBytes + 8 + debug.length);
     let next = writeFrameHeader(this.#bytes, position, 8 + debug.length, frameTypes.goaway, 0, 0);
     next = writeUint32(this.#bytes, next, lastStreamId);
     next = writeUint32(this.#bytes, next, code);
@@ -167,7 +161,7 @@ export class Output {
     start: number,
     end: number,
   ): void {
-    const position = this.reserve(frameHeaderBytes + end - start);
+    const position = this.#reserve(frameHeaderBytes + end - start);
     const next = writeFrameHeader(this.#bytes, position, end - start, type, frameFlags, streamId);
     this.#bytes.set(
       start === 0 && end === payload.length ? payload : payload.subarray(start, end),
@@ -176,7 +170,7 @@ export class Output {
   }
 
   /** Makes room; returns where to write. */
-  reserve(count: number): number {
+  #reserve(count: number): number {
     const position = this.#length;
     const needed = position + count;
     if (needed > this.#bytes.length) {

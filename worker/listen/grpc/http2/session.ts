@@ -179,7 +179,6 @@ export class Session implements StreamHost, FrameHandler {
     this.#state = 'ended';
     this.#frameReader.stop();
     for (const stream of this.#streams.list()) {
-      if (stream.isPending) this.#abandoned++;
       this.#forget(stream);
       stream.abandon();
     }
@@ -514,7 +513,6 @@ export class Session implements StreamHost, FrameHandler {
 
   /** The stream is over, and nobody waits for its answer. */
   #drop(stream: Stream): void {
-    if (stream.isPending) this.#abandoned++;
     this.#forget(stream);
     stream.abandon();
     this.#endWhenDrained();

@@ -82,7 +82,7 @@ export class Stream implements UnaryCall {
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
-  /** Ended by us while its method was at work. */
+  /** Nobody waits any more for the answer that its method is at work on. */
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
@@ -170,10 +170,7 @@ export class Stream implements UnaryCall {
   /** Ends the call, unless it is answered already. */
   end(status: GrpcErrorStatus, text: string): void {
     if (this.#isAnswered || this.isGone) return;
-    if (this.isPending) {
-      this.#isGivenUp = true;
-      this.#host.callAbandoned();
-    }
+    this.#giveUp();
     this.#endWith(this.#headersSent ? toErrorTrailers(status, text) : toErrorBlock(status, text));
     this.#tellMethod();
   }
@@ -187,6 +184,7 @@ export class Stream implements UnaryCall {
   /** Nobody waits for an answer any more: reset, or the connection's end. */
   abandon(): void {
     if (this.isGone) return;
+    this.#giveUp();
     this.isGone = true;
     this.#output?.drop();
     this.#dropInput();
@@ -196,11 +194,6 @@ export class Stream implements UnaryCall {
   /** Undefined when nothing was ever queued. */
   get output(): SendQueue | undefined {
     return this.#output;
-  }
-
-  /** The method has been asked and has not answered. */
-  get isPending(): boolean {
-    return this.#isDispatched && !this.#isAnswered;
   }
 
   get isStream(): boolean {
@@ -223,7 +216,7 @@ export class Stream implements UnaryCall {
 
   succeed(message: Uint8Array, length = message.length): void {
     this.#pending = undefined;
-    if (this.isGone || this.#isGivenUp) this.#host.abandonedCallEnded();
+    if (this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (this.#isAnswered) return;
     else if (this.#host.sender.sendAnswer(this, message, length)) {
       this.localOpen = false;
@@ -236,13 +229,20 @@ export class Stream implements UnaryCall {
 
   fail(status: GrpcErrorStatus, text: string): void {
     this.#pending = undefined;
-    if (this.isGone || this.#isGivenUp) this.#host.abandonedCallEnded();
+    if (this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (!this.#isAnswered) this.#endWith(toErrorBlock(status, text));
   }
 
   /** What ends the answer is known, though it may have to wait. */
   get #isAnswered(): boolean {
     return !this.localOpen || this.#output?.end !== undefined;
+  }
+
+  /** The method has been asked and has not answered: what it will answer goes nowhere. */
+  #giveUp(): void {
+    if (!this.#isDispatched || this.#isAnswered) return;
+    this.#isGivenUp = true;
+    this.#host.callAbandoned();
   }
 
   /** The method is to be given nothing more for now. */
