@@ -1,6 +1,7 @@
 import test from 'ava';
+import { flags as frameFlags, frameTypes } from '../../support/http2-frames.ts';
 import { createFrameReader, type FrameHandler } from './frame-reader.ts';
-import { frameFlags, frameHeaderLength, frameTypes, writeFrameHeader } from './frames.ts';
+import { frameHeaderLength, writeFrameHeader } from './frames.ts';
 
 function frame(type: number, flags: number, id: number, payload: string): Buffer {
   const bytes = Buffer.alloc(frameHeaderLength + payload.length);
@@ -41,7 +42,7 @@ const stream = Buffer.concat([
   frame(frameTypes.continuation, frameFlags.endHeaders, 1, 'third'),
   frame(frameTypes.headers, frameFlags.endHeaders | frameFlags.priority, 3, '12345block'),
   frame(frameTypes.data, frameFlags.endStream, 3, 'x'),
-  frame(frameTypes.reset, 0, 5, '\0\0\0\x08'),
+  frame(frameTypes.rstStream, 0, 5, '\0\0\0\x08'),
   frame(frameTypes.ping, 0, 0, '12345678'),
   frame(frameTypes.ping, frameFlags.ack, 0, '12345678'),
   frame(frameTypes.windowUpdate, 0, 0, '\0\0\x01\0'),

@@ -1,6 +1,7 @@
 // Cuts what a connection brings into frames (RFC 9113), without copying those that came whole, and
 // joins header blocks that go on in further frames.
-import { frameFlags, frameHeaderLength, frameTypes, maxFrameLength } from './frames.ts';
+import { flags as frameFlags, frameTypes } from '../../support/http2-frames.ts';
+import { frameHeaderLength, maxFrameLength } from './frames.ts';
 
 /** Bytes are valid during the call only; `ends`: the stream's last frame. */
 export interface FrameHandler {
@@ -68,7 +69,7 @@ export function createFrameReader(handler: FrameHandler): FrameReader {
       case frameTypes.continuation:
         if (block !== undefined) readContinuation(block, bytes.subarray(start, end), flags);
         break;
-      case frameTypes.reset:
+      case frameTypes.rstStream:
         handler.onReset(id, bytes.readUInt32BE(start));
         break;
       case frameTypes.settings:

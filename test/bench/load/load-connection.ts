@@ -1,19 +1,12 @@
 // One HTTP/2 connection that keeps requests going and checks their answers. It writes once for each
 // batch of answers, so that a request costs little; which request is due when is said from outside.
 import type { Socket } from 'node:net';
+import { flags as frameFlags, frameTypes, settingIds } from '../../support/http2-frames.ts';
 import { createAnswerHeaders, facts } from './answer-headers.ts';
 import { readAnswer } from './answer-message.ts';
 import { FrameOutput } from './frame-output.ts';
 import { createFrameReader, type FrameHandler } from './frame-reader.ts';
-import {
-  defaultWindow,
-  frameFlags,
-  frameHeaderLength,
-  frameTypes,
-  settings,
-  writeFrameHeader,
-  writeStreamId,
-} from './frames.ts';
+import { defaultWindow, frameHeaderLength, writeFrameHeader, writeStreamId } from './frames.ts';
 import { createHeaderBlocks, type HeaderBlocks, maxBlockLength } from './header-blocks.ts';
 import { type RequestTemplate, writeDigits } from './request-template.ts';
 import { addFailure, type Tally } from './tally.ts';
@@ -96,8 +89,8 @@ export class LoadConnection implements FrameHandler {
     this.#output = new FrameOutput(socket);
     this.#output.end = preface.copy(this.#output.bytes);
     const ours = Buffer.alloc(12);
-    ours.writeUInt16BE(settings.enablePush, 0);
-    ours.writeUInt16BE(settings.initialWindow, 6);
+    ours.writeUInt16BE(settingIds.enablePush, 0);
+    ours.writeUInt16BE(settingIds.initialWindowSize, 6);
     ours.writeUInt32BE(receiveWindow, 8);
     this.#output.appendFrame(frameTypes.settings, 0, 0, ours);
     this.#output.appendNumberFrame(frameTypes.windowUpdate, 0, receiveWindow - defaultWindow);
@@ -174,7 +167,7 @@ export class LoadConnection implements FrameHandler {
     for (const stream of this.#streams.values()) {
       if (stream.sentMs === 0 || nowMs - stream.sentMs <= this.#options.timeoutMs) continue;
       this.#ensureRoom(controlLength);
-      this.#output.appendNumberFrame(frameTypes.reset, stream.id, codeCancel);
+      this.#output.appendNumberFrame(frameTypes.rstStream, stream.id, codeCancel);
       this.#fail(stream, 'timeout');
     }
     this.pump();
@@ -221,14 +214,14 @@ export class LoadConnection implements FrameHandler {
     for (let offset = start; offset + 6 <= end; offset += 6) {
       const value = bytes.readUInt32BE(offset + 2);
       switch (bytes.readUInt16BE(offset)) {
-        case settings.tableSize:
+        case settingIds.headerTableSize:
           this.#headers.setTableSize(value);
           this.#prepared = undefined;
           break;
-        case settings.maxStreams:
+        case settingIds.maxConcurrentStreams:
           this.#peerLimit = value;
           break;
-        case settings.initialWindow:
+        case settingIds.initialWindowSize:
           if (value >= this.#options.template.message.length) break;
           throw new Error('a stream window smaller than a request');
       }
