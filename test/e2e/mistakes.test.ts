@@ -1,5 +1,6 @@
 // What a person reads when something is wrong: the common mistakes, each against the real worker,
-// with the whole text. The text is the interface here, so it is compared to the letter.
+// with the whole text. The text is the interface here, so it is compared to the letter. Mistake 12, a
+// management server, is in mistakes-management-server.test.ts.
 
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -10,10 +11,10 @@ import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { messages } from '../support/worker-messages.ts';
 import {
   spawnWorkerProcess,
   startWorkerProcess,
-  type WorkerProcess,
   type WorkerProcessOptions,
 } from '../support/worker-process.ts';
 
@@ -25,13 +26,6 @@ descriptors:
       unit: minute
       requests_per_unit: 5
 `;
-
-/** The messages of one level so far, in order. */
-function messages(worker: WorkerProcess, level: 'error' | 'warning'): string[] {
-  return [...worker.output().matchAll(/level=(\w+) msg=(.*)/g)]
-    .filter((match) => match[1] === level)
-    .map((match) => JSON.parse(match[2]?.startsWith('"') ? match[2] : `"${match[2]}"`));
-}
 
 async function startWorker(t: ExecutionContext, options: WorkerProcessOptions) {
   const worker = await startWorkerProcess(options);

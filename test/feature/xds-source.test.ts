@@ -230,7 +230,7 @@ test('a server that is absent at first is said at once, and waited for', async (
   await eventually('a line', () => run.log.lines.some((line) => line.startsWith('error')));
   t.regex(
     run.log.lines.find((line) => line.startsWith('error')) ?? '',
-    /^error Could not reach the management server 127\.0\.0\.1:\d+: UNAVAILABLE: .*ECONNREFUSED [\d.:]+; next attempt in 20ms, there are no rules yet$/,
+    /^error Could not reach the management server 127\.0\.0\.1:\d+: UNAVAILABLE: .*ECONNREFUSED [\d.:]+; next attempt in 20ms, there are no rules yet \(CONFIG_GRPC_XDS_SERVER_URL says where it is\)$/,
   );
   const server = await startScriptedAdsServer({ port });
   t.teardown(server.stop);
@@ -243,7 +243,7 @@ test('a server that sends no rules is said after a while, once', async (t) => {
   const clock = createManualClock();
   const { log, server, stream } = await setUp(t, { clock, nodeId: 'stranger' });
   await stream.request(0);
-  const silence = `warning The management server ${server.url} has sent nothing for node "stranger": still waiting for rules`;
+  const silence = `warning The management server ${server.url} has sent nothing for node "stranger": still waiting for rules; if it does not know this node, set CONFIG_GRPC_XDS_NODE_ID to one that it knows`;
   clock.advance(4_999);
   t.false(log.lines.includes(silence));
   clock.advance(1);

@@ -77,7 +77,8 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
   function watchSilence(): void {
     cancelSilence = clock.after(silenceMs, () =>
       log.warning(
-        `The management server ${url} has sent nothing for node ${node}: still waiting for rules`,
+        `The management server ${url} has sent nothing for node ${node}: still waiting for rules; ` +
+          'if it does not know this node, set CONFIG_GRPC_XDS_NODE_ID to one that it knows',
       ),
     );
   }
@@ -108,7 +109,8 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       const what = wasOpen ? 'Lost' : 'Could not reach';
       const next = `next attempt in ${formatDuration(Math.round(nextAttemptMs))}`;
       const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
-      trouble.failed(`${what} the management server ${url}: ${why}; ${next}, ${rules}`);
+      const hint = wasOpen ? '' : ' (CONFIG_GRPC_XDS_SERVER_URL says where it is)';
+      trouble.failed(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
     },
     received() {
       responses.add(1);
@@ -131,7 +133,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
     },
     describe() {
       const lines = [
-        `management server ${url} as node ${node}, ${link}`,
+        `management server ${url} as node ${node}, ${link}${isSilent ? ', nothing received yet' : ''}`,
         `last version accepted: ${accepted}`,
         `last refusal: ${refusal}`,
       ];
