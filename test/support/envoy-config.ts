@@ -1,0 +1,127 @@
+// The parts of an Envoy configuration that tests put together: listeners that ask about each request,
+// clusters of workers and of what is protected. JSON, which Envoy reads as YAML. What operators should
+// copy is compose/envoy/envoy.yaml; this is for what that sample leaves out.
+
+export type Json = string | number | boolean | readonly Json[] | { readonly [name: string]: Json };
+export type JsonObject = { readonly [name: string]: Json };
+
+const types = 'type.googleapis.com/envoy';
+
+/** An extension with its configuration; `type` is what follows `type.googleapis.com/envoy.`. */
+export function toExtension(name: string, type: string, fields: JsonObject = {}): JsonObject {
+  return { name, typed_config: { '@type': `${types}.${type}`, ...fields } };
+}
+
+export interface ListenerOptions {
+  readonly port: number;
+  /** Fields of the rate limit filter, over those for domain `envoy` and the cluster `workers`. */
+  readonly rateLimit: JsonObject;
+  /** Routes to the cluster `upstream`, each by the prefix of its path. */
+  readonly routes: readonly RouteOptions[];
+  /** Filters before the rate limit filter. */
+  readonly filters?: readonly JsonObject[];
+}
+
+export interface RouteOptions {
+  readonly path: string;
+  /** What a request becomes: `envoy.config.route.v3.RateLimit`, one for each descriptor. */
+  readonly rateLimits: readonly JsonObject[];
+  /** Further fields of the route. */
+  readonly fields?: JsonObject;
+}
+
+export function toListener({ port, rateLimit, routes, filters = [] }: ListenerOptions): JsonObject {
+  const rateLimitFilter = toExtension(
+    'envoy.filters.http.ratelimit',
+    'extensions.filters.http.ratelimit.v3.RateLimit',
+    {
+      domain: 'envoy',
+      // Generous: a busy machine must not look like a worker that is away.
+      timeout: '10s',
+      failure_mode_deny: true,
+      rate_limit_service: {
+        transport_api_version: 'V3',
+        grpc_service: { envoy_grpc: { cluster_name: 'workers' } },
+      },
+      ...rateLimit,
+    },
+  );
+  const manager = toExtension(
+    'envoy.filters.network.http_connection_manager',
+    'extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    {
+      stat_prefix: `port_${port}`,
+      use_remote_address: false,
+      route_config: {
+        virtual_hosts: [
+          {
+            name: 'all',
+            domains: ['*'],
+            routes: routes.map(({ path, rateLimits, fields }) => ({
+              match: { prefix: path },
+              route: { cluster: 'upstream', rate_limits: rateLimits },
+              ...fields,
+            })),
+          },
+        ],
+      },
+      http_filters: [
+        ...filters,
+        rateLimitFilter,
+        toExtension('envoy.filters.http.router', 'extensions.filters.http.router.v3.Router'),
+      ],
+    },
+  );
+  return {
+    name: `port_${port}`,
+    address: toAddress(port),
+    filter_chains: [{ filters: [manager] }],
+  };
+}
+
+/** A cluster of servers on the loopback; `fields` go over those of the cluster. */
+export function toCluster(
+  name: string,
+  ports: readonly number[],
+  fields: JsonObject = {},
+): JsonObject {
+  return {
+    name,
+    type: 'STATIC',
+    connect_timeout: '5s',
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [
+        { lb_endpoints: ports.map((port) => ({ endpoint: { address: toAddress(port) } })) },
+      ],
+    },
+    ...fields,
+  };
+}
+
+/** The fields of a cluster that speaks gRPC. */
+export const http2Fields: JsonObject = {
+  typed_extension_protocol_options: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': `${types}.extensions.upstreams.http.v3.HttpProtocolOptions`,
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  },
+};
+
+/** `runtime` are switches of Envoy itself. */
+export function toEnvoyConfig(
+  listeners: readonly JsonObject[],
+  clusters: readonly JsonObject[],
+  runtime: JsonObject = {},
+): string {
+  return JSON.stringify({
+    node: { id: 'test', cluster: 'edge' },
+    static_resources: { listeners, clusters },
+    layered_runtime: { layers: [{ name: 'static', static_layer: runtime }] },
+  });
+}
+
+function toAddress(port: number): JsonObject {
+  return { socket_address: { address: '127.0.0.1', port_value: port } };
+}
