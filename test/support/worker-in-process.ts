@@ -17,8 +17,8 @@ const answerTimeoutMs = 20_000;
 export interface WorkerInProcessOptions {
   /** Settings; they win over what the fixture gives (free ports, runtime folder, no statistics). */
   readonly env: Readonly<Record<string, string>>;
-  /** Of one rules file. */
-  readonly rules?: string;
+  /** Of one rules file, or of several by name. */
+  readonly rules?: string | ReadonlyMap<string, string>;
   readonly clock?: Clock;
 }
 
@@ -57,7 +57,8 @@ export async function launchWorker(
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-in-process-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, 'config'));
-  if (rules !== undefined) await writeFile(join(folder, 'config', 'rules.yaml'), rules);
+  const files = typeof rules === 'string' ? new Map([['rules.yaml', rules]]) : (rules ?? []);
+  for (const [name, text] of files) await writeFile(join(folder, 'config', name), text);
   const debugPort = await freePort();
   const environment = { ...defaultEnv(folder, debugPort), ...env };
   const result = parseWorkerSettings(environment);
