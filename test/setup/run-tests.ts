@@ -1,11 +1,13 @@
 // Runs lint, types and every test, and ends with exactly `N passed, N failed`.
 //   npm test [-- <file, folder or glob> ...]
-// With arguments only the tests below them run. Lint and types count as one test each. Where
-// CI=true, a test that is skipped, todo or marked failing is a failure.
+// With arguments only the tests below them run. Lint, types and the audit of the packages count as one
+// test each; an audit that nobody answered counts as nothing, and the last lines say so. Where CI=true,
+// a test that is skipped, todo or marked failing is a failure.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { auditPackages } from './package-audit.ts';
 import { createTapReader, type TapReader } from './tap-reader.ts';
 import { findMarkedTests, findTestFiles } from './test-files.ts';
 
@@ -19,6 +21,8 @@ const own = { passed: 0, failed: 0 };
 /** One for each run of ava, counting also while it runs. */
 const readers: TapReader[] = [];
 let running: ChildProcess | undefined;
+/** Told last, where it is read. */
+const notChecked: string[] = [];
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
@@ -33,6 +37,7 @@ const files = findTestFiles(root, patterns);
 if (patterns.length === 0) {
   await runCheck('lint', 'biome', ['check', '--max-diagnostics=100']);
   await runCheck('types', 'tsc', ['--pretty', 'false']);
+  await runAudit();
 }
 for (const marked of findMarkedTests(root, [...files.sideBySide, ...files.alone])) {
   if (isCi) {
@@ -59,6 +64,21 @@ async function runCheck(name: string, command: string, args: readonly string[]):
     print(`${name}: ok (${seconds} s)`);
   } else {
     fail(`${name} (${command} ${args.join(' ')})`, output);
+  }
+}
+
+/** Known vulnerabilities of what the programs run with. Whether somebody answers is not ours to decide:
+ * a registry without a list of them must not fail every run. */
+async function runAudit(): Promise<void> {
+  const audit = await auditPackages(root);
+  if (audit.kind === 'vulnerable') {
+    fail('audit (npm audit --omit=dev)', audit.found);
+  } else if (audit.kind === 'unanswered') {
+    notChecked.push(`NOT CHECKED: known vulnerabilities of the packages: ${audit.reason}`);
+  } else {
+    own.passed += 1;
+    print('audit: ok');
+    for (const line of audit.noted) print(`note: ${line}`);
   }
 }
 
@@ -141,6 +161,7 @@ function printFailure(title: string, details: readonly string[]): void {
 }
 
 function finish(): never {
+  for (const line of notChecked) print(line);
   const passed = readers.reduce((sum, reader) => sum + reader.passed, own.passed);
   const failed = readers.reduce((sum, reader) => sum + reader.failed, own.failed);
   process.stdout.write(`${passed} passed, ${failed} failed\n`);
