@@ -20,6 +20,7 @@ const environment: Record<string, string | undefined> = {
   CONFIG_TYPE: 'GRPC_XDS_SOTW',
   CONFIG_GRPC_XDS_SERVER_URL: xdsAddress,
   DISABLE_STATS: 'true',
+  DEBUG_HOST: '127.0.0.1',
   ...process.env,
 };
 const port = environment['PORT'] ?? '8080';

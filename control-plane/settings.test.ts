@@ -25,7 +25,9 @@ test('a directory is all that has to be given', (t) => {
   const result = parseControlPlaneSettings({ ...directory, XDG_STATE_HOME: '/state' });
   t.true(result.ok);
   if (!result.ok) return;
-  t.deepEqual(result.warnings, []);
+  t.deepEqual(result.warnings, [
+    'whoever reaches 0.0.0.0:18000 can read all rules: give --xds-tokens-file/RATELANE_XDS_TOKENS_FILE or --xds-tls-client-ca/RATELANE_XDS_TLS_CLIENT_CA, or a loopback address as --xds-address/RATELANE_XDS_ADDRESS',
+  ]);
   t.deepEqual(result.settings, {
     config: { kind: 'directory', directory: '/rules' },
     stateDirectory: '/state/ratelane/127.0.0.1-18001',
@@ -126,11 +128,31 @@ test('what has no effect, and what is misspelled, is a warning', (t) => {
     '--git-ref': 'main',
     RATELANE_ADMIN_ADRESS: 'x',
     RATELANE_ADMIN_TOKEN: 'of another command',
+    RATELANE_XDS_ADDRESS: 'localhost:18000',
     KVSTORE_URL: 'of the worker',
   });
   t.deepEqual(result.warnings, [
     'RATELANE_ADMIN_ADRESS is not a setting and is ignored: did you mean RATELANE_ADMIN_ADDRESS?',
     '--git-ref="main" has no effect without --git',
+  ]);
+});
+
+test('a port that others can reach is told when what it serves, or its tokens, can be read there', (t) => {
+  const warningsOf = (environment: Readonly<Record<string, string>>) =>
+    parseControlPlaneSettings({ ...directory, ...environment }).warnings;
+  const cert = { '--xds-tls-cert': '/cert.pem', '--xds-tls-key': '/key.pem' };
+  const clearText = [
+    'the tokens of --xds-tokens-file/RATELANE_XDS_TOKENS_FILE travel in clear text to 0.0.0.0:18000: give --xds-tls-cert/RATELANE_XDS_TLS_CERT and --xds-tls-key/RATELANE_XDS_TLS_KEY',
+  ];
+  t.deepEqual(warningsOf({ '--xds-tokens-file': '/tokens' }), clearText);
+  t.deepEqual(warningsOf({ '--xds-tokens-file': '/tokens', ...cert }), []);
+  t.regex(warningsOf(cert).join(), /^whoever reaches/, 'TLS lets everybody in');
+  t.deepEqual(warningsOf({ '--xds-tls-client-ca': '/ca.pem', ...cert }), []);
+  t.deepEqual(warningsOf({ '--xds-address': '[::1]:18000' }), []);
+  const admin = { '--xds-address': '127.0.0.1:18000', '--admin-tokens-file': '/tokens' };
+  t.deepEqual(warningsOf(admin), []);
+  t.deepEqual(warningsOf({ ...admin, '--admin-address': '10.0.0.1:18001' }), [
+    'the tokens of --admin-tokens-file/RATELANE_ADMIN_TOKENS_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
   ]);
 });
 

@@ -3,6 +3,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type HostPort, parseHostPort } from '../shared/host-port.ts';
+import { isLoopback } from '../shared/loopback.ts';
 import { joinNames, parseSettings, type TableReading } from '../shared/settings/parse-settings.ts';
 import {
   type Environment,
@@ -13,7 +14,7 @@ import {
 import { showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
-import { isLoopback } from './settings/loopback.ts';
+import { warnExposure } from './settings/exposure.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
 /** Of the commands that talk to a control plane, see command/admin/admin-options.ts. */
@@ -92,7 +93,15 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
     ...checkSecret(reading, rows.git.password, rows.git.passwordFile),
   ];
-  const warnings = [...warnUnknown(environment), ...reading.warnings, ...warnSettings(reading)];
+  const warnings = [
+    ...warnUnknown(environment),
+    ...reading.warnings,
+    ...warnSettings(reading),
+    ...warnExposure(reading, {
+      xds: !isLoopback(xdsAddress.value.host),
+      admin: !isAdminLoopback,
+    }),
+  ];
   if (problems.length > 0) return { ok: false, problems, warnings };
 
   const { webhookSecret, webhookSecretFile, ...gitSettings } = git;

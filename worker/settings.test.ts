@@ -15,6 +15,7 @@ type Environment = Record<string, string>;
 
 /** What is enough to start. */
 const enough: Environment = { REDIS_URL: 'localhost:6379' };
+const saysDebugPort = /^DEBUG_HOST is not set: /;
 
 function parse(environment: Environment) {
   return parseWorkerSettings({ ...enough, ...environment });
@@ -27,7 +28,7 @@ function settingsOf(environment: Environment): WorkerSettings {
 }
 
 test('without a store the start fails and says both ways out', (t) => {
-  const result = parseWorkerSettings({});
+  const result = parseWorkerSettings({ DEBUG_HOST: '127.0.0.1' });
   t.deepEqual(result, {
     ok: false,
     problems: [
@@ -63,7 +64,8 @@ test('all other settings have their defaults', (t) => {
   };
   const result = parse({});
   t.true(result.ok);
-  t.deepEqual(result.warnings, []);
+  t.is(result.warnings.length, 1);
+  t.regex(result.warnings[0] ?? '', saysDebugPort);
   t.deepEqual(settingsOf({}), {
     http: {
       host: '0.0.0.0',
@@ -352,7 +354,11 @@ for (const [what, environment, choose, value] of values) {
 }
 
 test('warnings are told beside problems', (t) => {
-  const result = parse({ SHADOW_MODE: 'maybe', SHADOW_MOD: 'true' });
+  const result = parse({
+    SHADOW_MODE: 'maybe',
+    SHADOW_MOD: 'true',
+    DEBUG_HOST: '127.0.0.1',
+  });
   t.false(result.ok);
   t.deepEqual(result.warnings, [
     'SHADOW_MOD is not a setting and is ignored: did you mean SHADOW_MODE?',

@@ -1,9 +1,10 @@
 // Who may call the admin API: a guard for the router, and who the caller is, for the audit log. Where
 // tokens come from is left to tokens.ts.
+
+import { isLoopback } from '../../shared/loopback.ts';
 import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
 import { bearer, type Guard } from '../../shared/router/guard.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
-import { isLoopback } from '../settings/loopback.ts';
 import type { TokenSet } from './tokens.ts';
 
 export interface Authorizer {

@@ -3,9 +3,13 @@ import { parseWorkerSettings } from '../settings.ts';
 
 type Environment = Record<string, string>;
 
-/** Beside what is enough to start. */
+/** Beside what is enough to start without a warning. */
 function parse(environment: Environment) {
-  return parseWorkerSettings({ REDIS_URL: 'localhost:6379', ...environment });
+  return parseWorkerSettings({
+    REDIS_URL: 'localhost:6379',
+    DEBUG_HOST: '127.0.0.1',
+    ...environment,
+  });
 }
 
 const storeForms =
@@ -351,6 +355,17 @@ for (const [environment, warnings] of warned) {
     t.deepEqual(result.warnings, warnings);
   });
 }
+
+test('a debug port that everybody can reach is told, unless somebody has chosen its address or TLS', (t) => {
+  const warningsOf = (environment: Environment) =>
+    parseWorkerSettings({ REDIS_URL: 'localhost:6379', ...environment }).warnings;
+  t.deepEqual(warningsOf({ DEBUG_PORT: '6071' }), [
+    'DEBUG_HOST is not set: whoever reaches port 6071 can read rules, settings and profiles; write 127.0.0.1 to keep others out, or 0.0.0.0 to say that it is meant',
+  ]);
+  const tls = { HTTP_SERVER_TLS_CERT: '/tls/cert.pem', HTTP_SERVER_TLS_KEY: '/tls/key.pem' };
+  t.deepEqual(warningsOf({ DEBUG_HOST: '0.0.0.0' }), []);
+  t.deepEqual(warningsOf({ DEBUG_SERVER_USE_TLS: 'true', ...tls }), []);
+});
 
 test('what Kubernetes, npm and OpenTelemetry put into the environment is neither wrong nor told', (t) => {
   const services = [

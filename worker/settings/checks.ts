@@ -41,7 +41,23 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
   }
-  return [...warnings, ...warnStores(reading), ...warnXds(reading), ...warnMemcached(reading)];
+  return [
+    ...warnings,
+    ...warnDebugPort(reading),
+    ...warnStores(reading),
+    ...warnXds(reading),
+    ...warnMemcached(reading),
+  ];
+}
+
+/** Its default is everybody's to reach, as in the reference. Who has chosen an address, or TLS, knows. */
+function warnDebugPort(reading: WorkerReading): string[] {
+  const { debug } = reading.values;
+  const { host } = workerTable.debug.settings;
+  if (reading.of(host).given !== undefined || debug.tls.enabled) return [];
+  return [
+    `${joinNames(host)} is not set: whoever reaches port ${debug.port} can read rules, settings and profiles; write 127.0.0.1 to keep others out, or ${debug.host} to say that it is meant`,
+  ];
 }
 
 function checkProcesses(reading: WorkerReading): string[] {
