@@ -76,7 +76,7 @@ test.serial(
     t.is((await plane.run('status')).exitCode, 0);
     t.is(await plane.end('SIGKILL'), 'SIGKILL');
 
-    proxy.stall();
+    proxy.inject({ kind: 'stall' });
     await plane.start();
     const { body } = await plane.fetch('/status');
     t.like(body, {

@@ -128,7 +128,7 @@ test('a silent node is waited for no longer than its timeout', async (t) => {
   const store = await open(t, [url]);
   await count(store, [{ key: 'silent_', hits: 7 }]);
   await store.settled();
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   const results = await Promise.all([1, 2, 3].map(() => count(store, [{ key: 'silent_' }])));
   for (const { error, after, tookMs } of results) {
     t.is(error, undefined);
@@ -137,7 +137,7 @@ test('a silent node is waited for no longer than its timeout', async (t) => {
     t.true(tookMs >= 400 && tookMs < silentBoundMs, `${tookMs} ms`);
   }
   t.true(errorsOf(store).some((line) => line.includes('no answer in 500 ms')));
-  proxy.flow();
+  proxy.heal();
   await eventually('counting', async () => {
     const { after } = await count(store, [{ key: 'silent_' }]);
     return (after[0] ?? 0) > 7;
@@ -150,11 +150,11 @@ test('a deadline that is earlier ends the wait', async (t) => {
   t.teardown(() => store.close(0));
   await count(store, [{ key: 'hurry_' }]);
   await store.settled();
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   const { error, after } = await countInHurry(store, [{ key: 'hurry_', hits: 2 }]);
   t.is(error, undefined);
   t.deepEqual(after, [2]);
-  proxy.flow();
+  proxy.heal();
 });
 
 test('one node that is gone leaves the counters of the others exact', async (t) => {
@@ -216,7 +216,7 @@ test('the close gives up after its grace, and says what is lost', async (t) => {
   const store = await openMemcachedStore({ urls: [url], clock: patientClock });
   await count(store, [{ key: 'lost_' }]);
   await store.settled();
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   // Decided by its deadline, so that its hits are on their way.
   await countInHurry(store, [{ key: 'lost_' }]);
   const waiting = count(store, [{ key: 'lost_' }]);
@@ -229,7 +229,7 @@ test('the close gives up after its grace, and says what is lost', async (t) => {
     ),
     store.log.lines.join('\n'),
   );
-  proxy.flow();
+  proxy.heal();
 });
 
 test.serial('more than 65,536 waiting requests fail at once', async (t) => {

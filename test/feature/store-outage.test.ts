@@ -136,9 +136,9 @@ test.serial(
     const load = startSteadyLoad(store, timeoutMs, () => [{ key: 'stall_' }]);
     await eventually('the load runs', () => load.results.length > 20);
     const awayMs = performance.now();
-    proxy.stall();
+    proxy.inject({ kind: 'stall' });
     await eventually('both connections are given up', () => store.connections.localClose >= 2);
-    proxy.flow();
+    proxy.heal();
     await checkRecovery(t, load, { awayMs, backMs: performance.now() });
   },
 );

@@ -28,7 +28,6 @@ async function startSlowCluster(t: ExecutionContext): Promise<SlowCluster> {
   const proxies: TcpProxy[] = [];
   for (const [node, { port }] of cluster.masters.entries()) {
     const proxy = await startTcpProxy(port, {
-      replyDelayMs,
       onRequest(chunk) {
         if (!/incrby/i.test(chunk.toString('latin1'))) return;
         inFlight.add(node);
@@ -37,6 +36,7 @@ async function startSlowCluster(t: ExecutionContext): Promise<SlowCluster> {
       onReply: () => inFlight.delete(node),
     });
     t.teardown(proxy.close);
+    proxy.inject({ kind: 'latency', ms: replyDelayMs });
     proxies.push(proxy);
   }
   const keys = await findKeys(cluster);

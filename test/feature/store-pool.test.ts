@@ -32,7 +32,7 @@ async function openStalled(
     onEmpty: { behavior, waitMs: 100 },
   });
   t.teardown(() => store.close(0));
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   const busy = start(store, 'pool_');
   // Sent, so that the next one finds the pool empty.
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -47,7 +47,7 @@ test.serial('ERROR: a decision fails when it has waited, and those in flight sta
     `key-value store 127.0.0.1:${proxy.port}: no connection was free for 100 ms`,
   );
   t.true(tookMs >= 100 && tookMs < 150 + slackMs, `${tookMs} ms`);
-  proxy.flow();
+  proxy.heal();
   t.deepEqual((await busy).after, [1]);
   t.deepEqual((await start(store, 'pool_')).after, [2]);
   t.is(await redis.command('GET', 'pool_'), '2');
@@ -61,7 +61,7 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   await eventually('an overflow connection', () => proxy.accepted === 2);
   const openedMs = performance.now() - askedMs;
   t.true(openedMs >= 100 && openedMs < 150 + slackMs, `${openedMs} ms`);
-  proxy.flow();
+  proxy.heal();
   const outcomes = await Promise.all([busy, ...waiting]);
   t.deepEqual(
     outcomes.map(({ error }) => error),
@@ -79,7 +79,7 @@ test.serial('WAIT: a decision waits to its deadline', async (t) => {
   t.regex(error?.message ?? '', /the deadline passed before the hits were sent$/);
   t.true(tookMs >= 400 && tookMs < 450 + slackMs, `${tookMs} ms`);
   t.is(proxy.accepted, 1);
-  proxy.flow();
+  proxy.heal();
   t.is((await busy).error, undefined);
 });
 

@@ -55,13 +55,13 @@ test('something that is no key-value server, or silent, is not taken for one', a
   t.teardown(redis.stop);
   const proxy = await startTcpProxy(redis.port);
   t.teardown(proxy.close);
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 100 });
   t.teardown(() => store.close(0));
   const connecting = store.connect(new AbortController().signal);
   await eventually('a warning', () => store.log.lines.length > 0);
   t.regex(store.log.lines[0] ?? '', /no answer to the attempt to connect in 100 ms; next attempt/);
-  proxy.flow();
+  proxy.heal();
   await connecting;
   t.pass();
 });

@@ -293,7 +293,7 @@ test('a connection that is not read is closed with its only stream', async (t) =
   const raw = await openRaw({ port: proxy.port });
   raw.stream.write(request());
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);
-  proxy.stall();
+  proxy.inject({ kind: 'stall' });
   await eventually('the worker is gone', () => ads.server.workers.list().length === 0);
   const startedMs = performance.now();
   // Nothing is left that a stop would have to wait for.

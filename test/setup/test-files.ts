@@ -9,6 +9,7 @@ const aloneFolders = [
   'test/conformance/',
   'test/contract/',
   'test/e2e/',
+  'test/faults/',
   'test/feature/',
   'test/http2/',
 ];

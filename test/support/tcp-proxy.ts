@@ -1,12 +1,31 @@
-// A loopback proxy between a client and a server that can lose replies, stall, and drop connections,
-// as networks do.
+// A loopback proxy between a client and a server that does to their connections what networks do:
+// delays, holds back, drips, cuts and resets.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+
+/** What goes wrong with every connection, those that are open and those to come, until `heal`. */
+export type Fault =
+  /** Answers are passed on so much later. */
+  | { readonly kind: 'latency'; readonly ms: number }
+  /** A black hole: connections stay and are accepted, and nothing passes in either direction. What was
+   * held back passes after `heal`, as TCP has it. */
+  | { readonly kind: 'stall' }
+  /** Answers are passed on in pieces of so many bytes. */
+  | { readonly kind: 'drip'; readonly bytes: number; readonly everyMs: number }
+  /** RST, at once. */
+  | { readonly kind: 'reset' }
+  /** The client is told that no more comes; what it sends still reaches the server. */
+  | { readonly kind: 'half-close' }
+  /** The next answer of each connection is passed on in half, then the connection ends. */
+  | { readonly kind: 'cut' };
 
 export interface TcpProxy {
   readonly port: number;
   /** Connections accepted so far. */
   readonly accepted: number;
+  /** Takes the place of a fault that is there. */
+  inject(fault: Fault): void;
+  heal(): void;
   /**
    * The next time the client sends something that contains `text`, the server gets all of it, but
    * its answer is cut: the client's connection is closed instead. Resolves then.
@@ -14,71 +33,66 @@ export interface TcpProxy {
   cutNextReply(text: string): Promise<void>;
   /** Connections from now on go to another server; those that are open stay as they are. */
   retarget(port: number): void;
-  /** Passes nothing on, in either direction, until `flow`. */
-  stall(): void;
-  flow(): void;
   /** Closes all connections, at once. */
   dropAll(): void;
   close(): Promise<void>;
 }
 
 export interface TcpProxyOptions {
-  /** How much later answers are passed on. */
-  readonly replyDelayMs?: number;
   /** Told of all that the clients send. */
   readonly onRequest?: (chunk: Buffer) => void;
   /** Told of all that is passed on to them. */
   readonly onReply?: (chunk: Buffer) => void;
 }
 
+/** A connection of the client, with the one to the server that belongs to it. */
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
+  readonly replies: Replies;
+  /** What becomes of what the server says. */
+  onReply: (chunk: Buffer) => void;
 }
 
 export async function startTcpProxy(
   targetPort: number,
-  { replyDelayMs = 0, onRequest, onReply }: TcpProxyOptions = {},
+  { onRequest, onReply }: TcpProxyOptions = {},
 ): Promise<TcpProxy> {
   let target = targetPort;
   const pairs = new Set<Pair>();
   let accepted = 0;
-  let stalled = false;
-  let cut: { readonly text: string; readonly done: () => void } | undefined;
+  let fault: Fault | undefined;
+  let replyToCut: { readonly text: string; readonly done: () => void } | undefined;
 
-  const listener = createServer((client) => {
+  const listener = createServer({ allowHalfOpen: true }, (client) => {
     accepted++;
-    const pair = { client, server: connect(target, '127.0.0.1') };
+    const server = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
+    const replies = createReplies(client, () => fault, onReply);
+    const pair: Pair = { client, server, replies, onReply: (chunk) => pass(pair, chunk) };
     pairs.add(pair);
-    let isCut = false;
     client.on('data', (chunk) => {
       onRequest?.(chunk);
-      if (cut !== undefined && chunk.includes(cut.text)) {
-        isCut = true;
-        const { done } = cut;
-        cut = undefined;
-        pair.server.once('data', () => {
+      if (replyToCut !== undefined && chunk.includes(replyToCut.text)) {
+        const { done } = replyToCut;
+        replyToCut = undefined;
+        pair.onReply = () => {
           end(pair);
           done();
-        });
+        };
       }
-      pair.server.write(chunk);
+      server.write(chunk);
     });
-    const reply = (chunk: Buffer) => {
-      if (isCut) return;
-      onReply?.(chunk);
-      client.write(chunk);
-    };
-    pair.server.on('data', (chunk) => {
-      if (replyDelayMs === 0) reply(chunk);
-      else setTimeout(reply, replyDelayMs, chunk);
-    });
-    for (const socket of [client, pair.server]) {
+    client.on('end', () => server.end());
+    server.on('data', (chunk) => pair.onReply(chunk));
+    server.on('end', replies.end);
+    for (const socket of [client, server]) {
       socket.setNoDelay(true);
       socket.on('error', () => end(pair));
-      socket.on('close', () => end(pair));
+      socket.on('close', () => {
+        if (client.closed && server.closed) end(pair);
+      });
     }
-    if (stalled) pause(pair);
+    apply(pair);
   });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
@@ -87,13 +101,41 @@ export async function startTcpProxy(
 
   function end(pair: Pair): void {
     pairs.delete(pair);
+    pair.replies.drop();
     pair.client.destroy();
     pair.server.destroy();
   }
 
-  function pause({ client, server }: Pair): void {
-    client.pause();
-    server.pause();
+  function pass(pair: Pair, chunk: Buffer): void {
+    if (fault?.kind !== 'cut') {
+      pair.replies.add(chunk);
+      return;
+    }
+    pair.onReply = () => {};
+    pair.client.end(chunk.subarray(0, chunk.length >> 1), () => end(pair));
+  }
+
+  function apply(pair: Pair): void {
+    const { client, server, replies } = pair;
+    const kind = fault?.kind;
+    for (const socket of [client, server]) {
+      if (kind === 'stall') socket.pause();
+      else socket.resume();
+    }
+    if (kind === 'half-close') {
+      pair.onReply = () => {};
+      client.end();
+    }
+    if (kind === 'reset') {
+      client.resetAndDestroy();
+      end(pair);
+    }
+    replies.pass();
+  }
+
+  function change(next: Fault | undefined): void {
+    fault = next;
+    for (const pair of [...pairs]) apply(pair);
   }
 
   return {
@@ -101,23 +143,14 @@ export async function startTcpProxy(
     get accepted() {
       return accepted;
     },
+    inject: change,
+    heal: () => change(undefined),
     cutNextReply: (text) =>
       new Promise((done) => {
-        cut = { text, done };
+        replyToCut = { text, done };
       }),
     retarget(port) {
       target = port;
-    },
-    stall() {
-      stalled = true;
-      for (const pair of pairs) pause(pair);
-    },
-    flow() {
-      stalled = false;
-      for (const { client, server } of pairs) {
-        client.resume();
-        server.resume();
-      }
     },
     dropAll() {
       for (const pair of [...pairs]) end(pair);
@@ -126,6 +159,71 @@ export async function startTcpProxy(
       for (const pair of [...pairs]) end(pair);
       listener.close();
       await once(listener, 'close');
+    },
+  };
+}
+
+interface Replies {
+  add(chunk: Buffer): void;
+  /** Nothing more will be added: the client is told when it has everything. */
+  end(): void;
+  /** Passes on what may pass; to be called when the fault has changed. */
+  pass(): void;
+  drop(): void;
+}
+
+/** What the server says, in order, as late and as slowly as the fault has it. */
+function createReplies(
+  client: Socket,
+  fault: () => Fault | undefined,
+  onReply: ((chunk: Buffer) => void) | undefined,
+): Replies {
+  let waiting: { readonly chunk: Buffer; readonly arrivedMs: number }[] = [];
+  let isEnding = false;
+  let lastDripMs = Number.NEGATIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+
+  function pass(): void {
+    clearTimeout(timer);
+    for (let first = waiting.shift(); first !== undefined; first = waiting.shift()) {
+      const current = fault();
+      const waitMs = waitOf(current, first.arrivedMs);
+      if (waitMs > 0) {
+        waiting.unshift(first);
+        timer = setTimeout(pass, waitMs);
+        return;
+      }
+      const length = current?.kind === 'drip' ? current.bytes : first.chunk.length;
+      const piece = first.chunk.subarray(0, length);
+      const rest = first.chunk.subarray(length);
+      if (rest.length > 0) waiting.unshift({ ...first, chunk: rest });
+      lastDripMs = performance.now();
+      onReply?.(piece);
+      if (client.writable) client.write(piece);
+    }
+    if (isEnding) client.end();
+  }
+
+  function waitOf(current: Fault | undefined, arrivedMs: number): number {
+    const nowMs = performance.now();
+    if (current?.kind === 'latency') return arrivedMs + current.ms - nowMs;
+    if (current?.kind === 'drip') return lastDripMs + current.everyMs - nowMs;
+    return 0;
+  }
+
+  return {
+    add(chunk) {
+      waiting.push({ chunk, arrivedMs: performance.now() });
+      pass();
+    },
+    end() {
+      isEnding = true;
+      pass();
+    },
+    pass,
+    drop() {
+      clearTimeout(timer);
+      waiting = [];
     },
   };
 }

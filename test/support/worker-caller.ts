@@ -13,11 +13,14 @@ const codes = new Map<unknown, CallAnswer>([
 /** The overall code, or `failed: ` and the reason. */
 export type CallAnswer = 'OK' | 'OVER_LIMIT' | `failed: ${string}`;
 
-export interface WorkerCaller {
-  readonly worker: WorkerProcess;
+export interface Caller {
   /** One hit of a descriptor with one entry. */
   decide(domain: string, key: string, value: string): Promise<CallAnswer>;
   close(): void;
+}
+
+export interface WorkerCaller extends Caller {
+  readonly worker: WorkerProcess;
 }
 
 /** At the worker's port, or at another address. */
@@ -25,12 +28,15 @@ export function createWorkerCaller(
   worker: WorkerProcess,
   address = `127.0.0.1:${worker.ports.grpc}`,
 ): WorkerCaller {
+  return { worker, ...createCaller(address) };
+}
+
+export function createCaller(address: string): Caller {
   // Else callers of one address share a connection.
   const client = new RateLimitClient(address, credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
   });
   return {
-    worker,
     decide(domain, key, value) {
       const request = { domain, descriptors: [{ entries: [{ key, value }] }] };
       return new Promise((resolve, reject) => {
