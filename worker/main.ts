@@ -1,9 +1,10 @@
 // `npm run -s worker`: a worker with the settings of the environment.
+import { commandLine } from '../shared/command-line.ts';
 import { exitCodes } from '../shared/lifecycle.ts';
 import { runWorker } from './run-worker.ts';
 import { describeWorkerSettings } from './settings.ts';
 
-const usage = `Usage: npm run -s worker [-- --help]
+const usage = `Usage: ${commandLine('worker')} [--help]
 
 Decides rate limits for Envoy over gRPC and HTTP until it gets SIGTERM. Everything is set by
 environment variables:

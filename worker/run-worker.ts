@@ -2,6 +2,7 @@
 // consists of is in worker.ts.
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
+import { commandLine } from '../shared/command-line.ts';
 import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
 import type { Environment } from '../shared/settings/setting.ts';
@@ -32,7 +33,7 @@ export async function runWorker(
   if (!result.ok || problems.length > 0) {
     for (const problem of problems) log.error(problem);
     const count = problems.length === 1 ? '1 setting is' : `${problems.length} settings are`;
-    log.error(`Not started: ${count} wrong; npm run -s worker -- --help lists all of them`);
+    log.error(`Not started: ${count} wrong; ${commandLine('worker')} --help lists all of them`);
     process.exit(exitCodes.failed);
   }
 

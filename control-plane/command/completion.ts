@@ -1,6 +1,7 @@
 // `completion`: prints a script that makes a shell complete this command line. The script is made
 // from the commands themselves, so that it knows what they know.
 import { Argument } from 'commander';
+import { commandLine } from '../../shared/command-line.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { toBashScript } from './completion/bash-script.ts';
 import { toCompletedCommands } from './completion/completed-command.ts';
@@ -22,8 +23,8 @@ export const addCompletion: AddCommand = (program, { io }) => {
       'after',
       `
 Shells complete names of commands, so give this program one, for example in ~/.bashrc:
-  ratelane() { npm run -s control-plane -- "$@"; }
-  source <(ratelane completion bash)
+  rl() { ${commandLine('control-plane')} "$@"; }
+  source <(rl completion bash --name rl)
 ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
     )
     .action((shell: Shell, { name, json }: { name: string; json?: boolean }) => {

@@ -1,6 +1,7 @@
 // The commands of the control plane, and what holds for all of them. A new command is a file here
 // and a line in `commands`.
 import { Command } from 'commander';
+import { commandLine } from '../../shared/command-line.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
@@ -30,7 +31,7 @@ const commands: readonly AddCommand[] = [
 /** Throws CommanderError where the help was asked for, or the command line is wrong. */
 export function createProgram(frame: CommandFrame): Command {
   const { io } = frame;
-  const program = new Command('npm run -s control-plane --')
+  const program = new Command(commandLine('control-plane'))
     .description('Checks, explains and compares rate limit rules, and serves them to workers.')
     .exitOverride()
     .configureOutput({ writeOut: io.write, writeErr: io.writeError })
@@ -45,9 +46,9 @@ Every command but serve takes --json. Exit codes: 0 is good, 1 is a finding, 2 i
 that cannot be read; the help of each command has the details.
 
 Examples:
-  npm run -s control-plane -- check rules/
-  npm run -s control-plane -- explain rules/ --domain shop --descriptor user=ada,path=/cart
-  npm run -s control-plane -- diff --git . --git-path rules git:HEAD rules/`,
+  ${commandLine('control-plane')} check rules/
+  ${commandLine('control-plane')} explain rules/ --domain shop --descriptor user=ada,path=/cart
+  ${commandLine('control-plane')} diff --git . --git-path rules git:HEAD rules/`,
     );
   for (const add of commands) add(program, frame);
   return program;

@@ -1,4 +1,5 @@
 // `serve`: follows a store of rules and serves them to workers until a signal ends it.
+import { commandLine } from '../../shared/command-line.ts';
 import { exitCodes as lifecycleCodes, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createLineOutput } from '../../shared/line-output.ts';
 import { createLog } from '../../shared/log.ts';
@@ -49,7 +50,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
     const count = result.problems.length;
     const settings = count === 1 ? '1 setting is' : `${count} settings are`;
     log.error(
-      `Not started: ${settings} wrong; npm run -s control-plane -- serve --help lists all of them`,
+      `Not started: ${settings} wrong; ${commandLine('control-plane')} serve --help lists all of them`,
     );
     process.exit(lifecycleCodes.failed);
   }

@@ -10,6 +10,8 @@ import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 
 const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
+/** The sources, on the Node of the tests. */
+const ownProgram = [process.execPath, mainFile];
 const readyMs = 20_000;
 const stopMs = 10_000;
 const commandMs = 40_000;
@@ -19,6 +21,8 @@ export interface ControlPlaneOptions {
   /** Of `serve`, without addresses and the state folder. */
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The command that starts a control plane, where it is not that of the sources. */
+  readonly program?: readonly string[];
   /** In place of free ones. */
   readonly addresses?: readonly string[];
 }
@@ -60,8 +64,9 @@ export interface AdminReply {
 /** Not started yet; ended after the test. */
 export async function createControlPlaneProcess(
   t: ExecutionContext,
-  { flags, env = {}, addresses }: ControlPlaneOptions,
+  { flags, env = {}, addresses, program = ownProgram }: ControlPlaneOptions,
 ): Promise<ControlPlaneProcess> {
+  const [executable = '', ...first] = program;
   const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
   const xdsAddress = `127.0.0.1:${await freePort()}`;
   const adminAddress = `127.0.0.1:${await freePort()}`;
@@ -74,7 +79,7 @@ export async function createControlPlaneProcess(
   let current: ReturnType<typeof spawnOnce> | undefined;
 
   function spawnOnce() {
-    const child = spawn(process.execPath, [mainFile, ...args], {
+    const child = spawn(executable, [...first, ...args], {
       env: environment,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -109,8 +114,8 @@ export async function createControlPlaneProcess(
   function run(command: readonly string[]): Promise<CommandResult> {
     return new Promise((resolve) => {
       const options = { env: environment, timeout: commandMs };
-      const all = [mainFile, ...command];
-      const child = execFile(process.execPath, all, options, (_error, stdout, stderr) => {
+      const all = [...first, ...command];
+      const child = execFile(executable, all, options, (_error, stdout, stderr) => {
         resolve({ exitCode: child.exitCode ?? -1, stdout, stderr });
       });
     });

@@ -11,6 +11,8 @@ import { waitUntil } from './wait-until.ts';
 
 const host = '127.0.0.1';
 const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
+/** The sources, on the Node of the tests. */
+const ownProgram = [process.execPath, mainFile];
 const outputLimit = 4_000_000;
 const stopGraceMs = 6_000;
 
@@ -27,6 +29,8 @@ export interface WorkerProcessOptions {
   readonly rules?: Readonly<Record<string, string>>;
   /** Instead of free ones. */
   readonly ports?: WorkerPorts;
+  /** The command that starts a worker, where it is not that of the sources. */
+  readonly program?: readonly string[];
   /** Of the command line. */
   readonly arguments?: readonly string[];
   /** How long `startWorkerProcess` waits until it answers; default 15 s. */
@@ -84,7 +88,8 @@ export async function spawnWorkerProcess(
     await writeFile(join(rulesFolder, name), text);
   }
   const env = { ...defaultEnv(ports, folder), ...options.env };
-  const child = spawn(process.execPath, [mainFile, ...(options.arguments ?? [])], {
+  const [command = '', ...first] = options.program ?? ownProgram;
+  const child = spawn(command, [...first, ...(options.arguments ?? [])], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,5 +1,6 @@
 // The client's command line: flags with one or two dashes, `-flag value` and `-flag=value`, as the
 // reference takes them (reference-behaviour 10.1). What is done with them is left to client.ts.
+import { commandLine } from '../../shared/command-line.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
@@ -65,7 +66,7 @@ type FlagName = (typeof flags)[number]['name'];
 
 const longestTimeoutMs = 24 * 3_600_000;
 
-export const usage = `Usage: npm run -s client -- -domain <name> -descriptors <key=value,...> [flags]
+export const usage = `Usage: ${commandLine('client')} -domain <name> -descriptors <key=value,...> [flags]
 
 Asks a worker whether a request may pass, and counts it. Flags begin with one dash or two.
 

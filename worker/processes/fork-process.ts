@@ -3,7 +3,7 @@
 // process-slot.ts.
 import type { ChildProcess } from 'node:child_process';
 import cluster from 'node:cluster';
-import { fileURLToPath } from 'node:url';
+import { extname, join } from 'node:path';
 import { errorText } from '../../shared/errors.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
@@ -24,7 +24,8 @@ export interface ProcessListener {
 
 export type ForkProcess = (listener: ProcessListener) => ForkedProcess;
 
-const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
+/** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
+const entry = join(import.meta.dirname, `main${extname(import.meta.filename)}`);
 
 /** With the same Node and the same flags as this process. */
 export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {

