@@ -194,8 +194,8 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
 /** Answers after a while, as a store does, so that calls are in flight at any time. */
 const echoLater: UnaryMethod = {
   kind: 'unary',
-  answer(request, call) {
-    const message = Buffer.from(request);
+  answer(bytes, start, end, call) {
+    const message = Buffer.from(bytes.subarray(start, end));
     const timer = setTimeout(() => call.succeed(message), 100);
     return { cancel: () => clearTimeout(timer) };
   },

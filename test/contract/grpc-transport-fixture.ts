@@ -54,8 +54,8 @@ const anyPort = { host: '127.0.0.1', port: 0 };
 /** Answers with the request's bytes. */
 export const echo: UnaryMethod = {
   kind: 'unary',
-  answer(request, call) {
-    call.succeed(Buffer.from(request));
+  answer(bytes, start, end, call) {
+    call.succeed(Buffer.from(bytes.subarray(start, end)));
     return undefined;
   },
 };
@@ -99,8 +99,8 @@ export function recordCalls() {
     gone: 0,
     method: {
       kind: 'unary',
-      answer(request, call) {
-        const message = Buffer.from(request);
+      answer(bytes, start, end, call) {
+        const message = Buffer.from(bytes.subarray(start, end));
         calls.replies.push(() => call.succeed(message));
         return {
           cancel() {

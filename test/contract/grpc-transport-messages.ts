@@ -163,7 +163,7 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        answer(_request, call) {
+        answer(_bytes, _start, _end, call) {
           call.fail(2, 'as asked');
           return undefined;
         },
@@ -181,7 +181,7 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        answer(_request, call) {
+        answer(_bytes, _start, _end, call) {
           const told = ['x-0', 'x-99', 'x-large'].map((name) => call.header(name));
           call.succeed(Buffer.from(told.join('|')));
           return undefined;
@@ -296,9 +296,9 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       [path]: {
         kind: 'unary',
-        answer(request, call) {
+        answer(bytes, start, end, call) {
           timeouts.push(call.timeoutMs);
-          return echo.answer(request, call);
+          return echo.answer(bytes, start, end, call);
         },
       },
     });
@@ -385,9 +385,9 @@ function countCalls(method: UnaryMethod) {
     count: 0,
     method: {
       ...method,
-      answer(request, call) {
+      answer(bytes, start, end, call) {
         counted.count++;
-        return method.answer(request, call);
+        return method.answer(bytes, start, end, call);
       },
     } satisfies UnaryMethod as UnaryMethod,
   };

@@ -56,7 +56,7 @@ function checkCalls(check: Check, suite: TransportSuite): void {
   check('a method is told headers and address of its caller', async (t) => {
     const tell: UnaryMethod = {
       kind: 'unary',
-      answer(_request, call) {
+      answer(_bytes, _start, _end, call) {
         const told = [call.header('b3'), call.header('x-none'), call.peer()];
         call.succeed(Buffer.from(told.join('|')));
         return undefined;
@@ -73,8 +73,8 @@ function checkCalls(check: Check, suite: TransportSuite): void {
       await start(t, {
         '/test.Echo/Echo': {
           kind: 'unary',
-          answer(request, call) {
-            const message = Buffer.from(request);
+          answer(bytes, start, end, call) {
+            const message = Buffer.from(bytes.subarray(start, end));
             replies.push(() => call.succeed(message));
             return undefined;
           },
@@ -96,7 +96,7 @@ function checkCalls(check: Check, suite: TransportSuite): void {
       const { connect } = await start(t, {
         '/test.Echo/Echo': {
           kind: 'unary',
-          answer(_request, call) {
+          answer(_bytes, _start, _end, call) {
             call.fail(2, text);
             return undefined;
           },
@@ -140,9 +140,9 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     const { connect } = await start(t, {
       '/test.Echo/Echo': {
         kind: 'unary',
-        answer(request, call) {
+        answer(bytes, start, end, call) {
           timeouts.push(call.timeoutMs);
-          return echo.answer(request, call);
+          return echo.answer(bytes, start, end, call);
         },
       },
     });

@@ -1,7 +1,6 @@
 // The decision: from a request to its answer. Which rules apply, which counters they use, what the
 // counters say, and what the caller is told, read from top to bottom.
 import type { Clock } from '../../shared/clock.ts';
-import { toCounterKey } from '../../shared/counting/counter-key.ts';
 import type { Window, WindowOptions } from '../../shared/counting/window.ts';
 import { createWindows } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -10,6 +9,7 @@ import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
 import type { DecisionSpans } from '../tracing-decision.ts';
+import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { judgeHits, judgeKnownOver, judgeRefund, type Verdict } from './judge-hits.ts';
@@ -149,6 +149,7 @@ function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): n
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const { store, overLimitCache, metrics, clock, spans, trail, options } = parts;
   const windowAt = createWindows(options);
+  const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { headers: headerOptions } = options;
   const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
@@ -178,13 +179,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     // A limit that is not unlimited has a unit: the validator and selectLimits see to it.
     const unit = match.limit.unit ?? 'second';
     const window = windowAt(unit, nowSeconds);
-    const key = toCounterKey(
-      options.cacheKeyPrefix,
-      request.domain,
-      descriptor.entries,
-      match.sharedValues,
-      window.start,
-    );
+    const key = counterKeys.of(request.domain, descriptor.entries, match, window);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const isKnownOver = !refund && overLimitCache.has(key, nowSeconds);

@@ -21,7 +21,7 @@ export function createFormerMethods(deps: {
       `/${service}/ShouldRateLimit`,
       {
         kind: 'unary',
-        answer(_request, call) {
+        answer(_bytes, _start, _end, call) {
           repeatedLog.warning(
             `${text}: a caller speaks a former version of the protocol; ` +
               "set 'transport_api_version: V3' in its rate limit filter",

@@ -78,7 +78,9 @@ export function createGrpcJsTransport(
 
   function toUnaryHandler(method: UnaryMethod) {
     return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
+      const receivedMs = clock.monotonicMs();
       const deadline = Number(call.getDeadline());
+      const { request } = call;
       const send = (write: () => void) => {
         try {
           write();
@@ -87,7 +89,8 @@ export function createGrpcJsTransport(
           if (log.isDebug) log.debug(`a gRPC answer could not be sent: ${errorText(error)}`);
         }
       };
-      const pending = method.answer(call.request, {
+      const pending = method.answer(request, 0, request.length, {
+        receivedMs,
         timeoutMs: deadline === Infinity ? undefined : Math.max(0, deadline - Date.now()),
         peer: () => call.getPeer(),
         header: (name) => call.metadata.get(name)[0]?.toString(),

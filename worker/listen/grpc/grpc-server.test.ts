@@ -227,8 +227,9 @@ test('the time of a call is cut to whole milliseconds, failures included', async
       return undefined;
     },
   });
-  method.answer(Buffer.of(), {
+  method.answer(Buffer.of(), 0, 0, {
     timeoutMs: undefined,
+    receivedMs: clock.monotonicMs(),
     peer: () => '',
     header: () => undefined,
     succeed: () => t.fail(),

@@ -32,7 +32,7 @@ export function createHealthMethods(
 
   const list = createUnaryMethod(deps, {
     name: 'List',
-    decode: (bytes) => decodeMessage(bytes, skipFields),
+    decode: (bytes, start, end) => decodeMessage(bytes, start, end, skipFields),
     handle(_request, call) {
       const status = stateOf(health.healthy);
       const statuses = Object.fromEntries(services.map((name) => [name, { status }]));
@@ -59,7 +59,7 @@ export function createHealthMethods(
             caller.finish({ status: grpcStatus.internal, text });
             return;
           }
-          const decoded = decodeHealthCheckRequest(bytes);
+          const decoded = decodeHealthCheckRequest(bytes, 0, bytes.length);
           if (!decoded.ok) {
             const text = `grpc: error unmarshalling request: ${decoded.problem}`;
             caller.finish({ status: grpcStatus.internal, text });
@@ -85,8 +85,8 @@ export function createHealthMethods(
   ];
 }
 
-function decodeHealthCheckRequest(bytes: Buffer) {
-  return decodeMessage(bytes, (reader) => {
+function decodeHealthCheckRequest(bytes: Buffer, start: number, end: number) {
+  return decodeMessage(bytes, start, end, (reader) => {
     let name = '';
     for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
       if (field === 1 && reader.wireType === wireTypes.bytes) name = reader.readString();

@@ -18,6 +18,8 @@ export type GrpcErrorStatus = Exclude<(typeof grpcStatus)[keyof typeof grpcStatu
 export interface UnaryCall {
   /** What the caller still waits, in milliseconds; undefined without grpc-timeout. */
   readonly timeoutMs: number | undefined;
+  /** When the end of the request came, on the monotonic clock. */
+  readonly receivedMs: number;
   /** `address:port` of the other end, or what the transport has in its place. */
   peer(): string;
   /** A header's first value, by its name in lower case. Good until `answer` returns. */
@@ -36,10 +38,11 @@ export interface PendingAnswer {
 export interface UnaryMethod {
   readonly kind: 'unary';
   /**
-   * Answers the call once, possibly before it returns, and never throws. The request's bytes are the
-   * transport's again afterwards. Returned is what to tell when the caller goes, if anything.
+   * Answers the call once, possibly before it returns, and never throws. The request is in
+   * bytes[start, end), which are the transport's again afterwards. Returned is what to tell when the
+   * caller goes, if anything.
    */
-  answer(request: Buffer, call: UnaryCall): PendingAnswer | undefined;
+  answer(bytes: Buffer, start: number, end: number, call: UnaryCall): PendingAnswer | undefined;
 }
 
 /** Messages in either direction for as long as either side likes. */

@@ -15,17 +15,23 @@ const reader = new WireReader();
  * sub-messages merged. Unknown fields, and known ones with another wire type, are skipped. Never
  * throws; the problem is one sentence without a final full stop.
  */
-export function decodeRateLimitRequest(bytes: Buffer): Decoded<RateLimitRequest> {
-  return decodeMessage(bytes, readRequest);
+export function decodeRateLimitRequest(
+  bytes: Buffer,
+  start = 0,
+  end = bytes.length,
+): Decoded<RateLimitRequest> {
+  return decodeMessage(bytes, start, end, readRequest);
 }
 
-/** Runs `read` over the bytes; what the reader refuses becomes a problem. */
+/** Runs `read` over bytes[start, end); what the reader refuses becomes a problem. */
 export function decodeMessage<Message>(
   bytes: Buffer,
+  start: number,
+  end: number,
   read: (reader: WireReader) => Message,
 ): Decoded<Message> {
   try {
-    reader.begin(bytes);
+    reader.begin(bytes, start, end);
     return { ok: true, message: read(reader) };
   } catch (error) {
     if (error instanceof WireError) return { ok: false, problem: error.message };

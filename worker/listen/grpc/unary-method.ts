@@ -22,7 +22,7 @@ export interface UnaryMethodDeps {
 export interface UnaryMethodParts<Request> {
   /** The last part of the path, under which calls are counted. */
   readonly name: string;
-  readonly decode: (bytes: Buffer) => Decoded<Request>;
+  readonly decode: (bytes: Buffer, start: number, end: number) => Decoded<Request>;
   /** As UnaryMethod.answer, but may throw. */
   readonly handle: (request: Request, call: UnaryCall) => PendingAnswer | undefined;
 }
@@ -36,8 +36,8 @@ export function createUnaryMethod<Request>(
   const responseTime = metrics.timer(`ratelimit_server.${name}.response_time`);
   return {
     kind: 'unary',
-    answer(bytes, call) {
-      const decoded = decode(bytes);
+    answer(bytes, start, end, call) {
+      const decoded = decode(bytes, start, end);
       if (!decoded.ok) {
         call.fail(grpcStatus.internal, `grpc: error unmarshalling request: ${decoded.problem}`);
         return undefined;
@@ -60,7 +60,7 @@ class CountedCall implements UnaryCall, PendingAnswer {
   readonly #call: UnaryCall;
   readonly #clock: Clock;
   readonly #responseTime: Timer;
-  readonly #startMs: number;
+  readonly receivedMs: number;
   isAnswered = false;
   pending: PendingAnswer | undefined;
 
@@ -68,7 +68,7 @@ class CountedCall implements UnaryCall, PendingAnswer {
     this.#call = call;
     this.#clock = clock;
     this.#responseTime = responseTime;
-    this.#startMs = clock.monotonicMs();
+    this.receivedMs = call.receivedMs;
   }
 
   get timeoutMs(): number | undefined {
@@ -99,7 +99,7 @@ class CountedCall implements UnaryCall, PendingAnswer {
   #isFirst(): boolean {
     if (this.isAnswered) return false;
     this.isAnswered = true;
-    this.#responseTime.observe(Math.trunc(this.#clock.monotonicMs() - this.#startMs));
+    this.#responseTime.observe(Math.trunc(this.#clock.monotonicMs() - this.receivedMs));
     return true;
   }
 }

@@ -22,6 +22,8 @@ const noBytes = Buffer.alloc(0);
 
 export class WireReader {
   #bytes: Buffer = noBytes;
+  /** Where the message begins; problems count from there. */
+  #start = 0;
   #position = 0;
   #end = 0;
   /** Of the field that `nextField` stopped at. */
@@ -30,11 +32,12 @@ export class WireReader {
   low = 0;
   high = 0;
 
-  /** Forgets what was read before. */
-  begin(bytes: Buffer): void {
+  /** Reads bytes[start, end) from now on. */
+  begin(bytes: Buffer, start: number, end: number): void {
     this.#bytes = bytes;
-    this.#position = 0;
-    this.#end = bytes.length;
+    this.#start = start;
+    this.#position = start;
+    this.#end = end;
   }
 
   /** Moves past the next tag; 0 at the end of the (sub-)message, else the field's number. */
@@ -44,11 +47,11 @@ export class WireReader {
     this.readVarint();
     const number = this.low >>> 3;
     if (this.high !== 0 || number === 0 || number > maxFieldNumber) {
-      throw new WireError(`invalid field number at byte ${start}`);
+      throw new WireError(`invalid field number at byte ${this.#offset(start)}`);
     }
     this.wireType = this.low & 7;
     if (this.wireType === wireTypes.endGroup) {
-      throw new WireError(`end of a group that was not begun at byte ${start}`);
+      throw new WireError(`end of a group that was not begun at byte ${this.#offset(start)}`);
     }
     return number;
   }
@@ -70,7 +73,8 @@ export class WireReader {
     let low = 0;
     let high = 0;
     for (let index = 0; index < 10; index++) {
-      if (this.#position >= this.#end) throw new WireError(`truncated number at byte ${start}`);
+      if (this.#position >= this.#end)
+        throw new WireError(`truncated number at byte ${this.#offset(start)}`);
       const byte = this.#bytes[this.#position++] ?? 0;
       const bits = byte & 0x7f;
       if (index < 4) low |= bits << (7 * index);
@@ -86,7 +90,7 @@ export class WireReader {
         return;
       }
     }
-    throw new WireError(`number of more than 64 bits at byte ${start}`);
+    throw new WireError(`number of more than 64 bits at byte ${this.#offset(start)}`);
   }
 
   /** A uint64; a bigint only above 2^53. */
@@ -158,11 +162,11 @@ export class WireReader {
     const open = [fieldNumber];
     while (open.length > 0) {
       const start = this.#position;
-      if (start >= this.#end) throw new WireError(`truncated group at byte ${start}`);
+      if (start >= this.#end) throw new WireError(`truncated group at byte ${this.#offset(start)}`);
       this.readVarint();
       const number = this.low >>> 3;
       if (this.high !== 0 || number === 0) {
-        throw new WireError(`invalid field number at byte ${start}`);
+        throw new WireError(`invalid field number at byte ${this.#offset(start)}`);
       }
       this.wireType = this.low & 7;
       if (this.wireType === wireTypes.group) {
@@ -170,7 +174,7 @@ export class WireReader {
         open.push(number);
       } else if (this.wireType !== wireTypes.endGroup) this.#skipValue();
       else if (open.pop() !== number) {
-        throw new WireError(`end of a group that was not begun at byte ${start}`);
+        throw new WireError(`end of a group that was not begun at byte ${this.#offset(start)}`);
       }
     }
   }
@@ -190,13 +194,15 @@ export class WireReader {
         this.#advance(4);
         return;
       default:
-        throw new WireError(`reserved wire type ${this.wireType} before byte ${this.#position}`);
+        throw new WireError(
+          `reserved wire type ${this.wireType} before byte ${this.#offset(this.#position)}`,
+        );
     }
   }
 
   #advance(count: number): void {
     if (count > this.#end - this.#position) {
-      throw new WireError(`truncated field at byte ${this.#position}`);
+      throw new WireError(`truncated field at byte ${this.#offset(this.#position)}`);
     }
     this.#position += count;
   }
@@ -206,8 +212,12 @@ export class WireReader {
     const start = this.#position;
     this.readVarint();
     if (this.high !== 0 || this.low > this.#end - this.#position) {
-      throw new WireError(`length at byte ${start} passes the end`);
+      throw new WireError(`length at byte ${this.#offset(start)} passes the end`);
     }
     return this.low;
+  }
+
+  #offset(position: number): number {
+    return position - this.#start;
   }
 }

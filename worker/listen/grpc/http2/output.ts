@@ -12,6 +12,7 @@ import {
 const firstBytes = 4096;
 /** A buffer that had to grow beyond this is not kept. */
 const keptBytes = 65_536;
+const longestShort = 96;
 
 export class Output {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
@@ -86,13 +87,11 @@ export class Output {
       flags.endHeaders,
       streamId,
     );
-    bytes.set(headerBlock, position);
-    position += headerBlock.length;
+    position = copyShort(headerBlock, headerBlock.length, bytes, position);
     position = writeFrameHeader(bytes, position, length + 5, frameTypes.data, 0, streamId);
     bytes[position] = 0;
     position = writeUint32(bytes, position + 1, length);
-    bytes.set(length === message.length ? message : message.subarray(0, length), position);
-    position += length;
+    position = copyShort(message, length, bytes, position);
     position = writeFrameHeader(
       bytes,
       position,
@@ -101,7 +100,7 @@ export class Output {
       flags.endHeaders | flags.endStream,
       streamId,
     );
-    bytes.set(trailerBlock, position);
+    copyShort(trailerBlock, trailerBlock.length, bytes, position);
   }
 
   rstStream(streamId: number, code: number): void {
@@ -181,4 +180,14 @@ export class Output {
     this.#length = needed;
     return position;
   }
+}
+
+/** The first `length` bytes; returns the position after them. For so few, a call costs more than a loop. */
+function copyShort(from: Uint8Array, length: number, to: Uint8Array, position: number): number {
+  if (length > longestShort) {
+    to.set(length === from.length ? from : from.subarray(0, length), position);
+  } else {
+    for (let index = 0; index < length; index++) to[position + index] = from[index] as number;
+  }
+  return position + length;
 }

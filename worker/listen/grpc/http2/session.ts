@@ -57,8 +57,7 @@ export class Session implements StreamHost, FrameHandler {
 
   readonly #frameReader: FrameReader;
   #state: 'open' | 'draining' | 'ended' = 'open';
-  /** When the bytes that are being read came. */
-  #readMs = 0;
+  readMs = 0;
   /** When the peer was asked whether it has heard of the end; undefined when it has. */
   #drainPingMs: number | undefined;
 
@@ -118,10 +117,10 @@ export class Session implements StreamHost, FrameHandler {
     if (this.#state === 'ended') return;
     this.#keepAlive.heard();
     this.sender.isMuted = true;
-    this.#readMs = this.#clock.monotonicMs();
+    this.readMs = this.#clock.monotonicMs();
     this.#highestBeforeRead = this.#closed.highest;
     try {
-      this.#frameReader.read(chunk, this.#readMs);
+      this.#frameReader.read(chunk, this.readMs);
     } catch (error) {
       if (error instanceof ConnectionError) this.#end(error.code, error.message);
       else if (error instanceof HpackError) this.#end(errorCodes.compressionError, error.message);
@@ -329,7 +328,7 @@ export class Session implements StreamHost, FrameHandler {
       !endStream,
       limits.streamWindowBytes,
       this.sender.initialWindow,
-      timeoutMs === undefined ? undefined : this.#readMs + timeoutMs,
+      timeoutMs === undefined ? undefined : this.readMs + timeoutMs,
     );
     this.#streams.add(stream);
     if (refusal !== undefined) this.#refuse(stream, refusal);
@@ -412,7 +411,7 @@ export class Session implements StreamHost, FrameHandler {
       this.#checkNotIdle(streamId, 'RST_STREAM');
       return;
     }
-    if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(this.#readMs)) {
+    if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'calls are reset as soon as begun');
     }
     this.#drop(stream);
@@ -476,7 +475,7 @@ export class Session implements StreamHost, FrameHandler {
   // Errors and ends.
 
   #countOverhead(): void {
-    if (this.#overhead.take(this.#readMs)) return;
+    if (this.#overhead.take(this.readMs)) return;
     throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames that bring no call on');
   }
 
@@ -502,7 +501,7 @@ export class Session implements StreamHost, FrameHandler {
 
   /** A stream error of the peer's making (section 5.4.2). */
   #resetForFault(streamId: number, code: ErrorCode): void {
-    if (!this.#faults.take(this.#readMs)) {
+    if (!this.#faults.take(this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many streams with errors');
     }
     this.output.rstStream(streamId, code);

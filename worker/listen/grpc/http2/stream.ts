@@ -57,6 +57,8 @@ export interface StreamHost extends Budget {
   /** Compressed messages are unfolded in turns. */
   readonly decompressions: Turns;
   peer(): string;
+  /** When the bytes came that are being read, or were read last, on the monotonic clock. */
+  readonly readMs: number;
 }
 
 // What most calls never need is made when it is needed, because there is a stream for every call.
@@ -138,7 +140,7 @@ export class Stream implements UnaryCall {
       readUint32(bytes, start + 1) === end - start - prefixBytes &&
       method?.kind === 'unary'
     ) {
-      this.#dispatchUnary(method, bytes.subarray(start + prefixBytes, end));
+      this.#dispatchUnary(method, bytes, start + prefixBytes, end);
       return;
     }
     if (end > start) {
@@ -206,6 +208,10 @@ export class Stream implements UnaryCall {
     return this.head.timeoutMs;
   }
 
+  get receivedMs(): number {
+    return this.#host.readMs;
+  }
+
   peer(): string {
     return this.#host.peer();
   }
@@ -267,9 +273,9 @@ export class Stream implements UnaryCall {
     handler?.closed();
   }
 
-  #dispatchUnary(method: UnaryMethod, message: Buffer): void {
+  #dispatchUnary(method: UnaryMethod, bytes: Buffer, start: number, end: number): void {
     this.#isDispatched = true;
-    const pending = method.answer(message, this);
+    const pending = method.answer(bytes, start, end, this);
     this.#dropInput();
     if (!this.#isAnswered) this.#pending = pending;
   }
@@ -328,7 +334,7 @@ export class Stream implements UnaryCall {
       exchange.handler?.halfClose();
     } else if (this.#message === undefined) {
       this.end(grpcStatus.internal, 'the request ended without a message');
-    } else this.#dispatchUnary(method, this.#message);
+    } else this.#dispatchUnary(method, this.#message, 0, this.#message.length);
   }
 
   #decompress(method: GrpcMethod, compressed: Buffer): void {

@@ -1,0 +1,64 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import { createWindows } from '../../shared/counting/window.ts';
+import type { Limit, Match } from '../../shared/rules/rule.ts';
+import { createCounterKeys } from './counter-keys.ts';
+
+function createMatch(sharedValues?: Match['sharedValues']): Match {
+  const limit: Limit = {
+    requestsPerUnit: 1,
+    unit: 'minute',
+    unlimited: false,
+    name: '',
+    replaces: [],
+    shadowMode: false,
+    quotaMode: false,
+    metadata: undefined,
+  };
+  return { limit, metricKey: '', metricKeyIsStatic: true, sharedValues };
+}
+
+// Few characters, among them the separator, so that keys of different entries look alike.
+const text = fc.string({ unit: fc.constantFrom('a', 'b', '_', '1', 'é'), maxLength: 6 });
+const entry = fc.record({ key: text, value: fc.oneof(text, fc.constant('long'.repeat(200))) });
+
+test('whatever was asked for before, a key is that of its own entries, rule and window', (t) => {
+  const nowSeconds = fc.oneof(
+    fc.constantFrom(0, 59, 1_795_219_199, 1_795_219_200),
+    fc.integer({ min: 0, max: 20_000_000_000 }),
+  );
+  const step = fc.record({
+    rule: fc.nat(3),
+    entries: fc.array(entry, { minLength: 1, maxLength: 3 }),
+    nowSeconds,
+    isShared: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(text, fc.array(step, { minLength: 2, maxLength: 40 }), (prefix, steps) => {
+      const keys = createCounterKeys(prefix);
+      const windowAt = createWindows({ weekResetDay: 0, calendarMonths: false });
+      // A rule belongs to one domain.
+      const rules = ['d', 'd_a', '', 'e'].map((domain) => ({ domain, match: createMatch() }));
+      for (const { rule, entries, nowSeconds: second, isShared } of steps) {
+        const { domain, match: plain } = rules[rule] as (typeof rules)[number];
+        const match = isShared ? { ...plain, sharedValues: entries.map(() => 'x*') } : plain;
+        const window = windowAt('minute', second);
+        const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
+        t.is(keys.of(domain, entries, match, window), key);
+        t.is(keys.of(domain, entries, match, window), key);
+      }
+    }),
+  );
+});
+
+test('entries that are written alike but cut otherwise have the keys they have anyway', (t) => {
+  const keys = createCounterKeys('');
+  const match = createMatch();
+  const window = { start: 1_795_219_200, seconds: 60 };
+  const of = (key: string, value: string) => keys.of('d', [{ key, value }], match, window);
+  t.is(of('a', 'b_c'), 'd_a_b_c_1795219200');
+  t.is(of('a_b', 'c'), 'd_a_b_c_1795219200');
+  t.is(of('a', 'b_d'), 'd_a_b_d_1795219200');
+  t.is(of('a', 'x_c'), 'd_a_x_c_1795219200');
+});

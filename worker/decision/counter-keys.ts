@@ -1,0 +1,89 @@
+// The counter keys of the requests at hand. What is asked for again and again, such as a caller far
+// over its limit, gets the same string again: neither is it put together anew, nor is its hash, which
+// every look-up needs, computed anew.
+import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import type { Window } from '../../shared/counting/window.ts';
+import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+
+export interface CounterKeys {
+  /** As `toCounterKey`, for what a descriptor of the domain has matched. */
+  of(domain: string, entries: readonly Entry[], match: Match, window: Window): string;
+}
+
+interface Known {
+  /** Of one rule in one rule set, so it stands for the domain, too. */
+  readonly limit: Limit;
+  readonly window: Window;
+  readonly key: string;
+}
+
+const underscore = 0x5f;
+/** Unix seconds have ten digits from 2001 to 2286; outside of that every key is made anew. */
+const digitsOfSecond = 10;
+
+/** A power of two. */
+const slots = 1024;
+/** With `slots`, the bound on memory: 1 MB when every key holds a character beyond Latin-1. */
+const longestKnown = 512;
+
+export function createCounterKeys(prefix: string): CounterKeys {
+  const known = new Array<Known | undefined>(slots).fill(undefined);
+  return {
+    of(domain, entries, { limit, sharedValues }, window) {
+      const slot = slotOf(entries);
+      const before = known[slot];
+      if (
+        before !== undefined &&
+        before.limit === limit &&
+        before.window === window &&
+        spells(before.key, prefix.length + domain.length + 1, entries)
+      ) {
+        return before.key;
+      }
+      const key = toCounterKey(prefix, domain, entries, sharedValues, window.start);
+      if (sharedValues === undefined && key.length <= longestKnown) {
+        known[slot] = { limit, window, key };
+      }
+      return key;
+    },
+  };
+}
+
+/** Of the ends of the values, where those of one key differ most often. */
+function slotOf(entries: readonly Entry[]): number {
+  let hash = 0;
+  for (let index = 0; index < entries.length; index++) {
+    const { value } = entries[index] as Entry;
+    const { length } = value;
+    hash = (hash * 31 + length) | 0;
+    for (let at = Math.max(0, length - 4); at < length; at++) {
+      hash = (hash * 31 + value.charCodeAt(at)) | 0;
+    }
+  }
+  return hash & (slots - 1);
+}
+
+/** Whether the key has just these entries from `start` to its window. The entries themselves are not
+ * kept for comparing: a string of a request may hold on to the whole of it. */
+function spells(key: string, start: number, entries: readonly Entry[]): boolean {
+  const end = key.length - digitsOfSecond;
+  let at = start;
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index] as Entry;
+    if (!hasAt(key, at, entry.key)) return false;
+    at += entry.key.length + 1;
+    if (!hasAt(key, at, entry.value)) return false;
+    at += entry.value.length + 1;
+  }
+  return at === end;
+}
+
+/** Whether `text` and an underscore stand there. */
+function hasAt(key: string, at: number, text: string): boolean {
+  const end = at + text.length;
+  if (end >= key.length || key.charCodeAt(end) !== underscore) return false;
+  for (let index = 0; index < text.length; index++) {
+    if (text.charCodeAt(index) !== key.charCodeAt(at + index)) return false;
+  }
+  return true;
+}
