@@ -37,7 +37,7 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  * window with any. NEAR_LIMIT_RATIO, SANITIZE_DESCRIPTOR_METRIC_DOTS: they change statistics.
  * SHADOW_MODE, QUOTA_MODE, headers, dynamic metadata: they change answers, and one worker may well try
  * them first. LOCAL_CACHE_SIZE_IN_BYTES: what it does not count is over the limit already. Timeouts,
- * pools, TLS: how a store is reached. MERGE_DOMAIN_CONFIG and where rules come from: which rules are in
+ * pools, TLS: how a store is reached. KVSTORE_FAILURE_MODE: without the store nobody counts together. MERGE_DOMAIN_CONFIG and where rules come from: which rules are in
  * force is seen by their version.
  *
  * The words of the lines are hashed: changing one makes workers of two releases differ.

@@ -8,6 +8,7 @@ import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import type { Protos } from '../shared/wire/protos.ts';
+import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
 import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
 import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
@@ -79,10 +80,16 @@ const dnsTries = 2;
 export function createServing(deps: ServingDeps): Serving {
   const { settings, health, metrics, protos, log, clock, tracer } = deps;
   const store = createStore(deps);
+  const { failureMode, backend } = settings.counting;
+  const failurePolicy =
+    failureMode === 'error' || backend === 'memory'
+      ? undefined
+      : createFailurePolicy({ mode: failureMode, metrics, clock, log });
   let rules: RuleSet | undefined;
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
     store,
+    failurePolicy,
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
     clock,
@@ -160,7 +167,10 @@ export function createServing(deps: ServingDeps): Serving {
       certificateWatch = serverTls?.watch(grpc.replaceCertificates);
       return addresses;
     },
-    describe: () => [`counters: ${store.state().detail}`],
+    describe: () => [
+      `counters: ${store.state().detail}`,
+      ...(failurePolicy === undefined ? [] : [`when the store fails: ${failurePolicy.describe()}`]),
+    ],
     async stop(graceMs) {
       certificateWatch?.close();
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
@@ -201,7 +211,11 @@ function createStore({ settings, health, metrics, log, clock }: ServingDeps): Co
   const main = createOne('store', 'redis_pool');
   if (!settings.perSecondStore.enabled) return main;
   const perSecond = createOne('perSecondStore', 'redis_per_second_pool');
-  return createPerSecondStore({ main, perSecond });
+  return createPerSecondStore({
+    main,
+    perSecond,
+    goesOn: settings.counting.failureMode !== 'error',
+  });
 }
 
 function toHeaderOptions({ response, request }: WorkerSettings['headers']): HeaderOptions {

@@ -117,7 +117,12 @@ test('all other settings have their defaults', (t) => {
       response: { enabled: false, ...headerNames, perUnit: false },
       request: { enabled: false, ...headerNames },
     },
-    counting: { backend: 'redis', keyPrefix: '', expirationJitterSeconds: 300 },
+    counting: {
+      backend: 'redis',
+      keyPrefix: '',
+      failureMode: 'error',
+      expirationJitterSeconds: 300,
+    },
     store: {
       ...store,
       url: 'localhost:6379',
@@ -197,7 +202,9 @@ const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVE
   RESPONSE_DYNAMIC_METADATA MERGE_DOMAIN_CONFIG USE_CALENDAR_MONTH_RATE_LIMIT
   WEEK_RATE_LIMIT_RESET_DAY SANITIZE_DESCRIPTOR_METRIC_DOTS TRACING_ENABLED TRACING_SERVICE_NAME
   TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL
-  TRACING_SAMPLING_RATE OTEL_SEMCONV_STABILITY_OPT_IN WORKER_PROCESSES`.split(/\s+/);
+  TRACING_SAMPLING_RATE OTEL_SEMCONV_STABILITY_OPT_IN WORKER_PROCESSES KVSTORE_FAILURE_MODE`.split(
+  /\s+/,
+);
 
 /** Rest of the name for the store and for the second store (decisions 3). */
 const twins = `SOCKET_TYPE URL POOL_SIZE TYPE TLS AUTH AUTH_FILE SENTINEL_AUTH TIMEOUT

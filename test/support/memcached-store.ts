@@ -42,6 +42,7 @@ export function createRecordedMemcachedStore({
       maxIdleConnections: 2,
       tls: undefined,
       jitterMaxSeconds: 300,
+      failureMode: 'error',
       ...options,
     },
     { clock, log, metrics: createMemcachedMetrics(metrics), resolveSrv },

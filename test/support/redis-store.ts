@@ -81,6 +81,7 @@ export function createRecordedRedisStore(
         timeoutMs: 10_000,
         pipelineWindowMs: 0,
         jitterMaxSeconds: 300,
+        failureMode: 'error',
         ...pool,
       },
       startup: startup ?? { initialIntervalMs: 50, maxIntervalMs: 200, maxElapsedMs: 0 },

@@ -154,13 +154,14 @@ export class Batch {
   }
 
   /**
-   * Writes the `after` of each hit of the request at `index`, given the replies to all operations.
-   * Returns the first failure among them, if any: it fails exactly the requests that have a hit in
-   * the failed operation.
+   * Writes the `after` of each hit of the request at `index` that was counted, given the replies to all
+   * operations. Returns the first failure among them, if any: it fails exactly the requests that have a
+   * hit in the failed operation.
    */
   complete(index: number, replies: readonly Reply[]): AppError | undefined {
     let place = this.#firstHit[index] ?? 0;
     const hits = this.requests[index]?.hits ?? [];
+    let failure: AppError | undefined;
     for (let hitIndex = 0; hitIndex < hits.length; hitIndex++) {
       const hit = hits[hitIndex] as Hit;
       const operationIndex = this.#operationOf[place] ?? -1;
@@ -169,14 +170,17 @@ export class Batch {
       if (operation === undefined || reply === undefined) {
         return new AppError('internal', 'the store answered fewer operations than it was sent');
       }
-      if (typeof reply !== 'number') return reply.error;
-      hit.after =
-        operation.kind === 'refund'
-          ? reply
-          : reply - (operation.amount - (this.#sumSoFar[place] ?? 0));
+      if (typeof reply !== 'number') {
+        failure ??= reply.error;
+      } else {
+        hit.after =
+          operation.kind === 'refund'
+            ? reply
+            : reply - (operation.amount - (this.#sumSoFar[place] ?? 0));
+      }
       place++;
     }
-    return undefined;
+    return failure;
   }
 }
 

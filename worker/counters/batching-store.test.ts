@@ -52,7 +52,7 @@ function setUp(options: SetUpOptions = {}) {
     laneSet,
     clock,
     log,
-    requestFailures: { failed: (text) => failures.push(text), recover: () => undefined },
+    onRequestFailure: (text) => failures.push(text),
     timeoutMs: 1_000,
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,

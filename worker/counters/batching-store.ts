@@ -2,7 +2,6 @@
 // request is settled once and by its deadline. What a batch contains is planned in batch.ts.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
-import type { FailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
 import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
 import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
@@ -30,7 +29,7 @@ export interface BatchingStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Told about each request that fails because of the store. */
-  readonly requestFailures: FailureLog;
+  readonly onRequestFailure: (text: string) => void;
   /** How long a lane may take to answer a batch before it is reset. */
   readonly timeoutMs: number;
   readonly onEmptyPool: EmptyPoolRule;
@@ -178,7 +177,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (request.deadlineMs > now) return undefined;
     const error = new AppError('store', `${name}: the deadline passed before the hits were sent`);
-    deps.requestFailures.failed(error.message);
+    deps.onRequestFailure(error.message);
     return error;
   }
 
@@ -244,7 +243,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function fail(request: CountRequest, error: AppError): void {
-    deps.requestFailures.failed(error.message);
+    deps.onRequestFailure(error.message);
     settle(request, error);
   }
 

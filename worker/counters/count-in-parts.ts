@@ -10,60 +10,62 @@ export interface Part {
   readonly count: (request: CountRequest) => void;
 }
 
+export interface PartsRule {
+  /** How many parts are counted at once. */
+  readonly parallelism: number;
+  /** Whether the parts after one that failed are counted as well: the request fails all the same. */
+  readonly goesOn: boolean;
+}
+
 /**
- * At most `parallelism` parts are counted at once, in their order; after a failure no further one is
- * begun. With `add-unless-over` all parts are looked at before any counts; another request can count
+ * Parts are begun in their order. With `add-unless-over` all parts are looked at before any counts; another request can count
  * in between, from this worker too, so that a counter which would have stood still may then take a
  * few hits more.
  */
-export function countInParts(
-  request: CountRequest,
-  parts: readonly Part[],
-  parallelism: number,
-): void {
+export function countInParts(request: CountRequest, parts: readonly Part[], rule: PartsRule): void {
   const [only] = parts;
   if (parts.length === 1 && only !== undefined) only.count(request);
-  else if (request.mode === 'add-unless-over') countUnlessOver(request, parts, parallelism);
-  else countEach(request, parts, request.mode, parallelism, request.settle.bind(request));
+  else if (request.mode === 'add-unless-over') countUnlessOver(request, parts, rule);
+  else countEach(request, parts, request.mode, rule, request.settle.bind(request));
 }
 
 function countEach(
   whole: CountRequest,
   parts: readonly Part[],
   mode: CountMode,
-  parallelism: number,
+  { parallelism, goesOn }: PartsRule,
   done: (error: AppError | undefined) => void,
 ): void {
   let begun = 0;
   let counted = 0;
-  let failed = false;
+  let failure: AppError | undefined;
   const begin = (part: Part | undefined) => {
     if (part === undefined) return;
     begun++;
     part.count(toPartRequest(whole, part.hits, mode, onSettled));
   };
   const onSettled = (error: AppError | undefined) => {
-    if (failed) return;
-    failed = error !== undefined;
+    if (failure !== undefined && !goesOn) return;
+    failure ??= error;
     counted++;
-    if (failed || counted === parts.length) done(error);
+    if (counted === parts.length || (failure !== undefined && !goesOn)) done(failure);
     else begin(parts[begun]);
   };
   for (const part of parts.slice(0, parallelism)) begin(part);
 }
 
-function countUnlessOver(request: CountRequest, parts: readonly Part[], parallelism: number): void {
+function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: PartsRule): void {
   const looks = new Map<Hit, Hit>();
   for (const hit of request.hits) if (!hit.refund) looks.set(hit, { ...hit });
   const lookParts = parts
     .map(({ hits, count }) => ({ count, hits: hits.flatMap((hit) => looks.get(hit) ?? []) }))
     .filter(({ hits }) => hits.length > 0);
   const decide = (error: AppError | undefined) => {
-    if (error !== undefined) request.settle(error);
+    if (error !== undefined && !rule.goesOn) request.settle(error);
     else countDecided();
   };
   if (lookParts.length === 0) countDecided();
-  else countEach(request, lookParts, 'look', parallelism, decide);
+  else countEach(request, lookParts, 'look', rule, decide);
 
   function countDecided(): void {
     const isOver = ({ after, hits, limit }: Hit) => after + hits > limit;
@@ -78,7 +80,7 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], parallel
       count,
       hits: hits.flatMap((hit) => twins.get(hit) ?? []),
     }));
-    countEach(request, twinParts, 'add', parallelism, (error) => {
+    countEach(request, twinParts, 'add', rule, (error) => {
       for (const [hit, twin] of twins) hit.after = twin.after;
       request.settle(error);
     });

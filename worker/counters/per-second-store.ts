@@ -6,13 +6,19 @@ import type { CounterStore, CountRequest } from './store.ts';
 export interface PerSecondStoreDeps {
   readonly main: CounterStore;
   readonly perSecond: CounterStore;
+  /** Whether hits are counted in one store when those of the same request failed in the other. */
+  readonly goesOn: boolean;
 }
 
 /**
- * A request with hits for both stores goes to main first and then, unless that failed, to the
- * per-second store; requests that come at once may overtake each other between the two.
+ * A request with hits for both stores goes to main first and then, unless that failed (or
+ * `goesOn`), to the per-second store; requests that come at once may overtake each other between the two.
  */
-export function createPerSecondStore({ main, perSecond }: PerSecondStoreDeps): CounterStore {
+export function createPerSecondStore({
+  main,
+  perSecond,
+  goesOn,
+}: PerSecondStoreDeps): CounterStore {
   return { count, connect, state, close };
 
   function count(request: CountRequest): void {
@@ -27,7 +33,7 @@ export function createPerSecondStore({ main, perSecond }: PerSecondStoreDeps): C
       { hits: mainHits, count: main.count },
       { hits: perSecondHits, count: perSecond.count },
     ].filter(({ hits }) => hits.length > 0);
-    countInParts(request, parts, 1);
+    countInParts(request, parts, { parallelism: 1, goesOn });
   }
 
   async function connect(signal: AbortSignal): Promise<void> {

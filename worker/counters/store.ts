@@ -19,7 +19,8 @@ export interface Hit {
   readonly unit: Unit;
   /** The place of its descriptor in the request, for texts. */
   readonly descriptorIndex: number;
-  /** Set by the store before `settle(undefined)`: the counter after this hit, in its turn. */
+  /** -1 until the store sets it, which it does for all hits before `settle(undefined)`: the counter
+   * after this hit, in its turn. After `settle(error)` those that have it were counted. */
   after: number;
 }
 

@@ -22,6 +22,24 @@ export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleSta
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
 }
 
+/** Hits that the store failed to count, in the failure modes `allow` and `deny`: nothing is known of the
+ * counter, so that no statistics of the rule say anything. What is over its limit by itself is over. */
+export function judgeUncounted(
+  hits: number,
+  refund: boolean,
+  limit: number,
+  shadowMode: boolean,
+  mode: 'allow' | 'deny',
+): Verdict {
+  const isDenied = mode === 'deny';
+  if (refund) return { code: codes.ok, remaining: isDenied ? 0 : limit };
+  const isOver = isDenied || hits > limit;
+  return {
+    code: isOver && !shadowMode ? codes.overLimit : codes.ok,
+    remaining: isOver ? 0 : limit - hits,
+  };
+}
+
 /** A refund is never over; `after` may still be above the limit. */
 export function judgeRefund(after: number, limit: number): Verdict {
   return { code: codes.ok, remaining: Math.max(0, limit - after) };

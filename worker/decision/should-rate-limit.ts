@@ -6,13 +6,21 @@ import { createWindows } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
+import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
+import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics/metric.ts';
 import type { DecisionSpans } from '../tracing-decision.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
-import { judgeHits, judgeKnownOver, judgeRefund, type Verdict } from './judge-hits.ts';
+import {
+  judgeHits,
+  judgeKnownOver,
+  judgeRefund,
+  judgeUncounted,
+  type Verdict,
+} from './judge-hits.ts';
 import {
   codes,
   type DescriptorStatus,
@@ -68,6 +76,8 @@ export interface DecisionParts {
   /** The rules in force; undefined before the first good load. Read once for each request. */
   readonly rules: () => RuleSet | undefined;
   readonly store: CounterStore;
+  /** Undefined: a decision fails with the store. */
+  readonly failurePolicy?: FailurePolicy | undefined;
   readonly overLimitCache: OverLimitCache;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -83,8 +93,9 @@ interface LimitedHit extends Hit {
   readonly match: Match;
   readonly stats: RuleStats;
   readonly window: Window;
-  /** The local cache knows that the counter is over its limit: the store is not asked. */
-  readonly isKnownOver: boolean;
+  /** What the hit is judged by if not by the store's answer: `cache` where the local cache knows that the
+   * counter is over its limit, so that the store is not asked; else how the store's failure is met. */
+  standIn: 'cache' | AnsweringMode | undefined;
 }
 
 const noHeaders = { response: [], request: [] };
@@ -146,8 +157,12 @@ function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): n
   return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
 }
 
+function isStoreError({ code }: AppError): boolean {
+  return code === 'store' || code === 'overloaded';
+}
+
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
-  const { store, overLimitCache, metrics, clock, spans, trail, options } = parts;
+  const { store, failurePolicy, overLimitCache, metrics, clock, spans, trail, options } = parts;
   const windowAt = createWindows(options);
   const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { headers: headerOptions } = options;
@@ -159,8 +174,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
   const fail = (error: AppError, done: (outcome: DecisionOutcome) => void) => {
-    const isStoreError = error.code === 'store' || error.code === 'overloaded';
-    (isStoreError ? storeErrors : serviceErrors).add(1);
+    (isStoreError(error) ? storeErrors : serviceErrors).add(1);
     done({ ok: false, error });
     return undefined;
   };
@@ -193,18 +207,18 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       windowSeconds: window.seconds,
       unit,
       descriptorIndex: index,
-      after: 0,
+      after: -1,
       match,
       stats,
       window,
-      isKnownOver,
+      standIn: isKnownOver ? 'cache' : undefined,
     };
   };
 
   const judge = (hit: LimitedHit): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
-    if (hit.isKnownOver) return judgeKnownOver(hits, shadowMode, stats);
+    if (hit.standIn !== undefined) return judgeByStandIn(hit, hit.standIn);
     trail?.counted(hit, match);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
@@ -212,6 +226,24 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     }
     if (hit.after > requestsPerUnit) overLimitCache.add(hit.key, window.start + window.seconds);
     return judgeHits(hit.after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
+  };
+
+  const judgeByStandIn = (hit: LimitedHit, standIn: 'cache' | AnsweringMode): Verdict => {
+    const { match, stats, hits, refund, after } = hit;
+    const { requestsPerUnit, shadowMode } = match.limit;
+    switch (standIn) {
+      case 'cache':
+        return judgeKnownOver(hits, shadowMode, stats);
+      case 'local':
+        // The local cache of keys over their limit is about the store's counters.
+        trail?.counted(hit, match);
+        return refund
+          ? judgeRefund(after, requestsPerUnit)
+          : judgeHits(after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
+      case 'allow':
+      case 'deny':
+        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, standIn);
+    }
   };
 
   const toStatus = (hit: LimitedHit, nowSeconds: number): DescriptorStatus => {
@@ -332,13 +364,13 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       const hit = prepare(request, index, match, nowSeconds);
       if (limited === undefined) limited = [hit];
       else limited.push(hit);
-      if (hit.isKnownOver) known++;
+      if (hit.standIn !== undefined) known++;
     }
     if (limited === undefined || known === limited.length) {
       done({ ok: true, response: answer(request, matches, limited ?? noHits, nowSeconds) });
       return undefined;
     }
-    const hits = known === 0 ? limited : limited.filter((hit) => !hit.isKnownOver);
+    const hits = known === 0 ? limited : limited.filter((hit) => hit.standIn === undefined);
     trail?.counting(hits);
     const decision = new CountedDecision(
       request,
@@ -361,7 +393,26 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     if (!error) done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     // Nobody waits any more: that is no error of the store.
     else if (decision.cancelled) done({ ok: false, error });
-    else fail(error, done);
+    else if (failurePolicy !== undefined && isStoreError(error)) {
+      answerWithoutStore(decision, error, failurePolicy);
+    } else fail(error, done);
+  };
+
+  /** Hits that were counted in spite of the failure, on another node, are judged as always. */
+  const answerWithoutStore = (
+    { request, matches, limited, hits, mode, done }: CountedDecision,
+    failure: AppError,
+    policy: FailurePolicy,
+  ): void => {
+    const uncounted = hits.filter(({ after }) => after < 0);
+    policy.answer(uncounted, mode, failure, (error) => {
+      if (error !== undefined) {
+        fail(error, done);
+        return;
+      }
+      for (const hit of uncounted) hit.standIn = policy.mode;
+      done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
+    });
   };
 
   return (request, timeoutMs, done, trace) => {

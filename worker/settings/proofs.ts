@@ -10,6 +10,9 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/feature/worker-processes.test.ts': {
     'connections are shared out': ['WORKER_PROCESSES'],
   },
+  'test/feature/store-failure-mode.test.ts': {
+    'a worker started without its Redis serves at once': ['KVSTORE_FAILURE_MODE'],
+  },
   'test/feature/settings-serving.test.ts': {
     'the address that is set is listened on': ['HOST', 'GRPC_HOST', 'DEBUG_HOST'],
     'the port that is set is open': ['PORT', 'GRPC_PORT', 'DEBUG_PORT'],

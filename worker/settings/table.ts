@@ -294,6 +294,13 @@ export const workerTable = {
       default: '',
       doc: 'Begins every counter key',
     }),
+    failureMode: choice({
+      names: ['KVSTORE_FAILURE_MODE'],
+      words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
+      anyCase: true,
+      default: 'error',
+      doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
+    }),
     expirationJitterSeconds: int({
       names: ['EXPIRATION_JITTER_MAX_SECONDS'],
       default: 300,

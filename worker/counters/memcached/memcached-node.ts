@@ -3,6 +3,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
+import type { FailureMode } from '../failure/failure-mode.ts';
 import { type ConnectionTls, openConnection } from './connection.ts';
 import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -12,11 +13,19 @@ const timeoutMs = 500;
 /** A failure that lasts is said again this often. */
 const failureIntervalMs = 10_000;
 
+const consequences = {
+  error: 'its counters count as 0',
+  allow: 'decisions are allowed without it',
+  deny: 'decisions are denied without it',
+  local: 'its counters count in this process alone',
+};
+
 export interface MemcachedNodeDeps {
   readonly address: HostPort;
   /** Asked for each connection. */
   readonly tls: () => ConnectionTls | undefined;
   readonly jitterMaxSeconds: number;
+  readonly failureMode: FailureMode;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
@@ -51,7 +60,9 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     clock,
     intervalMs: failureIntervalMs,
     write: (text) =>
-      log.error(`memory cache ${name}: ${text}; its counters count as 0 until it answers`),
+      log.error(
+        `memory cache ${name}: ${text}; ${consequences[deps.failureMode]} until it answers`,
+      ),
   });
   const refusals = createFailureLog({
     clock,

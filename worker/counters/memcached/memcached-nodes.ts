@@ -14,6 +14,7 @@ import {
   watchTlsFiles,
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
+import type { FailureMode } from '../failure/failure-mode.ts';
 import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -43,6 +44,7 @@ export interface MemcachedNodesOptions {
   readonly maxIdleConnections: number;
   readonly tls: NodeTls | undefined;
   readonly jitterMaxSeconds: number;
+  readonly failureMode: FailureMode;
 }
 
 export interface MemcachedNodesDeps {
@@ -198,6 +200,7 @@ export function createMemcachedNodes(
       address,
       tls: () => connectionTls,
       jitterMaxSeconds: options.jitterMaxSeconds,
+      failureMode: options.failureMode,
       clock,
       log,
       metrics,

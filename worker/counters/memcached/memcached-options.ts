@@ -31,5 +31,6 @@ export function toMemcachedOptions({
         }
       : undefined,
     jitterMaxSeconds: counting.expirationJitterSeconds,
+    failureMode: counting.failureMode,
   };
 }

@@ -1,6 +1,7 @@
 // The counter store over memcached: reads the counters of the decisions that arrive together, answers
 // them, and has the hits added in the background (specification, rule 19; reference-behaviour 2.8).
-// A node that does not answer fails no decision: its counters count as 0.
+// A node that does not answer fails no decision: its counters count as 0, unless KVSTORE_FAILURE_MODE
+// is one that has answers of its own.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
@@ -161,6 +162,13 @@ export function createMemcachedStore(
     let value: CounterValue;
     if (counters === undefined) {
       open.readFailed = true;
+      if (options.failureMode !== 'error') {
+        open.failure ??= storeError(
+          lane === undefined ? 'no node is known' : 'a node did not answer',
+        );
+        finish(turn);
+        return;
+      }
     } else {
       if (counters.has(key)) open.found++;
       value = lane?.project(key, counters.get(key));

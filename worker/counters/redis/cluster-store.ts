@@ -48,6 +48,7 @@ export function createClusterStore(
   const totals = createConnectionTotals(deps);
   const knownExpiries = createKnownExpiries();
   const parallelism = toParallelism(options, deps);
+  const failsDecisions = options.pool.failureMode === 'error';
   const closing = new AbortController();
   const nodes = new Map<string, Node>();
   const owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
@@ -57,7 +58,7 @@ export function createClusterStore(
   const unserved = createFailureLog({
     clock,
     intervalMs: unservedIntervalMs,
-    write: (text) => log.error(`a decision failed: ${text}`),
+    write: (text) => log.error(failsDecisions ? `a decision failed: ${text}` : text),
   });
   let lastFailure: string | undefined;
   let closed = false;
@@ -93,15 +94,20 @@ export function createClusterStore(
       else hits.push(hit);
     }
     const parts = [...byNode].map(([{ pool }, hits]): Part => ({ hits, count: pool.count }));
-    countInParts(request, parts, parallelism);
+    countInParts(request, parts, { parallelism, goesOn: !failsDecisions });
   }
 
   async function connect(signal: AbortSignal): Promise<void> {
-    await awaitFirstConnection(
-      { name, addressSetting, startup, tryToConnect, clock, log },
-      AbortSignal.any([signal, closing.signal]),
-    );
-    scheduleRefresh(refreshMs);
+    // Who has answers without the store does not wait for it.
+    if (failsDecisions) {
+      await awaitFirstConnection(
+        { name, addressSetting, startup, tryToConnect, clock, log },
+        AbortSignal.any([signal, closing.signal]),
+      );
+      scheduleRefresh(refreshMs);
+    } else {
+      void refresh();
+    }
     clockComparison?.start();
   }
 
@@ -257,9 +263,11 @@ export function createClusterStore(
       for (const { pool } of masters) pool.keepOpen();
     } catch (error) {
       lastFailure = errorText(error);
+      // Later on the nodes speak for themselves.
+      if (masters.size === 0) unserved.failed(`${name}: ${lastFailure}`);
     } finally {
       refreshing = false;
-      scheduleRefresh(wantsRefresh ? hastyRefreshMs : refreshMs);
+      scheduleRefresh(wantsRefresh || masters.size === 0 ? hastyRefreshMs : refreshMs);
     }
   }
 

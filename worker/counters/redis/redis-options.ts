@@ -34,6 +34,7 @@ export function toRedisStoreOptions(
       timeoutMs: store.timeoutMs,
       pipelineWindowMs: store.pipelineWindowMs,
       jitterMaxSeconds: settings.counting.expirationJitterSeconds,
+      failureMode: settings.counting.failureMode,
     },
     clusterParallelism: store.clusterPipelineParallelism,
     startup,

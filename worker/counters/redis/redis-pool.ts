@@ -5,6 +5,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createBatchingStore } from '../batching-store.ts';
+import type { FailureMode } from '../failure/failure-mode.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';
@@ -36,6 +37,7 @@ export interface PoolOptions {
   readonly pipelineWindowMs: number;
   /** EXPIRATION_JITTER_MAX_SECONDS. */
   readonly jitterMaxSeconds: number;
+  readonly failureMode: FailureMode;
 }
 
 export interface RedisPoolDeps {
@@ -94,6 +96,11 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const [firstLane] = lanes;
   /** Each sends its commands, or fails them when it is given an error. */
   let waitingCarries: ((error: Error | undefined) => void)[] = [];
+  const requestFailures = createFailureLog({
+    clock,
+    intervalMs: requestFailureIntervalMs,
+    write: (text) => log.error(`a decision failed: ${text}`),
+  });
   const batching = createBatchingStore({
     laneSet: {
       name,
@@ -109,11 +116,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     },
     clock,
     log,
-    requestFailures: createFailureLog({
-      clock,
-      intervalMs: requestFailureIntervalMs,
-      write: (text) => log.error(`a decision failed: ${text}`),
-    }),
+    onRequestFailure,
     timeoutMs: options.timeoutMs,
     onEmptyPool: options.onEmpty,
     pipelineWindowMs: options.pipelineWindowMs,
@@ -133,6 +136,11 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     drain: batching.drain,
     close,
   };
+
+  /** In the other modes decisions do not fail, and what becomes of them is said there. */
+  function onRequestFailure(text: string): void {
+    if (options.failureMode === 'error') requestFailures.failed(text);
+  }
 
   function createStayingLane(): RedisLane {
     return createLane(true, connectionEnded);

@@ -44,11 +44,14 @@ export function createServerStore(
   return { count: pool.count, connect, state, close };
 
   async function connect(signal: AbortSignal): Promise<void> {
-    const { tryToOpen: tryToConnect } = pool;
-    await awaitFirstConnection(
-      { name, addressSetting, startup, tryToConnect, clock, log },
-      AbortSignal.any([signal, closing.signal]),
-    );
+    // Who has answers without the store does not wait for it.
+    if (options.pool.failureMode === 'error') {
+      const { tryToOpen: tryToConnect } = pool;
+      await awaitFirstConnection(
+        { name, addressSetting, startup, tryToConnect, clock, log },
+        AbortSignal.any([signal, closing.signal]),
+      );
+    }
     pool.keepOpen();
     clockComparison?.start();
   }

@@ -1,0 +1,96 @@
+// Answers for the store when it fails, in the modes other than `error`: says how the hits that it did
+// not count are to be judged, counting them here first in the mode `local`. How long a failing store is
+// waited for is left to the stores, what the caller is told to the decision.
+import type { Clock } from '../../../shared/clock.ts';
+import type { AppError } from '../../../shared/errors.ts';
+import { createFailureLog } from '../../../shared/failure-log.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { Metrics } from '../../metrics/metric.ts';
+import { createMemoryStore, type MemoryStore } from '../memory-store.ts';
+import type { CountMode, Hit } from '../store.ts';
+import type { AnsweringMode } from './failure-mode.ts';
+
+/** Decisions that are answered without the store are said again this often. */
+const sayIntervalMs = 5_000;
+
+export interface FailurePolicyDeps {
+  readonly mode: AnsweringMode;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface FailurePolicy {
+  readonly mode: AnsweringMode;
+  /**
+   * `hits` are those of one decision that the store has not counted, for the reason `failure`. Calls
+   * `done` once, in the mode `local` with each hit's `after` set; with an error when this process cannot
+   * count them either.
+   */
+  answer(
+    hits: readonly Hit[],
+    mode: CountMode,
+    failure: AppError,
+    done: (error: AppError | undefined) => void,
+  ): void;
+  /** The store counts again: what was counted here is thrown away. */
+  storeIsBack(): void;
+  /** For the debug port. */
+  describe(): string;
+}
+
+const whatHappened = {
+  allow: 'a decision was allowed without the store',
+  deny: 'a decision was denied without the store',
+  local: 'a decision was counted in this process alone',
+};
+
+export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
+  const { mode, metrics, clock, log } = deps;
+  const answered = metrics.counter(`ratelimit.failure_mode.${mode}`);
+  const said = createFailureLog({
+    clock,
+    intervalMs: sayIntervalMs,
+    write: (text) => log.error(`${whatHappened[mode]}: ${text}`),
+  });
+  let local: MemoryStore | undefined;
+  return { mode, answer, storeIsBack, describe };
+
+  function answer(
+    hits: readonly Hit[],
+    countMode: CountMode,
+    failure: AppError,
+    done: (error: AppError | undefined) => void,
+  ): void {
+    answered.add(1);
+    said.failed(failure.message);
+    if (mode !== 'local' || hits.length === 0) {
+      done(undefined);
+      return;
+    }
+    local ??= createMemoryStore({ clock, log });
+    local.count({
+      hits,
+      mode: countMode,
+      // The decision's own has often passed while the store was waited for; here nobody waits.
+      deadlineMs: Number.POSITIVE_INFINITY,
+      cancelled: false,
+      settle: done,
+    });
+  }
+
+  function storeIsBack(): void {
+    local = undefined;
+    const outage = said.recover();
+    if (outage !== undefined) {
+      log.warning(
+        `the store counts again; without it ${outage.failures} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
+      );
+    }
+  }
+
+  function describe(): string {
+    const counters = local === undefined ? '' : `, ${local.state().detail}`;
+    return `KVSTORE_FAILURE_MODE=${mode}: ${answered.value} decisions answered without the store${counters}`;
+  }
+}
