@@ -14,6 +14,8 @@ const xdsAddress = process.env['CONFIG_GRPC_XDS_SERVER_URL'] ?? '127.0.0.1:18000
 const adminAddress = process.env['RATELANE_ADMIN_ADDRESS'] ?? '127.0.0.1:18001';
 const readyTimeoutMs = 60_000;
 const pollMs = 100;
+/** Silence of more than two seconds looks like a program that hangs. */
+const progressMs = 2_000;
 
 const environment: Record<string, string | undefined> = {
   BACKEND_TYPE: 'memory',
@@ -68,10 +70,17 @@ async function isHealthy(address: string): Promise<boolean> {
 }
 
 /** False when it is not healthy in time, which the program itself has then explained. */
-async function waitUntilHealthy(address: string): Promise<boolean> {
-  const giveUpMs = performance.now() + readyTimeoutMs;
-  while (!isStopping && performance.now() < giveUpMs) {
+async function waitUntilHealthy(name: string, address: string): Promise<boolean> {
+  const startedMs = performance.now();
+  for (let saidMs = startedMs; !isStopping; ) {
+    const nowMs = performance.now();
+    if (nowMs > startedMs + readyTimeoutMs) return false;
     if (await isHealthy(address)) return true;
+    if (nowMs > saidMs + progressMs) {
+      saidMs = nowMs;
+      const seconds = Math.round((nowMs - startedMs) / 1000);
+      process.stderr.write(`ratelane: starting ${name}: ${seconds} s\n`);
+    }
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   return false;
@@ -114,6 +123,6 @@ start(
   ...['--xds-address', xdsAddress],
   ...['--admin-address', adminAddress],
 );
-await waitUntilHealthy(adminAddress);
+await waitUntilHealthy('the control plane', adminAddress);
 if (!isStopping) start('../worker/main.ts');
-if (await waitUntilHealthy(`127.0.0.1:${port}`)) process.stdout.write(invitation);
+if (await waitUntilHealthy('the worker', `127.0.0.1:${port}`)) process.stdout.write(invitation);

@@ -58,6 +58,8 @@ export interface ControlPlane {
 const tlsIntervalMs = 5_000;
 const gitTimeoutMs = 60_000;
 const firstReadMs = 5_000;
+/** Silence of more than two seconds looks like a program that hangs. */
+const firstReadSaidMs = 2_000;
 /** Workers have longer than people: their streams end with a word that sends them elsewhere. */
 export const stopGraceMs = 2_000;
 
@@ -71,7 +73,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   };
   const { stateDirectory } = settings;
   const snapshots = createSnapshotCache({
-    store: withPatience(store, clock),
+    store: withPatience(store, { clock, log }),
     options: build,
     encode,
     stateDirectory,
@@ -227,18 +229,22 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
 
 /** A store that hangs must not keep the last good revision from the workers: it is read on, and what
  * comes of it arrives like any other change. */
-function withPatience(store: ConfigStore, clock: Clock): ConfigStore {
+function withPatience(store: ConfigStore, { clock, log }: { clock: Clock; log: Log }): ConfigStore {
   return {
     ...store,
     async read() {
       const late = Promise.withResolvers<never>();
       const seconds = firstReadMs / 1000;
+      const cancelSaying = clock.after(firstReadSaidMs, () => {
+        log.info(`Reading ${store.description} takes its time; waiting for it`);
+      });
       const cancel = clock.after(firstReadMs, () => {
         late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
       });
       try {
         return await Promise.race([store.read(), late.promise]);
       } finally {
+        cancelSaying();
         cancel();
       }
     },

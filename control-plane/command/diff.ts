@@ -85,7 +85,7 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
     if (!side.startsWith(gitPrefix)) return readPathInput([side]);
     const revision = side.slice(gitPrefix.length);
     const source = { url: options.git ?? '', revision, folder: options.gitPath ?? '' };
-    return readGitInput(source, io.environment);
+    return readGitInput(source, io);
   }
 };
 

@@ -10,6 +10,7 @@ import type { AdminClient } from './admin/admin-client.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
+import { startProgress } from './progress.ts';
 
 interface StatusOptions extends AdminOptions {
   readonly revision?: string;
@@ -64,7 +65,13 @@ A warning tells of workers whose settings make them count differently; it change
         finish(exitCodes.trouble);
         return;
       }
-      finish(await answer(opened.client, options, timeout.ms, io));
+      let waitsFor = 'for an answer of the admin API';
+      const stopProgress = startProgress(io, () => waitsFor);
+      const note = (text: string) => {
+        waitsFor = text;
+      };
+      finish(await answer(opened.client, options, timeout.ms, io, note));
+      stopProgress();
     });
 };
 
@@ -73,6 +80,7 @@ async function answer(
   options: StatusOptions,
   timeoutMs: number,
   io: CommandIo,
+  note: (waitsFor: string) => void,
 ): Promise<ExitCode> {
   const endMs = io.clock.monotonicMs() + timeoutMs;
   for (let asked = 0; ; asked++) {
@@ -86,10 +94,13 @@ async function answer(
         print(status, options, io, exitCode);
         return exitCode;
       }
+      note(toLine(status, options.revision));
     } else if (isLast || result.ok) {
       // A control plane that restarts gives no answer for a moment; one that refuses, for ever.
       io.writeError(result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`);
       return exitCodes.trouble;
+    } else {
+      note(result.message);
     }
     await pause(io, Math.min(pauseMs, Math.max(0, endMs - io.clock.monotonicMs())));
   }
@@ -112,14 +123,17 @@ function print(
     io.write(`${JSON.stringify(status, undefined, 2)}\n`);
     return;
   }
-  const isOther = revision !== undefined && status.newest?.id.startsWith(revision) !== true;
-  const other = isOther ? `revision ${revision} is not the newest: ` : '';
-  io.write(`${escapeText(other + status.text)}\n`);
+  io.write(`${toLine(status, revision)}\n`);
   for (const disagreement of status.disagreements) io.writeError(toWarning(disagreement));
   const errors = status.newest?.problems.filter(({ severity }) => severity === 'error') ?? [];
   if (exitCode === exitCodes.invalid && errors.length > 0) {
     io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
   }
+}
+
+function toLine(status: StatusJson, revision: string | undefined): string {
+  const isOther = revision !== undefined && status.newest?.id.startsWith(revision) !== true;
+  return escapeText((isOther ? `revision ${revision} is not the newest: ` : '') + status.text);
 }
 
 /** One line; nodes choose their names. */

@@ -47,7 +47,7 @@ test('the printed commands give what is printed beside them', async (t) => {
     child.kill('SIGKILL');
     await ended;
   });
-  await eventually('the invitation', () => output.includes('Ctrl-C stops'));
+  await eventually('the invitation', () => output.includes('Ctrl-C stops'), 60_000);
 
   const commands = [...output.matchAll(/^ {3}(curl|perl|npm) .*$/gm)].map((match) =>
     match[0].trim(),

@@ -77,7 +77,9 @@ test("the worker's refusal is told in its words, with exit code 1 and nothing on
   t.deepEqual(await ask(), {
     code: 1,
     out: '',
-    err: 'request error: rpc error: code = Unknown desc = rate limit descriptor list must not be empty\n',
+    err:
+      'request error: rpc error: code = Unknown desc = rate limit descriptor list must not be empty\n' +
+      'not given: -descriptors key=value; -help has all flags\n',
   });
 });
 

@@ -136,7 +136,7 @@ test('the folder above the root must exist', async (t) => {
   const error = await t.throwsAsync(startFileSource(t, root, watchRoot));
   t.is(
     error?.message,
-    `Cannot watch ${folder.path}/no: it does not exist; the directory that holds RUNTIME_ROOT is watched for its replacement (RUNTIME_WATCH_ROOT=true; rules are read from ${root}/limits/config)`,
+    `Cannot watch ${folder.path}/no: it does not exist; the directory that holds RUNTIME_ROOT is watched for its replacement (RUNTIME_WATCH_ROOT=true; rules are read from ${root}/limits/config); create it, or set RUNTIME_ROOT to a directory that is there`,
   );
 });
 

@@ -259,7 +259,7 @@ test('a folder that does not exist ends the start and is named', async (t) => {
   const error = await t.throwsAsync(startFileSource(t, folder.path));
   t.is(
     error?.message,
-    `Cannot watch ${folder.path}/config: it does not exist; the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY`,
+    `Cannot watch ${folder.path}/config: it does not exist; the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY; create it, or set RUNTIME_ROOT to a directory that is there`,
   );
   folder.write('config', 'a file');
   const other = await t.throwsAsync(startFileSource(t, folder.path));

@@ -50,21 +50,31 @@ function call(client: Client, ask: ClientArguments): Promise<CallOutcome> {
         resolve(
           error === null && response !== undefined
             ? { ok: true, response }
-            : { ok: false, message: toRequestError(error, ask.target) },
+            : { ok: false, message: toRequestError(error, ask) },
         );
       },
     );
   });
 }
 
-function toRequestError(error: ServiceError | null, target: string): string {
+function toRequestError(error: ServiceError | null, ask: ClientArguments): string {
   const code = error?.code ?? status.UNKNOWN;
   // grpc-js ends some texts with a heading that nothing follows.
   const text = (error?.details ?? 'no response').replace(/\s*Resolution note:\s*$/, '');
   const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
-  return code === status.UNAVAILABLE
-    ? `${message}\nis a worker listening at ${target}? -dial_string names another`
-    : message;
+  const hint = findHint(code, ask);
+  return hint === undefined ? message : `${message}\n${hint}`;
+}
+
+function findHint(code: status, { target, domain, descriptors }: ClientArguments) {
+  if (code === status.UNAVAILABLE) {
+    return `is a worker listening at ${target}? -dial_string names another`;
+  }
+  const missing = [
+    ...(domain === '' ? ['-domain NAME'] : []),
+    ...(descriptors.length === 0 ? ['-descriptors key=value'] : []),
+  ];
+  return missing.length === 0 ? undefined : `not given: ${missing.join(', ')}; -help has all flags`;
 }
 
 /** `DeadlineExceeded` for DEADLINE_EXCEEDED, as the reference's language spells codes. */

@@ -42,7 +42,13 @@ test('no limit and an unlimited rule are told apart', (t) => {
   ];
   t.is(
     toResponseText({ overallCode: 1, statuses }, [ada, ada]),
-    'OK\n  customer=ada,path=/: OK, no limit applies\n  customer=ada,path=/: OK, unlimited\n',
+    [
+      'OK',
+      '  customer=ada,path=/: OK, no limit applies',
+      '  customer=ada,path=/: OK, unlimited',
+      'why no limit: npm run -s control-plane -- explain RULES --domain NAME --descriptor key=value,...',
+      '',
+    ].join('\n'),
   );
 });
 

@@ -11,6 +11,10 @@ import { codes } from '../decision/message.ts';
 /** What limit_remaining says when a rule is unlimited. */
 const unlimited = 0xffff_ffff;
 
+/** No limit may be what is meant, or a domain or key that is not that of the rules. */
+const noLimitHint =
+  'why no limit: npm run -s control-plane -- explain RULES --domain NAME --descriptor key=value,...';
+
 /** Lines with their ends. `descriptors` are those of the request, in its order. */
 export function toResponseText(
   response: RateLimitResponseMessage,
@@ -23,6 +27,7 @@ export function toResponseText(
     ),
     ...(response.responseHeadersToAdd ?? []).map(toHeader('response header')),
     ...(response.requestHeadersToAdd ?? []).map(toHeader('request header')),
+    ...(response.statuses?.some(isWithoutLimit) ? [noLimitHint] : []),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
@@ -48,6 +53,10 @@ function toStatus(status: DescriptorStatusMessage): string {
   const name = limit.name ? ` (${limit.name})` : '';
   const resets = reset ? `, resets in ${reset.seconds ?? 0} s` : '';
   return `${answer}, limit ${limit.requestsPerUnit ?? 0} per ${unit}${name}, ${remaining} remaining${resets}`;
+}
+
+function isWithoutLimit({ currentLimit, limitRemaining }: DescriptorStatusMessage): boolean {
+  return !currentLimit && limitRemaining !== unlimited;
 }
 
 function toHeader(what: string): (header: HeaderValueMessage) => string {

@@ -29,7 +29,7 @@ export function createReceiverLog(deps: {
       lastSaidMs = clock.monotonicMs();
       isSaid = true;
       log.warning(
-        `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected`,
+        `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected (DISABLE_STATS=true sends none)`,
       );
     },
     back() {

@@ -293,7 +293,8 @@ async function requireDirectory(
   const role = watchRoot
     ? `the directory that holds RUNTIME_ROOT is watched for its replacement (RUNTIME_WATCH_ROOT=true; rules are read from ${directory})`
     : 'the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY';
-  throw new AppError('cannot_start', `Cannot watch ${path}: ${found}; ${role}`);
+  const hint = 'create it, or set RUNTIME_ROOT to a directory that is there';
+  throw new AppError('cannot_start', `Cannot watch ${path}: ${found}; ${role}; ${hint}`);
 }
 
 function isError({ severity }: Problem): boolean {

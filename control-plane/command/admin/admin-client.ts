@@ -89,7 +89,10 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
         return { ok: true, answer: await call(given) };
       } catch (error) {
         const reason = toReason(error);
-        return { ok: false, message: `the admin API at ${base} cannot be reached: ${reason}` };
+        const hint =
+          'hint: is a control plane serving there? --admin-url (or RATELANE_ADMIN_URL) names another';
+        const message = `the admin API at ${base} cannot be reached: ${reason}\n${hint}`;
+        return { ok: false, message };
       }
     },
   };

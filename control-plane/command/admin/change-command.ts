@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import { type CommandFrame, exitCodes } from '../command-frame.ts';
+import { startProgress } from '../progress.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 
@@ -43,7 +44,9 @@ export async function sendChange(
   }
   const { expectedRevision, message } = options;
   const call = { method: 'POST' as const, path, body: { ...body, expectedRevision, message } };
+  const stopProgress = startProgress(io, () => 'the control plane is making the revision');
   const result = await opened.client.call(call);
+  stopProgress();
   if (!result.ok) {
     io.writeError(`error: ${result.message}\n`);
     finish(exitCodes.trouble);

@@ -12,6 +12,8 @@ import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, type Git, GitError } from '../../store/git-command.ts';
 import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';
+import type { CommandIo } from '../command-frame.ts';
+import { startProgress } from '../progress.ts';
 import type { RuleInput, RuleInputResult } from './rule-input.ts';
 
 export interface GitSource {
@@ -30,7 +32,7 @@ const localTimeoutMs = 30_000;
 /** `path` of each file is its path in the repository. */
 export async function readGitInput(
   source: GitSource,
-  environment: Readonly<Record<string, string | undefined>>,
+  io: Pick<CommandIo, 'environment' | 'clock' | 'writeError'>,
 ): Promise<RuleInputResult> {
   // The fetch runs in another repository, for which `.` would be itself.
   const url = existsSync(source.url) ? resolve(source.url) : source.url;
@@ -41,7 +43,7 @@ export async function readGitInput(
   const git = createGit({
     repository,
     address,
-    environment,
+    environment: io.environment,
     readCredentials: async () => address.credentials,
   });
   // Git is in a process group of its own, so what interrupts this process does not reach it.
@@ -53,6 +55,7 @@ export async function readGitInput(
     const { signal } = interrupted;
     await git.run(args, { timeoutMs: fetchTimeoutMs, isRemote: true, signal });
   };
+  const stopProgress = startProgress(io, () => `${address.shown} is fetched`);
   try {
     await git.run(['init', '--quiet', '--bare', '--template='], { timeoutMs: localTimeoutMs });
     const names = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
@@ -62,6 +65,7 @@ export async function readGitInput(
     if (!(error instanceof AppError)) throw error;
     return { ok: false, message: `${address.shown}: ${error.message}` };
   } finally {
+    stopProgress();
     for (const signal of stopSignals) process.off(signal, interrupt);
     await rm(repository, { recursive: true, force: true });
   }

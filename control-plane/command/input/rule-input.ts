@@ -71,7 +71,7 @@ export function readRuleInput(
   const { git, rev = 'HEAD', gitPath = '' } = options;
   return git === undefined
     ? readPathInput(paths)
-    : readGitInput({ url: git, revision: rev, folder: gitPath }, io.environment);
+    : readGitInput({ url: git, revision: rev, folder: gitPath }, io);
 }
 
 export interface LoadedRules {

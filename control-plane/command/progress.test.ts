@@ -1,0 +1,22 @@
+import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { startProgress } from './progress.ts';
+
+test('a wait is said after two seconds, then every five, until it is over', (t) => {
+  const clock = createManualClock();
+  let [said, what] = ['', 'a'];
+  const writeError = (text: string) => {
+    said += text;
+  };
+  const stop = startProgress({ clock, writeError }, () => what);
+  clock.advance(1_999);
+  t.is(said, '');
+  clock.advance(1);
+  what = 'b';
+  clock.advance(5_000);
+  t.is(said, 'waiting: a (2 s)\nwaiting: b (7 s)\n');
+  stop();
+  clock.advance(60_000);
+  t.is(said, 'waiting: a (2 s)\nwaiting: b (7 s)\n');
+  t.is(clock.pending, 0);
+});
