@@ -21,6 +21,7 @@ import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
 import type { HeaderOptions } from './decision/response-headers.ts';
 import { createShouldRateLimit } from './decision/should-rate-limit.ts';
+import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Health } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
 import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
@@ -63,6 +64,8 @@ export interface ServingDeps {
   readonly settings: WorkerSettings;
   readonly health: Health;
   readonly metrics: Metrics;
+  /** Gets a few of the descriptors that no rule matches. */
+  readonly takeUnmatched: (sample: UnmatchedSample) => void;
   readonly protos: Protos;
   readonly log: Log;
   readonly clock: Clock;
@@ -92,6 +95,7 @@ export function createServing(deps: ServingDeps): Serving {
     failurePolicy,
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
+    unmatched: createUnmatchedSampler(metrics, deps.takeUnmatched),
     clock,
     spans:
       tracer &&

@@ -28,6 +28,7 @@ import { createXdsSource } from './rules-source/xds-source.ts';
 import { toXdsSourceOptions } from './rules-source/xds-source-options.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import type { WorkerSettings } from './settings.ts';
+import { createUnmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
@@ -73,6 +74,8 @@ export function createWorker(deps: WorkerDeps): Worker {
     isShared: settings.processes.count > 1,
   });
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
+  const unmatched = createUnmatched(metrics);
+  const { take: takeUnmatched } = unmatched;
   const protos = loadProtos();
   const source = createSource(deps, metrics, protos);
   const processes =
@@ -83,12 +86,14 @@ export function createWorker(deps: WorkerDeps): Worker {
           fork: forkProcess,
           health,
           metrics,
+          takeUnmatched,
           log,
           clock,
         })
       : undefined;
   const serving =
-    processes ?? createServing({ settings, health, metrics, protos, log, clock, tracer });
+    processes ??
+    createServing({ settings, health, metrics, takeUnmatched, protos, log, clock, tracer });
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
@@ -110,10 +115,12 @@ export function createWorker(deps: WorkerDeps): Worker {
           ...[...health.components()].map(([name, state]) => `  ${name}: ${state}`),
           `rules: ${rulesInForce.describe()}`,
           `rules come from: ${source.describe()}`,
+          unmatched.summarize(),
           ...serving.describe(),
           `agreement: ${agreement.hash}, the same on all workers that count together`,
           ...agreement.parts.map((part) => `  ${part}`),
         ],
+        unmatched: () => unmatched.describe(),
       },
       log,
       clock,
@@ -128,7 +135,9 @@ export function createWorker(deps: WorkerDeps): Worker {
       awaited = 'the counter store, and a first load of the rules';
       await source.start((result) => {
         rulesInForce.apply(result);
-        if (result.ok) serving.useRules(result);
+        if (!result.ok) return;
+        unmatched.useRules(result.documents);
+        serving.useRules(result);
       });
       await serving.connect(signal);
       awaited = 'a first load of the rules';

@@ -64,6 +64,7 @@ export function createDomainTree(
   const nodes = descriptors.map((descriptor) => createNode(descriptor, [], domain));
   const root = createLevel(nodes);
   const maxDepth = depthOf(nodes);
+  const hasExemptions = someExempts(nodes);
   /** How each entry of the request at hand found its rule; reused, as `match` runs to its end. */
   const finds: Found[] = new Array(maxDepth).fill(found.exact);
   const path: Node[] = [];
@@ -180,6 +181,7 @@ export function createDomainTree(
     rules: Object.freeze({
       domain,
       match,
+      exempts: (entries: readonly Entry[]) => hasExemptions && isExempt(root, entries),
       traceLookup: (entries: readonly Entry[]) => traceLookup(root, entries),
     }),
     nodes,
@@ -193,17 +195,42 @@ function traceLookup(root: Level, entries: readonly Entry[]): LookupStep[] {
   for (const { key, value } of entries) {
     if (level === undefined) break;
     const composite = `${key}_${value}`;
-    const keyRules: KeyRules | undefined = level.byKey.get(key);
-    const named: Node | undefined =
-      keyRules?.byValue?.get(value) ??
-      level.byComposite?.get(composite) ??
-      findWildcard(level.wildcards, composite);
-    const node: Node | undefined = named ?? keyRules?.keyOnly;
+    const named = findNamed(level, key, value);
+    const node: Node | undefined = named ?? level.byKey.get(key)?.keyOnly;
     const tried = named === undefined ? [composite, key] : [composite];
     steps.push({ tried, hasLimit: node?.limit !== undefined });
     level = node?.level;
   }
   return steps;
+}
+
+/** Whether the lookup gets to its end at a rule that holds nothing. */
+function isExempt(root: Level, entries: readonly Entry[]): boolean {
+  let level: Level | undefined = root;
+  let node: Node | undefined;
+  for (const { key, value } of entries) {
+    if (level === undefined) return false;
+    node = findNamed(level, key, value) ?? level.byKey.get(key)?.keyOnly;
+    if (node === undefined) return false;
+    level = node.level;
+  }
+  return node !== undefined && isExempting(node);
+}
+
+function someExempts(nodes: readonly Node[]): boolean {
+  return nodes.some((node) => isExempting(node) || someExempts(node.children));
+}
+
+function isExempting({ limit, level }: Node): boolean {
+  return limit === undefined && level === undefined;
+}
+
+/** The rule for this very value: exact, or the first wildcard that fits. */
+function findNamed(level: Level, key: string, value: string): Node | undefined {
+  const { byKey, byComposite, wildcards } = level;
+  const exact = byKey.get(key)?.byValue?.get(value) ?? byComposite?.get(`${key}_${value}`);
+  if (exact !== undefined || wildcards.length === 0) return exact;
+  return findWildcard(wildcards, `${key}_${value}`);
 }
 
 function findWildcard(nodes: readonly Node[], text: string): Node | undefined {

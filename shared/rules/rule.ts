@@ -55,6 +55,9 @@ export interface DomainRules {
   readonly domain: string;
   /** The rule for this descriptor (specification, rules 4 to 6), or undefined: no limit applies. */
   match(entries: readonly Entry[]): Match | undefined;
+  /** Whether a rule without a limit and without rules below it takes this descriptor: it was meant
+   * to have no limit. For descriptors that `match` finds nothing for. */
+  exempts(entries: readonly Entry[]): boolean;
   /** How `match` gets there, up to the entry at which it ends: for people, at some cost. */
   traceLookup(entries: readonly Entry[]): LookupStep[];
 }

@@ -11,6 +11,7 @@ import { createDecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest } from './message.ts';
 import { createOverLimitCache } from './over-limit-cache.ts';
 import { createShouldRateLimit } from './should-rate-limit.ts';
+import { createUnmatchedSampler } from './unmatched-sampler.ts';
 
 const yaml = `
 domain: d
@@ -48,6 +49,7 @@ function createTrailed() {
     store: createMemoryStore({ clock, log }),
     overLimitCache: createOverLimitCache(100_000, metrics),
     metrics,
+    unmatched: createUnmatchedSampler(metrics, () => {}),
     clock,
     trail: createDecisionTrail(log),
     options: {

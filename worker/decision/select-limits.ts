@@ -5,6 +5,7 @@ import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
+import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
 /** A limit that the request brings itself takes the place of every rule (reference-behaviour 1.6). */
 function matchOverride(
@@ -60,6 +61,8 @@ export function selectLimits(
   request: RateLimitRequest,
   sanitizeMetricDots: boolean,
   trail: DecisionTrail | undefined,
+  unmatched: UnmatchedSampler,
+  nowSeconds: number,
 ): (Match | undefined)[] | AppError {
   const matches = new Array<Match | undefined>(request.descriptors.length);
   let somethingIsReplaced = false;
@@ -71,7 +74,8 @@ export function selectLimits(
     if (match instanceof AppError) return match;
     trail?.lookedUp(descriptor, match, rules);
     matches[index] = match;
-    if (match !== undefined && match.limit.replaces.length > 0) somethingIsReplaced = true;
+    if (match === undefined) unmatched.noMatch(rules, descriptor.entries, nowSeconds);
+    else if (match.limit.replaces.length > 0) somethingIsReplaced = true;
   }
   if (somethingIsReplaced) dropReplaced(matches, trail);
   return matches;

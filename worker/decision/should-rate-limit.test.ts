@@ -16,6 +16,7 @@ import {
   type DecisionOptions,
   type DecisionOutcome,
 } from './should-rate-limit.ts';
+import { createUnmatchedSampler, type UnmatchedSample } from './unmatched-sampler.ts';
 
 const defaults: DecisionOptions = {
   weekResetDay: 4,
@@ -52,17 +53,20 @@ function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
   const memory = createMemoryStore({ clock, log });
   const rules = yaml === undefined ? undefined : buildRules(yaml);
+  const samples: UnmatchedSample[] = [];
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
     store: options.store?.(memory) ?? memory,
     overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
     metrics,
+    unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),
     clock,
     options: { ...defaults, ...options },
   });
   return {
     clock,
     memory,
+    samples,
     decide: (request: RateLimitRequest, timeoutMs?: number) =>
       new Promise<DecisionOutcome>((resolve) => shouldRateLimit(request, timeoutMs, resolve)),
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
@@ -428,6 +432,7 @@ test('a caller that gives up marks its request for the store, and is no error of
     },
     overLimitCache: createOverLimitCache(0, metrics),
     metrics,
+    unmatched: createUnmatchedSampler(metrics, () => {}),
     clock,
     options: defaults,
   });
@@ -437,4 +442,41 @@ test('a caller that gives up marks its request for the store, and is no error of
   });
   t.deepEqual(cancelled, [true]);
   t.is(metrics.counter('ratelimit.service.call.should_rate_limit.redis_error').value, 0);
+});
+
+test('descriptors without a limit are counted by domain, and copies of a few are taken', async (t) => {
+  const { decide, samples, stat, clock } = createWorker(`
+domain: d
+descriptors:
+  - {key: a, value: x, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: free, rate_limit: {unlimited: true}}
+  - {key: exempt}
+  - {key: b, descriptors: [{key: c, rate_limit: {unit: hour, requests_per_unit: 2}}]}
+`);
+  const noMatch = () => stat('no_match.d');
+  await decide(
+    ask('a=x', 'free=1', 'exempt=1', { of: 'z=1', limit: { requestsPerUnit: 1, unit: 1 } }),
+  );
+  t.is(noMatch(), 0, 'what has a limit, or was meant to have none, is no accident');
+  t.deepEqual(samples, []);
+  await decide(ask('a=y', 'b=1', 'b=1,c=1'));
+  t.is(noMatch(), 2);
+  const atSeconds = start / 1000;
+  t.deepEqual(samples, [
+    { domain: 'd', entries: [{ key: 'a', value: 'y' }], isCut: false, atSeconds },
+    { domain: 'd', entries: [{ key: 'b', value: '1' }], isCut: false, atSeconds },
+  ]);
+  for (let more = 0; more < 100; more++) await decide(ask('a=y'));
+  t.is(noMatch(), 102);
+  t.is(samples.length, 20, 'of one second');
+  clock.advance(1_000);
+  await decide({ ...ask(`${'k'.repeat(500)}=${'v'.repeat(500)}`), domain: 'unknown' });
+  t.deepEqual(samples[20], {
+    domain: 'unknown',
+    entries: [{ key: 'k'.repeat(128), value: 'v'.repeat(128) }],
+    isCut: true,
+    atSeconds: atSeconds + 1,
+  });
+  t.is(stat('rate_limit.unknown.domain_not_found'), 1);
+  t.is(stat('no_match.unknown'), 0);
 });

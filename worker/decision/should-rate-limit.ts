@@ -31,6 +31,7 @@ import {
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
+import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
 export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }
@@ -80,6 +81,7 @@ export interface DecisionParts {
   readonly failurePolicy?: FailurePolicy | undefined;
   readonly overLimitCache: OverLimitCache;
   readonly metrics: Metrics;
+  readonly unmatched: UnmatchedSampler;
   readonly clock: Clock;
   /** Undefined without tracing. */
   readonly spans?: DecisionSpans | undefined;
@@ -162,7 +164,8 @@ function isStoreError({ code }: AppError): boolean {
 }
 
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
-  const { store, failurePolicy, overLimitCache, metrics, clock, spans, trail, options } = parts;
+  const { store, failurePolicy, overLimitCache, metrics, unmatched, clock, spans, trail, options } =
+    parts;
   const windowAt = createWindows(options);
   const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { headers: headerOptions } = options;
@@ -343,18 +346,26 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     if (!ruleSet) {
       return fail(new AppError('not_ready', 'no rate limit configuration loaded'), done);
     }
+    const nowSeconds = wallSeconds();
     const rules = ruleSet.domain(request.domain);
     let matches: (Match | undefined)[] | AppError;
     if (rules) {
-      matches = selectLimits(rules, request, options.sanitizeMetricDots, trail);
+      matches = selectLimits(
+        rules,
+        request,
+        options.sanitizeMetricDots,
+        trail,
+        unmatched,
+        nowSeconds,
+      );
       if (matches instanceof AppError) return fail(matches, done);
     } else {
       metrics.unknownDomain(request.domain).add(request.descriptors.length);
+      unmatched.unknownDomain(request, nowSeconds);
       trail?.unknownDomain(request);
       matches = request.descriptors.map(() => undefined);
     }
 
-    const nowSeconds = wallSeconds();
     /** By descriptor, for those that have a limit which is not unlimited. */
     let limited: LimitedHit[] | undefined;
     let known = 0;

@@ -15,6 +15,7 @@ async function start(t: ExecutionContext, providers: Partial<DebugProviders> = {
         stats: () => new Map(),
         settings: () => [],
         status: () => [],
+        unmatched: async () => [],
         ...providers,
       },
       log,
@@ -48,6 +49,7 @@ test('the root and unknown paths list what there is', async (t) => {
     '/settings: print out the settings in force, secrets masked',
     '/stats: print out stats',
     '/status: print out what is awaited, loaded, connected and healthy',
+    '/unmatched: print out which descriptors no rule matches, and the nearest rule of each',
     '',
   ].join('\n');
   for (const path of ['/', '/nothing', '/stats/', '/debug/pprof']) {
@@ -60,7 +62,7 @@ test('the root and unknown paths list what there is', async (t) => {
   }
 });
 
-test('rules, statistics, settings and status are shown as they are at that moment', async (t) => {
+test('rules, statistics, settings, status and what found no rule are shown as they are then', async (t) => {
   let rules: string[] | undefined;
   const stats = new Map([['a.b', 1]]);
   const { url } = await start(t, {
@@ -68,6 +70,7 @@ test('rules, statistics, settings and status are shown as they are at that momen
     stats: () => stats,
     settings: () => ['PORT=8080', 'REDIS_AUTH=*****'],
     status: () => ['store: connected'],
+    unmatched: async () => ['domain d: 1 descriptors found no rule'],
   });
   const text = async (path: string) => `${(await read(`${url}${path}`)).body}`;
   t.is(await text('/rlconfig'), '');
@@ -78,6 +81,7 @@ test('rules, statistics, settings and status are shown as they are at that momen
   t.is(await text('/stats'), 'a.b: 1\na.c: 2.5\n');
   t.is(await text('/settings'), 'PORT=8080\nREDIS_AUTH=*****\n');
   t.is(await text('/status'), 'store: connected\n');
+  t.is(await text('/unmatched'), 'domain d: 1 descriptors found no rule\n');
   t.true((await text('/debug/pprof/')).includes('/debug/pprof/profile'));
 });
 
@@ -170,6 +174,7 @@ test('a port in use is named together with the settings to change', async (t) =>
         stats: () => new Map(),
         settings: () => [],
         status: () => [],
+        unmatched: async () => [],
       },
       log: createRecordedLog(),
       clock: systemClock,

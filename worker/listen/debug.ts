@@ -22,6 +22,8 @@ export interface DebugProviders {
   readonly settings: () => readonly string[];
   /** For people: what is awaited or in force, since when, and what is wrong. */
   readonly status: () => readonly string[];
+  /** Traffic that no rule matches, and why. */
+  readonly unmatched: () => Promise<readonly string[]>;
   /** Where other processes decide (worker/processes): by their numbers, from 1 on. */
   readonly profilers?: readonly Profiler[];
 }
@@ -138,6 +140,11 @@ export function createDebugServer(
       path: '/status',
       help: 'print out what is awaited, loaded, connected and healthy',
       handler: (_request, reply) => sendText(reply, 200, toText(providers.status())),
+    },
+    {
+      path: '/unmatched',
+      help: 'print out which descriptors no rule matches, and the nearest rule of each',
+      handler: async (_request, reply) => sendText(reply, 200, toText(await providers.unmatched())),
     },
   ];
   const index = toText(pages.map(({ path, help }) => `${path}: ${help}`));

@@ -54,6 +54,14 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
         ...counter(`ratelimit.service.${event}`),
         name: `ratelimit_service_${event}`,
       })),
+      {
+        // A domain may have dots.
+        ...plain,
+        match: /^ratelimit\.service\.no_match\.(.+)$/,
+        metricKind: 'counter',
+        name: 'ratelimit_service_no_match',
+        labels: [['domain', '$1']],
+      },
     ],
     mostSpecificGlob: false,
     unmapped: {

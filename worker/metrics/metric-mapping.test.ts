@@ -60,6 +60,10 @@ test('calls, errors and loads have names and labels of their own', (t) => {
     show(map, 'ratelimit_server.Check.response_time', 'observer'),
     'ratelimit_service_response_time_seconds{grpc_method=Check}',
   );
+  t.is(
+    show(map, 'ratelimit.service.no_match.shop.eu'),
+    'ratelimit_service_no_match{domain=shop.eu}',
+  );
   t.is(show(map, 'ratelimit.service.config_load_error'), 'ratelimit_service_config_load_error{}');
   t.is(show(map, 'ratelimit.service.config_load_error', 'gauge'), undefined, 'counters only');
 });

@@ -10,6 +10,7 @@ import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
 import { measureNode } from '../metrics/node-gauges.ts';
@@ -152,10 +153,15 @@ async function createParts(
   measureNode(metrics);
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
+  let unmatched: UnmatchedSample[] = [];
   const serving = createServing({
     settings,
     health: tellingStore(health, link),
     metrics,
+    takeUnmatched(sample) {
+      // Reports may be late.
+      if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
+    },
     protos: loadProtos(),
     log,
     clock,
@@ -165,7 +171,9 @@ async function createParts(
   const reports = startReports(clock, async () => {
     const description = serving.describe();
     for (const statistics of reporter.take()) {
-      await link.send({ kind: 'report', statistics, description });
+      const samples = unmatched;
+      unmatched = [];
+      await link.send({ kind: 'report', statistics, unmatched: samples, description });
     }
   });
   return { settings, log, health, serving, tracer, reports };

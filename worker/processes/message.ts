@@ -1,6 +1,7 @@
 // What the primary and the processes that decide tell each other. Each side trusts the other: both
 // are this program. How messages travel is left to fork-process.ts and main.ts.
 import type { Environment } from '../../shared/settings/setting.ts';
+import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { ServingAddresses } from '../serving.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
@@ -47,6 +48,8 @@ export type FromProcess =
   | {
       readonly kind: 'report';
       readonly statistics: StatisticsReport;
+      /** Taken since the last report. */
+      readonly unmatched: readonly UnmatchedSample[];
       /** For the debug port. */
       readonly description: readonly string[];
     };

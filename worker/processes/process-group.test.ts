@@ -32,6 +32,7 @@ function setUp(count = 2) {
   const metrics = createRegistry({ runtimeNamesMax: 10, log });
   const health = createHealth({ requireConfig: false, isShared: true });
   const processes: FakeProcess[] = [];
+  const unmatched: string[] = [];
   const fork = ({ onMessage, onGone }: ProcessListener) => {
     const heard: ToProcess[] = [];
     let isKilled = false;
@@ -51,6 +52,7 @@ function setUp(count = 2) {
     fork,
     health,
     metrics,
+    takeUnmatched: ({ domain }) => void unmatched.push(domain),
     log,
     clock,
   });
@@ -74,7 +76,19 @@ function setUp(count = 2) {
     for (const one of processes.slice(1)) one.say({ kind: 'listening', addresses });
     return listening;
   };
-  return { log, clock, health, metrics, processes, group, stopping, signal, process, startAll };
+  return {
+    log,
+    clock,
+    health,
+    metrics,
+    unmatched,
+    processes,
+    group,
+    stopping,
+    signal,
+    process,
+    startAll,
+  };
 }
 
 /** Lets what was settled be noticed. */
@@ -247,12 +261,13 @@ test('the worker is unhealthy while no process serves or one has lost its store,
   t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: true });
 });
 
-test('what a process has counted stays when it ends, its gauges do not', async (t) => {
-  const { metrics, process, startAll } = setUp();
+test('what a process has counted or sampled stays when it ends, its gauges do not', async (t) => {
+  const { metrics, unmatched, process, startAll } = setUp();
   await startAll();
   process(1).say({
     kind: 'report',
     description: ['counters: connected'],
+    unmatched: [{ domain: 'd', entries: [], isCut: false, atSeconds: 1 }],
     statistics: {
       newCounters: [{ kind: 'name', name: 'c' }],
       places: Uint32Array.of(0),
@@ -266,6 +281,7 @@ test('what a process has counted stays when it ends, its gauges do not', async (
     ['c', 'g'].map((name) => metrics.snapshot().get(name)),
     [3, 4],
   );
+  t.deepEqual(unmatched, ['d']);
   process(1).end('was ended by SIGKILL');
   t.deepEqual(
     ['c', 'g'].map((name) => metrics.snapshot().get(name)),

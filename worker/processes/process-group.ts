@@ -27,6 +27,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
+import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { Health } from '../health.ts';
 import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
@@ -44,6 +45,7 @@ export interface ProcessGroupDeps {
   readonly fork: ForkProcess;
   readonly health: Health;
   readonly metrics: MetricsRegistry;
+  readonly takeUnmatched: (sample: UnmatchedSample) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -153,6 +155,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         break;
       case 'report':
         member.reported.take(message.statistics);
+        message.unmatched.forEach(deps.takeUnmatched);
         break;
       case 'profile':
         member.profiler.take(message);

@@ -1,0 +1,84 @@
+// Which rules a descriptor can come to when some of its values are not known beforehand, as where a
+// proxy takes them from requests. With all values known it is the lookup of rule-tree.ts, at the
+// cost of going through whole levels.
+import type { PlacedRule } from './placed-rule.ts';
+import { matchesWildcard, parseWildcard } from './wildcard.ts';
+
+/** An entry that is looked for. */
+export interface SoughtEntry {
+  readonly key: string;
+  /** Undefined: whatever the request has. */
+  readonly value: string | undefined;
+}
+
+/** A rule with where it stands. */
+export interface NamedRule {
+  readonly rule: PlacedRule;
+  /** The domain and the names of all levels, joined by dots. */
+  readonly name: string;
+}
+
+export interface PossibleRules {
+  /** How many of the entries some rule takes. */
+  readonly depth: number;
+  /** The rules that take the last of these; none when `depth` is 0. */
+  readonly reached: readonly NamedRule[];
+  /** Those of them with a limit, or without anything below them, when all entries are taken. */
+  readonly matched: readonly NamedRule[];
+}
+
+/** Of one level: a few are enough to tell, and a hostile file may have very many. */
+const maxReached = 10_000;
+
+export function findPossibleRules(
+  domain: string,
+  rules: readonly PlacedRule[],
+  entries: readonly SoughtEntry[],
+): PossibleRules {
+  let reached: readonly NamedRule[] = [];
+  let depth = 0;
+  let levels = [childrenOf(domain, rules)];
+  for (const entry of entries) {
+    const next: NamedRule[] = [];
+    for (const level of levels) {
+      for (const rule of findCandidates(level, entry)) {
+        if (next.length < maxReached) next.push(rule);
+      }
+    }
+    if (next.length === 0) return { depth, reached, matched: [] };
+    reached = next;
+    depth++;
+    levels = reached.map(({ rule, name }) => childrenOf(name, rule.children));
+  }
+  const isEnd = ({ rule: { descriptor, children } }: NamedRule) =>
+    descriptor.rateLimit !== undefined || children.length === 0;
+  return { depth, reached, matched: reached.filter(isEnd) };
+}
+
+export function childrenOf(name: string, children: readonly PlacedRule[]): NamedRule[] {
+  return children.map((rule) => ({ rule, name: `${name}.${rule.composite}` }));
+}
+
+/** What an entry can come to on a level. */
+export function findCandidates(level: readonly NamedRule[], entry: SoughtEntry): NamedRule[] {
+  const { key, value } = entry;
+  if (value === undefined) return level.filter(({ rule }) => mayTake(rule, key));
+  const text = `${key}_${value}`;
+  const found =
+    level.find(({ rule }) => rule.composite === text) ??
+    level.find(
+      ({ rule }) => rule.isWildcard && matchesWildcard(parseWildcard(rule.composite), text),
+    ) ??
+    level.find(({ rule }) => rule.composite === key);
+  return found === undefined ? [] : [found];
+}
+
+/** Whether the rule takes some value of the key. */
+function mayTake({ composite, isWildcard }: PlacedRule, key: string): boolean {
+  const beginning = `${key}_`;
+  if (composite === key || composite.startsWith(beginning)) return true;
+  if (!isWildcard) return false;
+  // What comes before the first star has to agree; the rest can be what the value brings.
+  const { prefix } = parseWildcard(composite);
+  return beginning.startsWith(prefix) || prefix.startsWith(beginning);
+}

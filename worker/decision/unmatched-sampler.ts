@@ -1,0 +1,90 @@
+// Counts the descriptors that no rule matches, and takes a few of them as samples for people
+// (worker/unmatched.ts): traffic that silently matches nothing is let through, and nobody notices.
+// A descriptor that matches costs nothing here; one that does not, an increment.
+import type { DomainRules, Entry } from '../../shared/rules/rule.ts';
+import type { Counter, Metrics } from '../metrics/metric.ts';
+import type { RateLimitRequest } from './message.ts';
+
+/** A copy of what a request had; it holds nothing else of the request in memory. */
+export interface UnmatchedSample {
+  readonly domain: string;
+  readonly entries: readonly Entry[];
+  /** Whether keys, values or entries were too long or too many, so that only their begin is here. */
+  readonly isCut: boolean;
+  /** Wall time. */
+  readonly atSeconds: number;
+}
+
+export interface UnmatchedSampler {
+  /** No limit was found for a descriptor of a domain that has rules. */
+  noMatch(rules: DomainRules, entries: readonly Entry[], nowSeconds: number): void;
+  /** No rules were found for a whole request; the statistics count it as such already. */
+  unknownDomain(request: RateLimitRequest, nowSeconds: number): void;
+}
+
+/** Samples of one second; what comes after them is only counted. */
+export const maxSamplesPerSecond = 20;
+const maxEntries = 16;
+const maxLength = 128;
+
+export function noMatchCounter(metrics: Metrics, domain: string): Counter {
+  // Not below `rate_limit.`, where each name is that of a rule or of a domain without rules.
+  return metrics.counter(`ratelimit.service.no_match.${domain}`);
+}
+
+/** `take` gets each sample at once. */
+export function createUnmatchedSampler(
+  metrics: Metrics,
+  take: (sample: UnmatchedSample) => void,
+): UnmatchedSampler {
+  /** Of domains that have or had rules. */
+  const counters = new Map<string, Counter>();
+  let second = 0;
+  let taken = 0;
+
+  function sample(domain: string, entries: readonly Entry[], nowSeconds: number): void {
+    if (nowSeconds !== second) {
+      second = nowSeconds;
+      taken = 0;
+    }
+    if (taken >= maxSamplesPerSecond) return;
+    taken++;
+    take(toSample(domain, entries, nowSeconds));
+  }
+
+  return {
+    noMatch(rules, entries, nowSeconds) {
+      if (rules.exempts(entries)) return;
+      let counter = counters.get(rules.domain);
+      if (counter === undefined) {
+        counter = noMatchCounter(metrics, rules.domain);
+        counters.set(rules.domain, counter);
+      }
+      counter.add(1);
+      sample(rules.domain, entries, nowSeconds);
+    },
+    unknownDomain({ domain, descriptors }, nowSeconds) {
+      sample(domain, descriptors[0]?.entries ?? [], nowSeconds);
+    },
+  };
+}
+
+function toSample(domain: string, entries: readonly Entry[], atSeconds: number): UnmatchedSample {
+  const isLong = ({ length }: string) => length > maxLength;
+  return {
+    domain: copy(domain),
+    entries: entries
+      .slice(0, maxEntries)
+      .map(({ key, value }) => ({ key: copy(key), value: copy(value) })),
+    isCut:
+      isLong(domain) ||
+      entries.length > maxEntries ||
+      entries.some(({ key, value }) => isLong(key) || isLong(value)),
+    atSeconds,
+  };
+}
+
+/** Through bytes, because a part of a string keeps the whole of it in memory. */
+function copy(text: string): string {
+  return Buffer.from(text.slice(0, maxLength)).toString();
+}

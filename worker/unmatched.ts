@@ -1,0 +1,152 @@
+// The traffic that no rule matches, as people look at it: samples by domain and by their keys, each
+// with the rule that comes nearest and why it does not match. Samples are taken by
+// decision/unmatched-sampler.ts; what is explained is explained when somebody asks.
+import { setImmediate } from 'node:timers/promises';
+import { escapeText } from '../shared/rules/escaped-text.ts';
+import { explainNoMatch } from '../shared/rules/nearest-rule.ts';
+import { nearestWord } from '../shared/rules/nearest-word.ts';
+import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/placed-rule.ts';
+import type { Entry } from '../shared/rules/rule.ts';
+import type { RuleDocument } from '../shared/rules/rule-document.ts';
+import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';
+import type { Metrics } from './metrics/metric.ts';
+
+export interface Unmatched {
+  take(sample: UnmatchedSample): void;
+  /** What was sampled under other rules is forgotten. */
+  useRules(documents: readonly RuleDocument[]): void;
+  /** One line for `/status`. */
+  summarize(): string;
+  /** The page `/unmatched`. Lets decisions go on between one explanation and the next. */
+  describe(): Promise<string[]>;
+}
+
+/** Descriptors of one domain with the same keys. */
+interface Shape {
+  readonly examples: UnmatchedSample[];
+  samples: number;
+  lastSeconds: number;
+}
+
+interface DomainSamples {
+  readonly shapes: Map<string, Shape>;
+  /** Samples of further shapes, which are not kept. */
+  left: number;
+}
+
+/** With the bounds of a sample, 1 MB at most. */
+const maxShapes = 100;
+const maxShapesPerDomain = 20;
+const maxExamples = 3;
+
+export function createUnmatched(metrics: Metrics): Unmatched {
+  let rulesOf: ReadonlyMap<string, readonly PlacedRule[]> = new Map();
+  const domains = new Map<string, DomainSamples>();
+  let shapeCount = 0;
+  /** Samples of domains that are not kept. */
+  let left = 0;
+
+  function shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
+    let samples = domains.get(domain);
+    if (samples === undefined) {
+      if (shapeCount >= maxShapes) {
+        left++;
+        return undefined;
+      }
+      samples = { shapes: new Map(), left: 0 };
+      domains.set(domain, samples);
+    }
+    const { shapes } = samples;
+    // Of a domain without rules, one is enough.
+    const name = rulesOf.has(domain) ? JSON.stringify(entries.map(({ key }) => key)) : '';
+    let shape = shapes.get(name);
+    if (shape === undefined) {
+      if (shapeCount >= maxShapes || shapes.size >= maxShapesPerDomain) {
+        samples.left++;
+        return undefined;
+      }
+      shapeCount++;
+      shape = { examples: [], samples: 0, lastSeconds: 0 };
+      shapes.set(name, shape);
+    }
+    return shape;
+  }
+
+  function* describeDomain(domain: string, { shapes, left }: DomainSamples): Generator<string> {
+    const rules = rulesOf.get(domain);
+    if (rules === undefined) {
+      const guess = nearestWord(domain, [...rulesOf.keys()]);
+      const hint = guess === undefined ? '' : `; did you mean '${guess}'?`;
+      const last = toTime(Math.max(...[...shapes.values()].map(({ lastSeconds }) => lastSeconds)));
+      yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
+      return;
+    }
+    yield `domain ${domain}: ${noMatchCounter(metrics, domain).value} descriptors found no rule`;
+    for (const { examples, samples, lastSeconds } of shapes.values()) {
+      const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
+      yield `  ${keys}: sampled ${samples} times, last at ${toTime(lastSeconds)}`;
+      for (const { entries, isCut } of examples) {
+        const explained = explainNoMatch(domain, rules, entries);
+        const cut = isCut ? ' (shortened)' : '';
+        yield `    ${toText(entries)}${cut}`;
+        if (explained === undefined) continue;
+        const { nearest, reason, hint } = explained;
+        yield `      ${reason}${hint === undefined ? '' : `; ${hint}`}`;
+        if (nearest !== undefined) yield `      nearest rule: ${toPlaceText(nearest.rule)}`;
+      }
+    }
+    if (left > 0) yield `  and ${left} samples with other keys`;
+  }
+
+  return {
+    take(sample) {
+      const shape = shapeOf(sample);
+      if (shape === undefined) return;
+      shape.samples++;
+      shape.lastSeconds = sample.atSeconds;
+      const text = toText(sample.entries);
+      if (shape.examples.length >= maxExamples) return;
+      if (shape.examples.every(({ entries }) => toText(entries) !== text)) {
+        shape.examples.push(sample);
+      }
+    },
+    useRules(documents) {
+      rulesOf = placeRules(documents);
+      domains.clear();
+      shapeCount = 0;
+      left = 0;
+    },
+    summarize() {
+      const names = [...domains.keys()];
+      if (names.length === 0) return 'unmatched: no descriptor since the rules came';
+      const known = names.filter((name) => rulesOf.has(name));
+      const parts = known.map((name) => `${noMatchCounter(metrics, name).value} of domain ${name}`);
+      const unknown = names.length - known.length;
+      if (unknown > 0)
+        parts.push(`those of ${unknown} ${unknown === 1 ? 'domain' : 'domains'} without rules`);
+      return escapeText(`unmatched: ${parts.join(', ')}; /unmatched says why`);
+    },
+    async describe() {
+      if (domains.size === 0) {
+        return ['every descriptor since the rules came found a rule, or there was none'];
+      }
+      const lines: string[] = [];
+      for (const [domain, samples] of domains) {
+        for (const line of describeDomain(domain, samples)) {
+          lines.push(escapeText(line));
+          await setImmediate();
+        }
+      }
+      if (left > 0) lines.push(`and ${left} samples of other domains`);
+      return lines;
+    },
+  };
+}
+
+function toText(entries: readonly Entry[]): string {
+  return entries.map(({ key, value }) => `(${key}=${value})`).join('');
+}
+
+function toTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000', '');
+}
