@@ -160,9 +160,9 @@ test.serial(
     t.teardown(() => rm(place, { recursive: true, force: true }));
     const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
     await mkdir(own, { recursive: true });
-    await cp(join(root, 'compose', 'package', 'ratelane.sh'), join(own, 'ratelane.sh'));
+    await cp(join(root, 'compose', 'package', 'ratelane'), join(own, 'ratelane'));
     const link = join(place, 'ratelane');
-    await symlink(join(own, 'ratelane.sh'), link);
+    await symlink(join(own, 'ratelane'), link);
     const writeNode = async (path: string, nodeVersion: string) => {
       await mkdir(join(path, '..'), { recursive: true });
       await writeFile(path, `#!/bin/sh\necho ${nodeVersion} "$@"\n`);

@@ -23,6 +23,8 @@ export interface ControlPlaneOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The command that starts a control plane, where it is not that of the sources. */
   readonly program?: readonly string[];
+  /** In place of one in a temporary folder. */
+  readonly stateDirectory?: string;
   /** In place of free ones. */
   readonly addresses?: readonly string[];
 }
@@ -64,7 +66,7 @@ export interface AdminReply {
 /** Not started yet; ended after the test. */
 export async function createControlPlaneProcess(
   t: ExecutionContext,
-  { flags, env = {}, addresses, program = ownProgram }: ControlPlaneOptions,
+  { flags, env = {}, addresses, stateDirectory, program = ownProgram }: ControlPlaneOptions,
 ): Promise<ControlPlaneProcess> {
   const [executable = '', ...first] = program;
   const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
@@ -73,7 +75,7 @@ export async function createControlPlaneProcess(
   const adminUrl = `http://${adminAddress}`;
   const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...env };
   const free = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
-  const state = ['--state-dir', join(stateFolder, 'state')];
+  const state = ['--state-dir', stateDirectory ?? join(stateFolder, 'state')];
   const args = ['serve', ...flags, ...(addresses ?? free), ...state];
   let output = '';
   let current: ReturnType<typeof spawnOnce> | undefined;
