@@ -8,6 +8,7 @@ import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
+import { trimEnd } from '../shared/trim-end.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
 import type { AdminApi } from './admin/admin-api.ts';
@@ -214,7 +215,7 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
     options: {
       url,
       ref: ref === '' ? undefined : ref,
-      folder: path.replace(/\/+$/, ''),
+      folder: trimEnd(path, '/'),
       pollMs,
       timeoutMs: gitTimeoutMs,
       stateDirectory,
@@ -266,7 +267,7 @@ function createWebhook(
         const reason = `the webhook secret cannot be read (${errorText(error)})`;
         return { ok: false, reason };
       }
-      return verifyWebhook(call, text.replace(/[\r\n]+$/, ''));
+      return verifyWebhook(call, trimEnd(text, '\r\n'));
     },
     trigger: () => store.trigger(),
     onCall(verdict, address) {

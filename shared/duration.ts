@@ -1,6 +1,7 @@
 // Durations as settings write them (`1m30s`, `150us`), read into milliseconds and written back.
 // Which durations make sense where is left to the settings table.
 
+import { trimEnd } from './trim-end.ts';
 export type DurationResult =
   | { readonly ok: true; readonly ms: number }
   | { readonly ok: false; readonly reason: string };
@@ -82,6 +83,6 @@ export function formatDuration(ms: number): string {
 /** `value` / 10^`digits`, without trailing zeros. */
 function toDecimal(value: bigint, digits: number): string {
   const text = value.toString().padStart(digits + 1, '0');
-  const fraction = text.slice(-digits).replace(/0+$/, '');
+  const fraction = trimEnd(text.slice(-digits), '0');
   return text.slice(0, -digits) + (fraction === '' ? '' : `.${fraction}`);
 }

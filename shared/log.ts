@@ -2,6 +2,7 @@
 // know. What is worth saying, and how often, is left to the callers.
 import { styleText } from 'node:util';
 import { pino } from 'pino';
+import { trimEnd } from './trim-end.ts';
 
 /** From the gravest to the most talkative, as the lines name them. */
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
@@ -118,7 +119,7 @@ function onOneLine(json: string): string {
 
 function toTimestamp(wallMs: number): string {
   const microseconds = Math.floor((wallMs % 1000) * 1000);
-  const fraction = microseconds.toString().padStart(6, '0').replace(/0+$/, '');
+  const fraction = trimEnd(microseconds.toString().padStart(6, '0'), '0');
   return toRfc3339(wallMs, fraction && `.${fraction}`);
 }
 

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { AppError } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 import type { GitCredentials } from './git-address.ts';
 
 export interface GitCredentialSettings {
@@ -24,7 +25,7 @@ export function createCredentialReader(
   return async () => {
     const { passwordFile } = settings;
     const text = passwordFile === '' ? settings.password : await readPassword(passwordFile);
-    const password = text.replace(/[\r\n]+$/, '');
+    const password = trimEnd(text, '\r\n');
     if (password === '') return undefined;
     if (/[\0\r\n]/.test(username + password) || password.length > maxLength) {
       const place = passwordFile === '' ? 'the Git password' : passwordFile;

@@ -105,7 +105,7 @@ export function float(options: RowOptions & RangeOptions<number>): Setting<numbe
     default: options.default,
     accepts: describeRange('a number', options, String),
     parse: (word) =>
-      /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(word)
+      /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(word)
         ? inRange(Number(word), options)
         : bad(word, 'not a number'),
     format: String,

@@ -170,7 +170,7 @@ function passOnComplaints(log: Log): void {
       debug: ignore,
       info: ignore,
       warn(message) {
-        const text = message.replace(/['"(].*['")]/s, '(...)');
+        const text = message.replace(/^([^'"(]*)['"(].*['")]/s, '$1(...)');
         if (said.has(text) || said.size >= maxComplaints) return;
         said.add(text);
         log.warning(`tracing: ${text}`);

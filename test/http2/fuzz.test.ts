@@ -20,14 +20,13 @@ import {
 } from '../support/http2-frames.ts';
 import { createHttp2Peer } from '../support/http2-peer.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { createRandom, type Random } from '../support/random.ts';
 import { heldBytes } from './attack-fixture.ts';
 import {
-  createRandom,
   createRandomFrames,
   createValidSequence,
   cutAnywhere,
   damage,
-  type Random,
   type Sequence,
 } from './fuzz-sequences.ts';
 

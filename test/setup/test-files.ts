@@ -11,6 +11,7 @@ const aloneFolders = [
   'test/e2e/',
   'test/faults/',
   'test/feature/',
+  'test/fuzz/',
   'test/http2/',
 ];
 

@@ -9,6 +9,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { errorText } from '../../shared/errors.ts';
+import { withoutEnding } from '../../shared/trim-end.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitResponseMessage } from '../../shared/wire/rate-limit-messages.ts';
 import type { ClientArguments, ClientTls } from './arguments.ts';
@@ -60,7 +61,7 @@ function call(client: Client, ask: ClientArguments): Promise<CallOutcome> {
 function toRequestError(error: ServiceError | null, ask: ClientArguments): string {
   const code = error?.code ?? status.UNKNOWN;
   // grpc-js ends some texts with a heading that nothing follows.
-  const text = (error?.details ?? 'no response').replace(/\s*Resolution note:\s*$/, '');
+  const text = withoutEnding(error?.details ?? 'no response', 'Resolution note:');
   const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
   const hint = findHint(code, ask);
   return hint === undefined ? message : `${message}\n${hint}`;

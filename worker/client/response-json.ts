@@ -1,5 +1,6 @@
 // A response in proto3 JSON, for programs: names in camelCase, enums by name, defaults left out.
 import { type Unit, unitFromNumber } from '../../shared/rules/unit.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 import type {
   DescriptorStatusMessage,
   HeaderValueMessage,
@@ -50,7 +51,7 @@ function toUnit(number: number): Json | undefined {
 }
 
 function toDuration(reset: { seconds?: string | number; nanos?: number }): string {
-  const fraction = reset.nanos ? `.${String(reset.nanos).padStart(9, '0').replace(/0+$/, '')}` : '';
+  const fraction = reset.nanos ? `.${trimEnd(String(reset.nanos).padStart(9, '0'), '0')}` : '';
   return `${reset.seconds ?? 0}${fraction}s`;
 }
 

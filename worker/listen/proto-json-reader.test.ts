@@ -282,3 +282,22 @@ test('damaged text is never read as something that JSON.parse refuses, and never
   );
   t.pass();
 });
+
+test('a number of a million digits is refused at once, whatever they are', (t) => {
+  t.timeout(20_000);
+  const zeros = '0'.repeat(1_000_000);
+  for (const digits of [
+    `0.${zeros}1`,
+    `1${zeros}`,
+    `0.${zeros}`,
+    `1e${zeros}1`,
+    `1.${zeros}5e-1`,
+  ]) {
+    const parsed = parse(`{"hitsAddend": ${digits}}`);
+    if (!parsed.ok) t.true(parsed.problem.length < 200, parsed.problem);
+  }
+  t.deepEqual(parse(`{"hitsAddend": 2.${zeros}}`), {
+    ok: true,
+    request: { domain: '', descriptors: [], hitsAddend: 2 },
+  });
+});

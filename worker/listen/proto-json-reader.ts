@@ -2,6 +2,7 @@
 // (repeated and unknown members are errors) and exact for 64-bit integers.
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitNumbers } from '../../shared/rules/unit.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 import type { RateLimitRequest, RequestDescriptor } from '../decision/message.ts';
 import { JsonCursor, JsonError } from './proto-json-cursor.ts';
 
@@ -159,7 +160,7 @@ function toInteger(text: string): bigint | undefined {
   const parts = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (parts === null) return undefined;
   const whole = parts[2] === '0' ? '' : (parts[2] ?? '');
-  const fraction = (parts[3] ?? '').replace(/0+$/, '');
+  const fraction = trimEnd(parts[3] ?? '', '0');
   if (whole === '' && fraction === '') return 0n;
   const exponent = Number(parts[4] ?? '0');
   const zeros = exponent - fraction.length;

@@ -14,6 +14,7 @@ import {
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../../shared/tls.ts';
+import { trimEnd, withoutEnding } from '../../shared/trim-end.ts';
 import type { AggregatedDiscoveryDefinition } from '../../shared/wire/discovery.ts';
 import type {
   DiscoveryRequestMessage,
@@ -178,5 +179,6 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
 function describeStatus({ code, details }: StatusObject): string {
   if (code === status.OK) return 'the server ended the stream';
   // The library ends some texts with the heading of an empty note.
-  return `${status[code]}: ${details.replace(/\.? *Resolution note: *$/, '')}`;
+  const text = withoutEnding(details, 'Resolution note:');
+  return `${status[code]}: ${text === details ? text : trimEnd(text, '.')}`;
 }

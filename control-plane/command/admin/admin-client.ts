@@ -3,6 +3,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { errorText } from '../../../shared/errors.ts';
 import { type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
+import { trimEnd } from '../../../shared/trim-end.ts';
 
 export interface AdminCall {
   readonly method: 'GET' | 'POST';
@@ -43,7 +44,7 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
     ...(tls.key && { key: tls.key }),
     ca: isSecure ? withTrustedAuthorities(tls.ca) : undefined,
   };
-  const base = url.href.replace(/\/+$/, '');
+  const base = trimEnd(url.href, '/');
 
   async function call({ method, path, body }: AdminCall): Promise<AdminAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body);

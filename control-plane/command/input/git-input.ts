@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
 import { stopSignals } from '../../../shared/lifecycle.ts';
 import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
+import { trimEnd } from '../../../shared/trim-end.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, type Git, GitError } from '../../store/git-command.ts';
@@ -83,7 +84,7 @@ async function readInput(
   await git.run(args, { timeoutMs: localTimeoutMs });
   const commit = (await findCommit(git, revision)) ?? (await fetchCommit(git, revision, fetch));
   if (commit === undefined) throw new AppError('store', `there is no revision '${revision}'`);
-  const below = folder.replace(/^(?:\.?\/)+|^\.$/, '').replace(/\/+$/, '');
+  const below = trimEnd(folder.replace(/^(?:\.?\/)+|^\.$/, ''), '/');
   const read = await readRevisionOf(git, commit, {
     folder: below,
     bounds: defaultBounds,

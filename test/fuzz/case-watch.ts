@@ -1,0 +1,51 @@
+// Ends a process whose case never comes back, and says which one it was: a loop without an end gives
+// a test no chance to say so itself. A thread of its own looks on.
+import { writeSync } from 'node:fs';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
+
+/** Far above what a case may take, which the run itself looks at. */
+const hangMs = 30_000;
+const lookMs = 1000;
+
+export interface CaseWatch {
+  begin(seed: number): void;
+  end(): void;
+}
+
+interface Shared {
+  readonly what: string;
+  /** The seed that runs, or -1. */
+  readonly running: Int32Array;
+}
+
+export function startCaseWatch(what: string): CaseWatch {
+  const running = new Int32Array(new SharedArrayBuffer(4));
+  running[0] = -1;
+  const worker = new Worker(new URL(import.meta.url), { workerData: { what, running } });
+  worker.unref();
+  return {
+    begin(seed) {
+      Atomics.store(running, 0, seed);
+    },
+    end() {
+      void worker.terminate();
+    },
+  };
+}
+
+function lookOn({ what, running }: Shared): void {
+  let seen = -1;
+  let sinceMs = performance.now();
+  setInterval(() => {
+    const seed = Atomics.load(running, 0);
+    if (seed !== seen) {
+      seen = seed;
+      sinceMs = performance.now();
+    } else if (seed >= 0 && performance.now() - sinceMs > hangMs) {
+      writeSync(2, `FUZZ_SEED=${seed} of ${what} does not come back\n`);
+      process.kill(process.pid, 'SIGKILL');
+    }
+  }, lookMs);
+}
+
+if (!isMainThread && workerData?.running instanceof Int32Array) lookOn(workerData as Shared);

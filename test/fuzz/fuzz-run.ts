@@ -1,0 +1,69 @@
+// Runs cases of one surface until its time is over, each from a seed of its own, and says how many.
+// FUZZ_SEED=n begins with the case that failed; FUZZ_SECONDS=n is the time of each surface.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { ExecutionContext } from 'ava';
+import { errorText } from '../../shared/errors.ts';
+import { createRandom, type Random } from '../support/random.ts';
+import { startCaseWatch } from './case-watch.ts';
+
+const firstSeed = Number(process.env['FUZZ_SEED'] ?? 1);
+const seconds = Number(process.env['FUZZ_SECONDS'] ?? 3);
+/** Cases take milliseconds; this many seconds are one that grows with something it should not. */
+const longestCaseMs = 5000;
+/** What may be held after all cases beyond what was held before them. */
+const mostHeldBytes = 64 * 1024 * 1024;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** `runOne` throws when what it tried was not answered as it should be. */
+export async function fuzz(
+  t: ExecutionContext,
+  what: string,
+  runOne: (random: Random) => void | Promise<void>,
+): Promise<void> {
+  t.timeout(seconds * 1000 + 60_000, 'the surface did not come to its end');
+  const watch = startCaseWatch(what);
+  const heldBefore = await heldBytes();
+  const endMs = performance.now() + seconds * 1000;
+  let longestMs = 0;
+  let seed = firstSeed;
+  for (; performance.now() < endMs || seed === firstSeed; seed++) {
+    watch.begin(seed);
+    const startMs = performance.now();
+    try {
+      await runOne(createRandom(seed));
+    } catch (error) {
+      watch.end();
+      throw new Error(`FUZZ_SEED=${seed}: ${errorText(error)}`, { cause: error });
+    }
+    const tookMs = performance.now() - startMs;
+    if (tookMs > longestCaseMs) {
+      watch.end();
+      throw new Error(`FUZZ_SEED=${seed}: took ${Math.round(tookMs)} ms`);
+    }
+    longestMs = Math.max(longestMs, tookMs);
+    if (seed % 100 === 0) await nextTurn();
+  }
+  watch.end();
+  const heldMore = (await heldBytes()) - heldBefore;
+  const count = seed - firstSeed;
+  t.log(
+    `${count} ${what} from seed ${firstSeed}, the longest took ${longestMs.toFixed(1)} ms,`,
+    `${(heldMore / 1e6).toFixed(1)} MB more are held`,
+  );
+  t.true(heldMore < mostHeldBytes, `${heldMore} bytes more are held`);
+}
+
+/** What a collection leaves. */
+async function heldBytes(): Promise<number> {
+  // What a collection finds is given back some turns later, and may free more.
+  for (let round = 0; round < 2; round++) {
+    collectGarbage();
+    await nextTurn();
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}

@@ -1,0 +1,260 @@
+// Requests for decisions that no Envoy sends: as JSON, as protobuf, and as bytes on the HTTP ports.
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { isDeepStrictEqual as isSame } from 'node:util';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { RateLimitRequest } from '../../worker/decision/message.ts';
+import { createHealth } from '../../worker/health.ts';
+import { createDebugServer } from '../../worker/listen/debug.ts';
+import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
+import { createHttpServer } from '../../worker/listen/http.ts';
+import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
+import type { Random } from '../support/random.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { damageBytes, damageJson, damageText, strangeWords } from './damage.ts';
+import { fuzz } from './fuzz-run.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const { requestSerialize, requestDeserialize } = loadProtos().rateLimitService.ShouldRateLimit;
+
+function toRequest(random: Random): RateLimitRequest {
+  const text = () =>
+    random.pick(['', 'a', 'domain', 'x'.repeat(100), 'é€😀', ...strangeWords]).toWellFormed();
+  const some = <T>(most: number, make: () => T) =>
+    Array.from({ length: random.below(most + 1) }, make);
+  return {
+    domain: text(),
+    descriptors: some(4, () => ({
+      entries: some(4, () => ({ key: text(), value: text() })),
+      limit: random.chance(0.3)
+        ? { requestsPerUnit: random.below(2 ** 32), unit: random.below(8) }
+        : undefined,
+      hitsAddend: random.chance(0.3) ? random.below(2 ** 52) : undefined,
+      isNegativeHits: random.chance(0.3),
+    })),
+    hitsAddend: random.pick([0, 1, 2 ** 32 - 1]),
+  };
+}
+
+const jsonWords = [
+  ...['{', '}', '[', ']', ',', ':', '"', '\\', '\\u0000', '\\ud800', '/', '"key"', '"value":'],
+  ...['"domain":"a"', '"descriptors":[', '"entries":[{', '"hitsAddend":', '"hits_addend":"1"'],
+  ...['"limit":{"unit":"WEEK"}', '"unit":"HOUR"', 'null', 'true', '1e9', '-', '0.', '1.0', '+1'],
+  ...['"__proto__":{}', '"constructor":1', '\ufeff', ' ', '\n', '\u0001', '0x1', '1'],
+];
+
+test.serial('any /json body is a request, or a problem with its line and column', async (t) => {
+  let accepted = 0;
+  await fuzz(t, '/json bodies', (random) => {
+    const request = toRequest(random);
+    const value = random.chance(0.5) ? damageJson(random, request) : request;
+    const whole = JSON.stringify(value, null, random.pick([0, 2]));
+    const text = random.chance(0.6) ? damageText(random, whole, jsonWords) : whole;
+    const bytes = random.chance(0.1) ? damageBytes(random, Buffer.from(text)) : Buffer.from(text);
+    const parsed = parseJsonRequest(bytes);
+    if (!parsed.ok) {
+      checkNamedProblem(parsed.problem);
+      const hasPlace = /^\(line \d+:\d+\): ./.test(parsed.problem);
+      if (!hasPlace && parsed.problem !== 'the body is not UTF-8') throw new Error(parsed.problem);
+      if (parsed.problem.length > 400) throw new Error(`${parsed.problem.length} characters`);
+      return;
+    }
+    accepted++;
+    // What is not JSON is never a request.
+    JSON.parse(bytes.toString());
+    checkRequest(parsed.request);
+  });
+  t.log(`${accepted} accepted`);
+  t.true(accepted > 0);
+});
+
+/** The types are what the decision relies on. */
+function checkRequest({ domain, descriptors, hitsAddend }: RateLimitRequest): void {
+  const isRight =
+    typeof domain === 'string' &&
+    isCount(hitsAddend, 2 ** 32 - 1) &&
+    descriptors.every(
+      (descriptor) =>
+        descriptor.entries.every(
+          ({ key, value }) => typeof key === 'string' && typeof value === 'string',
+        ) &&
+        typeof descriptor.isNegativeHits === 'boolean' &&
+        (descriptor.limit === undefined ||
+          (isCount(descriptor.limit.requestsPerUnit, 2 ** 32 - 1) &&
+            Number.isInteger(descriptor.limit.unit))) &&
+        (descriptor.hitsAddend === undefined ||
+          typeof descriptor.hitsAddend === 'bigint' ||
+          isCount(descriptor.hitsAddend, Number.MAX_SAFE_INTEGER)),
+    );
+  if (!isRight) throw new Error(`a request of other types: ${JSON.stringify(domain)}`);
+}
+
+function isCount(value: unknown, most: number): boolean {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= most;
+}
+
+function encode(request: RateLimitRequest): Buffer {
+  return requestSerialize({
+    ...request,
+    descriptors: request.descriptors.map(({ limit, hitsAddend, ...rest }) => ({
+      ...rest,
+      ...(limit && { limit }),
+      ...(hitsAddend !== undefined && { hitsAddend: { value: String(hitsAddend) } }),
+    })),
+  });
+}
+
+test.serial('any protobuf message is read as the library reads it, or refused', async (t) => {
+  let accepted = 0;
+  let libraryAcceptedMore = 0;
+  await fuzz(t, 'ShouldRateLimit messages', (random) => {
+    const isOurs = random.chance(0.9);
+    const whole = isOurs ? encode(toRequest(random)) : random.bytes(random.below(60));
+    const bytes = random.chance(0.9) ? damageBytes(random, whole) : whole;
+    const decoded = decodeRateLimitRequest(bytes);
+    if (!decoded.ok) {
+      checkNamedProblem(decoded.problem);
+      if (isReadable(bytes)) libraryAcceptedMore++;
+      return;
+    }
+    accepted++;
+    checkRequest(decoded.message);
+    // Written anew and read by the library, which skips no field of another wire type by itself.
+    const anew = encode(decoded.message);
+    const theirs = toPlain(requestDeserialize(anew));
+    const again = decodeRateLimitRequest(anew);
+    if (!again.ok || !isSame([again.message, theirs], [decoded.message, decoded.message])) {
+      throw new Error(`read differently: ${bytes.toString('hex')}`);
+    }
+    if (isOurs && whole === bytes && !isSame(toPlain(requestDeserialize(bytes)), decoded.message)) {
+      throw new Error(`a good message is read differently: ${bytes.toString('hex')}`);
+    }
+  });
+  t.log(`${accepted} accepted; the library reads ${libraryAcceptedMore} that are refused here`);
+  t.true(accepted > 0);
+});
+
+function toPlain(message: ReturnType<typeof requestDeserialize>): RateLimitRequest {
+  return {
+    domain: message.domain ?? '',
+    descriptors: (message.descriptors ?? []).map(({ entries, limit, hitsAddend, ...rest }) => ({
+      entries: (entries ?? []).map(({ key = '', value = '' }) => ({ key, value })),
+      limit: limit
+        ? { requestsPerUnit: limit.requestsPerUnit ?? 0, unit: limit.unit ?? 0 }
+        : undefined,
+      hitsAddend: hitsAddend ? toExact(BigInt(hitsAddend.value ?? 0)) : undefined,
+      isNegativeHits: rest.isNegativeHits ?? false,
+    })),
+    hitsAddend: message.hitsAddend ?? 0,
+  };
+}
+
+function toExact(value: bigint): number | bigint {
+  return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+}
+
+function isReadable(bytes: Buffer): boolean {
+  try {
+    requestDeserialize(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const heads = [
+  'POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}',
+  'POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+  'GET /healthcheck HTTP/1.1\r\nHost: a\r\n\r\n',
+  'GET /rlconfig?a=b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n',
+  'GET /debug/pprof/profile?seconds=x HTTP/1.1\r\nHost: a\r\n\r\n',
+  'GET /stats HTTP/1.0\r\n\r\n',
+  'OPTIONS * HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n',
+];
+const headWords = [
+  ...['\r\n', '\n', '\r', ': ', 'GET ', 'TRACE ', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'HTTP/1.1'],
+  ...['Content-Length: 0\r\n', 'Content-Length: -1\r\n', 'Content-Length: 99999999999\r\n'],
+  ...['Transfer-Encoding: chunked\r\n', 'Upgrade: websocket\r\n', 'Connection: upgrade\r\n'],
+  ...['Host: b\r\n', 'Cookie: a\r\n', '/json', '/%00', '/../../x', '?', '#', '%', '%zz', '//'],
+  ...['ffffffff\r\n', '0\r\n\r\n', 'X: '.padEnd(20_000, 'y')],
+];
+
+async function startPorts(t: ExecutionContext) {
+  const log = createRecordedLog();
+  const http = createHttpServer(
+    {
+      shouldRateLimit(_request, _timeoutMs, done) {
+        const nothing = { responseHeadersToAdd: [], requestHeadersToAdd: [] };
+        done({
+          ok: true,
+          response: { overallCode: 1, statuses: [], dynamicMetadata: undefined, ...nothing },
+        });
+        return undefined;
+      },
+      health: createHealth({ requireConfig: false }),
+      log,
+      clock: systemClock,
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const providers = {
+    rules: () => [],
+    stats: () => new Map([['a', 1]]),
+    settings: () => [],
+    status: () => [],
+  };
+  const debug = createDebugServer(
+    { providers, log, clock: systemClock },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const addresses = [await http.start(), await debug.start()];
+  t.teardown(async () => {
+    await http.stop(0);
+    await debug.stop(0);
+  });
+  return { log, addresses };
+}
+
+/** What the port says until it closes, or says no more. */
+async function exchange(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  socket.setEncoding('latin1');
+  socket.on('data', (chunk: string) => {
+    answer += chunk;
+    // One answer is enough; the end of it is not told by most of these requests.
+    socket.end();
+  });
+  socket.on('error', () => {});
+  socket.end(bytes, 'latin1');
+  await once(socket, 'close', { signal: AbortSignal.timeout(20_000) });
+  return answer;
+}
+
+test.serial('the HTTP ports answer any bytes with a status, and stay open', async (t) => {
+  const { log, addresses } = await startPorts(t);
+  let answered = 0;
+  await fuzz(t, 'HTTP requests', async (random) => {
+    const { port = 0 } = random.pick(addresses);
+    const whole = random.chance(0.2) ? random.pick(heads).repeat(2) : random.pick(heads);
+    const answer = await exchange(port, damageText(random, whole, headWords));
+    if (answer === '') return;
+    answered++;
+    if (!/^HTTP\/1\.1 (?:100|200|400|404|405|408|413|417|429|431|501) /.test(answer)) {
+      throw new Error(`answered with ${answer.slice(0, 300)}`);
+    }
+    if (/\r\nx-injected:/i.test(answer)) throw new Error(`a header was put in: ${answer}`);
+  });
+  t.log(`${answered} answered`);
+  t.true(answered > 0);
+  for (const { port = 0 } of addresses) {
+    const answer = await exchange(port, 'GET /healthcheck HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.regex(answer, /^HTTP\/1\.1 200 /);
+  }
+  t.deepEqual(
+    log.lines.filter((line) => line.startsWith('error')),
+    [],
+  );
+});

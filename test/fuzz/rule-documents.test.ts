@@ -1,0 +1,145 @@
+// Rules documents that nobody meant: whatever is in them, each problem has its place, and what is
+// accepted can be put in force, advised on and sent to workers.
+import { readdirSync, readFileSync } from 'node:fs';
+import { isDeepStrictEqual as isSame } from 'node:util';
+import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { toProblemRule } from '../../shared/rules/problem-rule.ts';
+import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { fromResource, toResource } from '../../shared/rules/resource.ts';
+import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { readOrdinaryYaml } from '../../shared/rules/yaml-ordinary.ts';
+import { parseAnyYaml } from '../../shared/rules/yaml-tree.ts';
+import type { Random } from '../support/random.ts';
+import { damageText, strangeWords } from './damage.ts';
+import { fuzz } from './fuzz-run.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const fixtures = new URL('../fixtures/rules/', import.meta.url);
+function readSamples(folder: string): string[] {
+  return readdirSync(new URL(folder, fixtures))
+    .filter((name) => name.endsWith('.yaml'))
+    .map((name) => readFileSync(new URL(`${folder}/${name}`, fixtures), 'utf8'));
+}
+
+const goodSamples = [...readSamples('good'), ...readSamples('warned')];
+const samples = [...goodSamples, ...readSamples('bad')];
+
+const words: readonly string[] = [
+  ...['domain: a\n', 'descriptors:\n', '- key: b\n', '  - key: c\n', '    value: d*\n'],
+  ...['  rate_limit:\n', '  rate_limit: {unit: hour, requests_per_unit: 4}\n', 'unlimited: true'],
+  ...['    unit: second\n', '    requests_per_unit: 5\n', 'replaces: [{name: e}]', 'name: e\n'],
+  ...['shadow_mode: true\n', 'share_threshold: true\n', 'metadata: {a: [1]}\n', '  descriptors:\n'],
+  ...[
+    '---\n',
+    '...\n',
+    '%YAML 1.2\n',
+    '&a ',
+    '*a',
+    '<<: *a\n',
+    '!!str ',
+    '!!int ',
+    '!x ',
+    '? ',
+    ': ',
+  ],
+  ...['- ', '[', ']', '{', '}', ',', '#', '|\n', '>-\n', '"', "'", '\\x', '\r', '\n\n', '  ', '\t'],
+  ...['0777', '1:30', '.inf', '.nan', '1_000', '2026-11-21', '~', 'yes', '0b2', '-', '=', '@', '`'],
+];
+
+function toSample(random: Random): string {
+  if (random.chance(0.2)) {
+    // From nothing: every piece may stand beside every other.
+    return Array.from({ length: random.below(40) }, () =>
+      random.pick(random.chance(0.1) ? strangeWords : words),
+    ).join('');
+  }
+  const sample = random.pick(random.chance(0.7) ? goodSamples : samples);
+  return damageText(random, random.chance(0.2) ? sample + random.pick(samples) : sample, words);
+}
+
+function checkProblem(problem: Problem, text: string): void {
+  const { line, column, hint, severity, message } = problem;
+  const shown = formatProblem(problem);
+  if (line !== undefined && (line < 1 || line > text.split('\n').length)) {
+    throw new Error(`a place that is not in the text: ${shown}`);
+  }
+  if (column !== undefined && column < 1) throw new Error(`column ${column}: ${shown}`);
+  checkNamedProblem(message);
+  if (hint !== undefined) checkNamedProblem(hint);
+  if (shown.length > 2000) throw new Error(`${shown.length} characters for one problem`);
+  if (severity === 'error' && toProblemRule(problem).id === 'other') {
+    throw new Error(`a problem of no kind: ${shown}`);
+  }
+}
+
+/** What happens to a document that was accepted; throws when that is not possible. */
+function use(document: RuleDocument): void {
+  for (const mergeDomains of [false, true]) {
+    const options = { mergeDomains, sanitizeMetricDots: mergeDomains };
+    const built = buildRuleSet([document, document], options);
+    for (const problem of built.ok ? built.warnings : built.problems)
+      checkNamedProblem(problem.message);
+  }
+  const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
+  if (!built.ok) {
+    for (const problem of built.problems) checkNamedProblem(formatProblem(problem));
+    return;
+  }
+  built.ruleSet.describe();
+  for (const problem of adviseOnRules([document])) checkNamedProblem(formatProblem(problem));
+  const rules = built.ruleSet.domain(document.domain);
+  for (const { key, value } of document.descriptors) {
+    const entries = [{ key, value: value.replaceAll('*', 'x') }];
+    rules?.match(entries);
+    rules?.traceLookup(entries);
+  }
+  const { message } = toResource(document, { withOurFields: true });
+  const back = fromResource(message, document.file);
+  if (back.document === undefined) {
+    const [problem] = back.problems;
+    throw new Error(`no worker would take it: ${problem && formatProblem(problem)}`);
+  }
+}
+
+test.serial('any document is accepted for use, or refused with places', async (t) => {
+  let accepted = 0;
+  let refused = 0;
+  await fuzz(t, 'rules documents', (random) => {
+    const text = toSample(random);
+    const { document, problems } = parseRuleDocument(text, 'rules.yaml');
+    for (const problem of problems) checkProblem(problem, text);
+    if (problems.length > 202) throw new Error(`${problems.length} problems`);
+    const hasErrors = problems.some(({ severity }) => severity === 'error');
+    if (hasErrors === (document !== undefined)) throw new Error('neither accepted nor refused');
+    if (document === undefined) refused++;
+    else {
+      accepted++;
+      use(document);
+    }
+  });
+  t.log(`${accepted} accepted, ${refused} refused`);
+  t.true(accepted > 0 && refused > 0);
+});
+
+test.serial('what the quick reader reads, the library reads alike', async (t) => {
+  let ordinary = 0;
+  await fuzz(t, 'documents for both readers', (random) => {
+    const text = toSample(random);
+    const quick = readOrdinaryYaml(text);
+    const reporter = createDocumentReporter(text, 'rules.yaml');
+    const tree = parseAnyYaml(text, reporter);
+    for (const problem of reporter.toProblems()) checkProblem(problem, text);
+    if (quick === undefined) return;
+    ordinary++;
+    if (reporter.toProblems().length > 0)
+      throw new Error(`only one accepts ${JSON.stringify(text)}`);
+    if (!isSame(quick, tree)) throw new Error(`read differently: ${JSON.stringify(text)}`);
+  });
+  t.log(`${ordinary} were ordinary`);
+  t.true(ordinary > 0);
+});
