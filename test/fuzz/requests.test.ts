@@ -204,6 +204,7 @@ async function startPorts(t: ExecutionContext) {
     stats: () => new Map([['a', 1]]),
     settings: () => [],
     status: () => [],
+    unmatched: () => Promise.resolve([]),
   };
   const debug = createDebugServer(
     { providers, log, clock: systemClock },
