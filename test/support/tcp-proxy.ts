@@ -23,6 +23,8 @@ export interface TcpProxy {
   readonly port: number;
   /** Connections accepted so far. */
   readonly accepted: number;
+  /** Those of them that have not ended. */
+  readonly open: number;
   /** Takes the place of a fault that is there. */
   inject(fault: Fault): void;
   heal(): void;
@@ -142,6 +144,9 @@ export async function startTcpProxy(
     port: address.port,
     get accepted() {
       return accepted;
+    },
+    get open() {
+      return pairs.size;
     },
     inject: change,
     heal: () => change(undefined),
