@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { startEnvoy } from '../support/envoy.ts';
+import { generousTimes, readEnvoySample } from '../support/envoy-sample.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -22,15 +23,8 @@ test('Envoy lets three requests a minute pass, and all of them while the worker 
   });
   t.teardown(worker.stop);
   const [port, shopPort] = [await freePort(), await freePort()];
-  const sample = await readFile(join(compose, 'envoy', 'envoy.yaml'), 'utf8');
   const envoy = await startEnvoy(
-    sample
-      .replace('address: 0.0.0.0, port_value: 10000', `address: 127.0.0.1, port_value: ${port}`)
-      .replaceAll('port_value: 10001', `port_value: ${shopPort}`)
-      .replace(
-        'address: worker, port_value: 8081',
-        `address: 127.0.0.1, port_value: ${worker.ports.grpc}`,
-      ),
+    await readEnvoySample({ port, shopPort, workerPorts: [worker.ports.grpc] }, generousTimes),
     port,
   );
   t.teardown(envoy.stop);

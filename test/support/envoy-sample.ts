@@ -1,0 +1,42 @@
+// The Envoy configuration that operators are to copy, with the addresses of a test in place of its own.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const file = join(import.meta.dirname, '..', '..', 'compose', 'envoy', 'envoy.yaml');
+
+export interface SampleAddresses {
+  readonly port: number;
+  readonly shopPort: number;
+  readonly workerPorts: readonly number[];
+}
+
+/** `changes` are texts of the sample and what takes their place; each has to be there. */
+export async function readEnvoySample(
+  { port, shopPort, workerPorts }: SampleAddresses,
+  changes: readonly (readonly [text: string, replacement: string])[] = [],
+): Promise<string> {
+  let text = await readFile(file, 'utf8');
+  const worker = /- endpoint:\s+address:\s+socket_address: \{ address: worker, port_value: 8081 \}/;
+  const [endpoint] = worker.exec(text) ?? [''];
+  const endpoints = workerPorts.map(
+    (workerPort) =>
+      `- endpoint: { address: { socket_address: { address: 127.0.0.1, port_value: ${workerPort} } } }`,
+  );
+  for (const [from, to] of [
+    ['address: 0.0.0.0, port_value: 10000', `address: 127.0.0.1, port_value: ${port}`],
+    ['port_value: 10001', `port_value: ${shopPort}`],
+    [endpoint, endpoints.join(`\n${' '.repeat(14)}`)],
+    ...changes,
+  ] as const) {
+    if (from === '' || !text.includes(from)) throw new Error(`the sample has no longer: ${from}`);
+    text = text.replaceAll(from, to);
+  }
+  return text;
+}
+
+/** What a busy machine needs: its delays must not look like workers that are away. */
+export const generousTimes = [
+  ['timeout: 0.25s', 'timeout: 10s'],
+  ['max_interval: 0.25s', 'max_interval: 10s'],
+  ['connect_timeout: 0.1s', 'connect_timeout: 5s'],
+] as const;

@@ -1,0 +1,69 @@
+// A steady stream of HTTP requests, with what became of each, for tests that end a server which they
+// depend on.
+import { Agent, get } from 'node:http';
+
+export interface LoadAnswer {
+  /** 0: there was none. */
+  readonly status: number;
+  /** On performance.now(). */
+  readonly askedMs: number;
+  readonly answeredMs: number;
+}
+
+export interface LoadRequest {
+  readonly port: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface HttpLoad {
+  /** In the order of the answers. */
+  readonly answers: readonly LoadAnswer[];
+  /** Asked and not answered. */
+  readonly open: number;
+  /** Ends the stream; resolves when every request is answered. */
+  stop(): Promise<void>;
+}
+
+/** So many requests a second; those that a busy machine held up are made up for. */
+export function startHttpLoad(perSecond: number, next: (index: number) => LoadRequest): HttpLoad {
+  const answers: LoadAnswer[] = [];
+  const open = new Set<Promise<void>>();
+  const agent = new Agent({ keepAlive: true, maxSockets: 100 });
+  const everyMs = 1000 / perSecond;
+  const beganMs = performance.now();
+  let sent = 0;
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    while (sent * everyMs < nowMs - beganMs) send(nowMs);
+  }, everyMs);
+
+  function send(askedMs: number): void {
+    const asked = readStatus(agent, next(sent++)).then((status) => {
+      answers.push({ status, askedMs, answeredMs: performance.now() });
+      open.delete(asked);
+    });
+    open.add(asked);
+  }
+
+  return {
+    answers,
+    get open() {
+      return open.size;
+    },
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(open);
+      agent.destroy();
+    },
+  };
+}
+
+function readStatus(agent: Agent, { port, headers }: LoadRequest): Promise<number> {
+  return new Promise((resolve) => {
+    get({ host: '127.0.0.1', port, headers, agent }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.statusCode ?? 0));
+      response.once('error', () => resolve(0));
+    }).once('error', () => resolve(0));
+  });
+}
