@@ -1,0 +1,102 @@
+// Two workers behind one Envoy under load, with the sample configuration: one is told to end, or
+// killed, and what callers notice is counted. Envoy refuses what was not decided, so that it shows.
+import test, { type ExecutionContext } from 'ava';
+import { startEnvoy } from '../support/envoy.ts';
+import { generousTimes, readEnvoySample } from '../support/envoy-sample.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { startHttpLoad } from '../support/http-load.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const perSecond = 300;
+const testMs = 100_000;
+const waitMs = 30_000;
+const rules = `domain: shop
+descriptors:
+  - key: customer
+    rate_limit: {unit: day, requests_per_unit: 1000000}
+`;
+
+/** One of two workers gets the signal under load; gives what failed, and what could. */
+async function endOne(t: ExecutionContext, signal: 'SIGTERM' | 'SIGKILL') {
+  t.timeout(testMs);
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const start = () =>
+    startWorkerProcess({
+      env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
+      rules: { 'shop.yaml': rules },
+      readyTimeoutMs: waitMs,
+    });
+  const ending = await start();
+  t.teardown(ending.stop);
+  const staying = await start();
+  t.teardown(staying.stop);
+  const [port, shopPort] = [await freePort(), await freePort()];
+  const envoy = await startEnvoy(
+    await readEnvoySample(
+      { port, shopPort, workerPorts: [ending.ports.grpc, staying.ports.grpc] },
+      [
+        ...generousTimes,
+        ['failure_mode_deny: false', 'failure_mode_deny: true'],
+        ['interval: 5s', 'interval: 1s'],
+      ],
+    ),
+    port,
+  );
+  t.teardown(envoy.stop);
+
+  const decided = async ({ ports }: typeof ending) => {
+    const stats = await fetch(`http://127.0.0.1:${ports.debug}/stats`);
+    return Number(/rate_limit\.shop\.customer\.total_hits: (\d+)/.exec(await stats.text())?.[1]);
+  };
+  const ask = () => ({ port, headers: { 'x-customer': 'ada' } });
+  await eventually('both workers are asked', async () => {
+    const probe = startHttpLoad(perSecond, ask);
+    await eventually('answers', () => probe.answers.length > 5);
+    await probe.stop();
+    return (await decided(ending)) > 0 && (await decided(staying)) > 0;
+  });
+
+  const load = startHttpLoad(perSecond, ask);
+  const goesOn = (count: number) => {
+    const seen = load.answers.length;
+    return eventually('the load goes on', () => load.answers.length > seen + count, waitMs);
+  };
+  await goesOn(perSecond);
+  const inFlight = load.open;
+  const signalMs = performance.now();
+  ending.signal(signal);
+  const end = await ending.waitForEnd(waitMs);
+  const endMs = performance.now();
+  // Longer than Envoy needs to find out by its health check.
+  await goesOn(4 * perSecond);
+  await load.stop();
+
+  const failed = load.answers.filter(({ status }) => status !== 200);
+  /** Asked before the process was gone, and not answered before the signal. */
+  const concerned = load.answers.filter(
+    ({ askedMs, answeredMs }) => askedMs <= endMs && answeredMs >= signalMs,
+  );
+  t.log(
+    `${signal}: ${failed.length} of ${load.answers.length} requests failed; in flight ${inFlight} ` +
+      `at the signal, ${concerned.length} until the process was gone (${Math.round(endMs - signalMs)} ms)`,
+  );
+  return { end, failed, concerned, output: envoy.output() };
+}
+
+test.serial('a worker that gets SIGTERM under load costs no caller its answer', async (t) => {
+  const { end, failed, output } = await endOne(t, 'SIGTERM');
+  t.is(end, 0);
+  t.deepEqual(failed, [], output);
+});
+
+test.serial('a killed worker costs at most the requests that were in flight', async (t) => {
+  const { end, failed, concerned } = await endOne(t, 'SIGKILL');
+  t.is(end, 'SIGKILL');
+  t.deepEqual(
+    failed.filter((each) => !concerned.includes(each)),
+    [],
+  );
+});
