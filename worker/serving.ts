@@ -9,6 +9,7 @@ import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import type { Protos } from '../shared/wire/protos.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
+import { createOutages, type Outages } from './counters/failure/outages.ts';
 import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
 import { toMemcachedOptions } from './counters/memcached/memcached-options.ts';
 import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
@@ -82,12 +83,24 @@ const dnsTries = 2;
 
 export function createServing(deps: ServingDeps): Serving {
   const { settings, health, metrics, protos, log, clock, tracer } = deps;
-  const store = createStore(deps);
   const { failureMode, backend } = settings.counting;
   const failurePolicy =
     failureMode === 'error' || backend === 'memory'
       ? undefined
       : createFailurePolicy({ mode: failureMode, metrics, clock, log });
+  const outages: Outages[] = [];
+  const store = createStore(deps, (metricPrefix) => {
+    const added = createOutages({
+      metricPrefix,
+      metrics,
+      clock,
+      onOver() {
+        if (outages.every(({ areOver }) => areOver)) failurePolicy?.storeIsBack();
+      },
+    });
+    outages.push(added);
+    return added;
+  });
   let rules: RuleSet | undefined;
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
@@ -173,6 +186,7 @@ export function createServing(deps: ServingDeps): Serving {
     },
     describe: () => [
       `counters: ${store.state().detail}`,
+      ...outages.flatMap((each) => each.describe()).map((text) => `  not asked: ${text}`),
       ...(failurePolicy === undefined ? [] : [`when the store fails: ${failurePolicy.describe()}`]),
     ],
     async stop(graceMs) {
@@ -183,7 +197,10 @@ export function createServing(deps: ServingDeps): Serving {
   };
 }
 
-function createStore({ settings, health, metrics, log, clock }: ServingDeps): CounterStore {
+function createStore(
+  { settings, health, metrics, log, clock }: ServingDeps,
+  addOutages: (metricPrefix: string) => Outages,
+): CounterStore {
   if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
   if (settings.counting.backend === 'memcached') {
     const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
@@ -194,15 +211,13 @@ function createStore({ settings, health, metrics, log, clock }: ServingDeps): Co
       resolveSrv: (name) => resolver.resolveSrv(name),
     });
   }
-  const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore =>
-    createRedisStore(toRedisStoreOptions(settings, which, clock), {
+  const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
+    const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';
+    return createRedisStore(toRedisStoreOptions(settings, which, clock), {
       clock,
       log,
-      clockOffset: metrics.gauge(
-        which === 'store'
-          ? 'ratelimit.store.clock_offset_ms'
-          : 'ratelimit.per_second_store.clock_offset_ms',
-      ),
+      outages: addOutages(prefix),
+      clockOffset: metrics.gauge(`${prefix}.clock_offset_ms`),
       connections: {
         active: metrics.gauge(`ratelimit.${pool}.cx_active`),
         total: metrics.counter(`ratelimit.${pool}.cx_total`),
@@ -212,6 +227,7 @@ function createStore({ settings, health, metrics, log, clock }: ServingDeps): Co
         if (settings.health.needsStoreConnection) health.set('store', isConnected);
       },
     });
+  };
   const main = createOne('store', 'redis_pool');
   if (!settings.perSecondStore.enabled) return main;
   const perSecond = createOne('perSecondStore', 'redis_per_second_pool');

@@ -5,6 +5,8 @@ import type { Clock } from '../../shared/clock.ts';
 export interface ManualClock extends Clock {
   /** Moves time on by `ms`, running what comes due in order, each at its own time. */
   advance(ms: number): void;
+  /** Moves time on as when the process stood still: what came due runs at the end. */
+  stall(ms: number): void;
   /** Sets the wall time alone, as when a host's clock is corrected. */
   setWall(ms: number): void;
   /** How many tasks wait for their time. */
@@ -49,6 +51,13 @@ export function createManualClock(wallMs = 1_000_000_000_000): ManualClock {
         task.run();
       }
       monotonic = untilMs;
+    },
+    stall(ms) {
+      monotonic += ms;
+      const due = [...tasks].filter(({ dueMs }) => dueMs <= monotonic);
+      for (const task of due.sort((a, b) => a.dueMs - b.dueMs)) {
+        if (tasks.delete(task)) task.run();
+      }
     },
     setWall(ms) {
       wallOffset = ms - monotonic;

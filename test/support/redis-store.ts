@@ -1,5 +1,6 @@
 // A counter store over a real Redis, with what it reports kept for the test to look at.
 import { type Clock, systemClock } from '../../shared/clock.ts';
+import { createOutages } from '../../worker/counters/failure/outages.ts';
 import { parseStoreTarget, type StoreType } from '../../worker/counters/redis/address.ts';
 import { parseCredentials } from '../../worker/counters/redis/credentials.ts';
 import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
@@ -8,9 +9,11 @@ import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.t
 import type { CounterStore } from '../../worker/counters/store.ts';
 import type { Gauge } from '../../worker/metrics/metric.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 
 export interface RecordedRedisStore extends CounterStore {
   readonly log: RecordedLog;
+  readonly metrics: StubMetrics;
   /** Each change that was reported. */
   readonly healthChanges: boolean[];
   readonly connections: { active: number; total: number; localClose: number };
@@ -45,6 +48,7 @@ export function createRecordedRedisStore(
   const parsed = parseStoreTarget(url, type, socketType);
   if (!parsed.ok) throw new Error(parsed.reason);
   const log = createRecordedLog();
+  const metrics = createStubMetrics();
   const healthChanges: boolean[] = [];
   const connections = { active: 0, total: 0, localClose: 0 };
   const counter = (name: 'total' | 'localClose') => ({
@@ -90,11 +94,17 @@ export function createRecordedRedisStore(
       clock,
       ...(clockOffset && { clockOffset }),
       log,
+      outages: createOutages({
+        metricPrefix: 'ratelimit.store',
+        metrics,
+        clock,
+        onOver: () => {},
+      }),
       connections: { active, total: counter('total'), localClose: counter('localClose') },
       onHealthChange: (healthy) => healthChanges.push(healthy),
     },
   );
-  return { ...store, log, healthChanges, connections };
+  return { ...store, log, metrics, healthChanges, connections };
 }
 
 /** Connected; gives up after 10 s. */

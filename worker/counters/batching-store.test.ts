@@ -4,6 +4,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { type BatchingStore, createBatchingStore } from './batching-store.ts';
+import { createBreaker } from './failure/breaker.ts';
 import type { EmptyPoolRule, Lane, Operation, Reply } from './lane.ts';
 import type { CountMode, CountRequest, Hit } from './store.ts';
 
@@ -46,7 +47,7 @@ function setUp(options: SetUpOptions = {}) {
     closeOverflow: () => {
       laneSet.overflow = undefined;
     },
-    unavailable: undefined as AppError | undefined,
+    breaker: createBreaker({ name: 'store', clock, onChange: () => {} }),
   };
   const store = createBatchingStore({
     laneSet,
@@ -54,6 +55,7 @@ function setUp(options: SetUpOptions = {}) {
     log,
     onRequestFailure: (text) => failures.push(text),
     timeoutMs: 1_000,
+    patienceMs: 1_000,
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   });
@@ -225,7 +227,7 @@ test('a counter that cannot be read fails the requests that need it, which then 
   const good = count(store, [hit('x'), hit('y')], 10_000, 'add-unless-over');
   await tick();
   const error = new AppError('store', 'broken');
-  answer(t, lane, ({ key }) => (key === 'bad' ? { error, overflow: false } : 0));
+  answer(t, lane, ({ key }) => (key === 'bad' ? { error, overflow: false, lost: false } : 0));
   t.deepEqual(bad.outcomes, ['broken']);
   t.deepEqual(
     lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
@@ -249,28 +251,104 @@ test('a failed operation fails the requests that have a hit in it, and no other'
   );
   await tick();
   const error = new AppError('store', 'broken');
-  answer(t, lane, ({ key }) => (key === 'a' ? { error, overflow: false } : 5));
+  answer(t, lane, ({ key }) => (key === 'a' ? { error, overflow: false, lost: false } : 5));
   t.deepEqual(outcomes, [['broken'], ['broken'], ['ok']]);
 });
 
-test('while no lane can be connected, requests fail at once with the reason', async (t) => {
+test('while the breaker is open, requests fail at once with the reason', async (t) => {
   const { store, lane, laneSet } = setUp();
   lane.ready = false;
   const early = count(store, [hit('a')]);
   await tick();
   t.deepEqual(early.outcomes, []);
-  laneSet.unavailable = new AppError('store', 'refused');
+  laneSet.breaker.open('refused');
   store.lanesChanged();
   await tick();
   const late = count(store, [hit('a')]);
   t.deepEqual(late.outcomes, []);
   await tick();
-  t.deepEqual([...early.outcomes, ...late.outcomes], ['refused', 'refused']);
-  laneSet.unavailable = undefined;
-  lane.ready = true;
-  count(store, [hit('a')]);
+  t.deepEqual([...early.outcomes, ...late.outcomes], ['store: refused', 'store: refused']);
+});
+
+test('on trial one batch is sent at a time; its answer closes the breaker', async (t) => {
+  const { store, lane, laneSet, clock } = setUp({ lanes: 3 });
+  laneSet.breaker.open('silent');
+  laneSet.breaker.tryOut();
+  const first = count(store, [hit('a')]);
+  await tick();
+  const second = count(store, [hit('b')]);
   await tick();
   t.is(lane.sent.length, 1);
+  t.deepEqual([first.outcomes, second.outcomes], [[], ['store: silent']]);
+  clock.advance(100);
+  const third = count(store, [hit('c')]);
+  await tick();
+  t.deepEqual(third.outcomes, ['store: silent'], 'also when the answer takes its time');
+  lane.sent[0]?.done([1]);
+  t.deepEqual(first.outcomes, ['ok']);
+  t.is(laneSet.breaker.state, 'closed');
+  count(store, [hit('d')]);
+  await tick();
+  t.is(lane.sent.length, 2);
+});
+
+test('a trial whose connection is lost leaves the breaker as it is', async (t) => {
+  const { store, lane, laneSet } = setUp();
+  laneSet.breaker.open('silent');
+  laneSet.breaker.tryOut();
+  const { outcomes } = count(store, [hit('a')]);
+  await tick();
+  const error = new AppError('store', 'lost');
+  lane.sent[0]?.done([{ error, overflow: false, lost: true }]);
+  t.deepEqual(outcomes, ['lost']);
+  t.is(laneSet.breaker.state, 'on-trial');
+});
+
+test('a refusal is an answer, and closes the breaker too', async (t) => {
+  const { store, lane, laneSet } = setUp();
+  laneSet.breaker.open('silent');
+  laneSet.breaker.tryOut();
+  count(store, [hit('a')]);
+  await tick();
+  const error = new AppError('store', 'WRONGTYPE');
+  lane.sent[0]?.done([{ error, overflow: false, lost: false }]);
+  t.is(laneSet.breaker.state, 'closed');
+});
+
+test('silence of all lanes opens the breaker, and fails what was sent and what waits', async (t) => {
+  const { store, laneSet, clock } = setUp({ lanes: 1 });
+  const sent = count(store, [hit('a')]);
+  await tick();
+  const waiting = count(store, [hit('b')]);
+  await tick();
+  clock.advance(900);
+  t.is(laneSet.breaker.state, 'closed');
+  clock.advance(200);
+  await tick();
+  t.is(laneSet.breaker.state, 'open');
+  t.deepEqual(sent.outcomes, ['store: no answer in 1000 ms']);
+  t.deepEqual(waiting.outcomes, ['store: no answer in 1000 ms']);
+});
+
+test('an answer to anything ends the silence', async (t) => {
+  const { store, lanes, laneSet, clock } = setUp({ lanes: 2 });
+  count(store, [hit('a')]);
+  await tick();
+  clock.advance(600);
+  count(store, [hit('b')]);
+  await tick();
+  lanes[1]?.sent[0]?.done([1]);
+  clock.advance(600);
+  t.is(laneSet.breaker.state, 'closed');
+});
+
+test('a pause of this process is no silence', async (t) => {
+  const { store, laneSet, clock } = setUp();
+  count(store, [hit('a')]);
+  await tick();
+  // All that was due meanwhile comes late, once.
+  clock.stall(5_000);
+  t.is(laneSet.breaker.state, 'closed');
 });
 
 test('waiting requests are bounded in number; one more fails at once', async (t) => {
@@ -369,7 +447,7 @@ test('an increment that does not fit as a sum is made again hit by hit', async (
   const { store, lane } = setUp();
   const [first, second] = [count(store, [hit('a', 3), hit('b')]), count(store, [hit('a', 2)])];
   await tick();
-  const failure = { error: new AppError('store', 'would overflow'), overflow: true };
+  const failure = { error: new AppError('store', 'would overflow'), overflow: true, lost: false };
   answer(t, lane, ({ key }) => (key === 'a' ? failure : 1));
   t.deepEqual(
     lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),

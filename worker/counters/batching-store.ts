@@ -32,6 +32,8 @@ export interface BatchingStoreDeps {
   readonly onRequestFailure: (text: string) => void;
   /** How long a lane may take to answer a batch before it is reset. */
   readonly timeoutMs: number;
+  /** When nothing at all was answered for so long the breaker is opened. */
+  readonly patienceMs: number;
   readonly onEmptyPool: EmptyPoolRule;
   /** 0: a batch is what arrives in one tick. Above: waits up to this for more; below 1 ms the tick
    * is what a timer could do at best. */
@@ -41,7 +43,7 @@ export interface BatchingStoreDeps {
 export interface BatchingStore {
   /** As CounterStore.count. */
   count(request: CountRequest): void;
-  /** To be called when a lane has become ready, or the lane set unavailable. */
+  /** To be called when a lane has become ready, or the breaker has changed. */
   lanesChanged(): void;
   /** Refuses new requests; resolves when none is open, after `graceMs` at the latest, and fails
    * those that then are. */
@@ -55,8 +57,8 @@ interface InFlight {
 }
 
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
-  const { laneSet, clock, log, timeoutMs, onEmptyPool } = deps;
-  const { name, lanes } = laneSet;
+  const { laneSet, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
+  const { name, lanes, breaker } = laneSet;
   const windowMs = Math.floor(deps.pipelineWindowMs);
   const waiting = createWaitingLine();
   const inFlight = new Map<Lane, InFlight>();
@@ -64,6 +66,11 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
   let cancelSweep: (() => void) | undefined;
+  /** Whether anything was answered since the last sweep. */
+  let heard = false;
+  /** For how long requests have been open without any answer. In sweeps: while this process itself
+   * stands still answers may be there and unread. */
+  let silentMs = 0;
   let draining: Promise<void> | undefined;
   let drained: (() => void) | undefined;
 
@@ -109,13 +116,26 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function flush(): void {
     flushScheduled = false;
-    if (laneSet.unavailable !== undefined) {
-      for (const request of waiting.takeAll()) fail(request, laneSet.unavailable);
-      finishDraining();
+    if (breaker.refusal !== undefined) {
+      refuseWaiting(breaker.refusal);
       return;
     }
     sendWaiting();
     closeIdleOverflow();
+  }
+
+  /** On trial one batch is sent, and what does not fit into it is refused. */
+  function refuseWaiting(refusal: AppError): void {
+    if (breaker.state === 'on-trial' && inFlight.size === 0) sendWaiting();
+    for (const request of waiting.takeAll()) fail(request, refusal);
+    finishDraining();
+  }
+
+  /** To be told of the replies of each sending. */
+  function noteAnswer([first]: readonly Reply[]): void {
+    if (typeof first !== 'number' && first?.lost) return;
+    heard = true;
+    if (breaker.refusal !== undefined) breaker.close();
   }
 
   function sendWaiting(): void {
@@ -185,6 +205,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
    * with that as if the requests came one by one. */
   function sendReads(lane: Lane, flight: InFlight, reads: Operation[]): void {
     lane.send(reads, (replies) => {
+      noteAnswer(replies);
       const counters = new Map<string, number>();
       const failures = new Map<string, AppError>();
       for (const [index, { key }] of reads.entries()) {
@@ -214,6 +235,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function send(lane: Lane, flight: InFlight, now: number): void {
     flight.writtenMs = now;
     lane.send(flight.batch.operations, (replies) => {
+      noteAnswer(replies);
       const again = flight.batch.splitOverflows(replies);
       if (again.length === 0) {
         complete(lane, flight.batch, replies);
@@ -262,6 +284,9 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function sweep(): void {
     cancelSweep = undefined;
     const now = clock.monotonicMs();
+    silentMs = heard ? 0 : silentMs + sweepMs;
+    heard = false;
+    if (silentMs >= patienceMs) giveUp();
     sweepWaiting(now);
     for (const [lane, { batch, writtenMs }] of inFlight) {
       for (const [index, request] of batch.requests.entries()) {
@@ -275,6 +300,18 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     if (waiting.size > 0) applyEmptyPoolRule(now);
     if (waiting.size > 0 || inFlight.size > 0) startSweeping();
     finishDraining();
+  }
+
+  function giveUp(): void {
+    silentMs = 0;
+    breaker.open(`no answer in ${patienceMs} ms`);
+    if (breaker.refusal === undefined) return;
+    for (const { batch } of inFlight.values()) {
+      for (const [index, request] of batch.requests.entries()) {
+        batch.requests[index] = undefined;
+        if (request !== undefined) fail(request, breaker.refusal);
+      }
+    }
   }
 
   function sweepWaiting(now: number): void {

@@ -1,6 +1,7 @@
 // What the batching store needs of a connection: a lane carries one batch at a time. How operations
 // become commands, and how a connection is kept, is left to the lane.
 import type { AppError } from '../../shared/errors.ts';
+import type { Breaker } from './failure/breaker.ts';
 
 /** What is asked of one counter. */
 export interface Operation {
@@ -24,6 +25,8 @@ export interface Failure {
   readonly error: AppError;
   /** The amount did not fit, so the counter was left as it was. */
   readonly overflow: boolean;
+  /** There was no answer: the connection was lost before. */
+  readonly lost: boolean;
 }
 
 /** The counter after the operation, or why there is none. */
@@ -51,8 +54,8 @@ export interface LaneSet {
   openOverflow(): void;
   /** Gives the overflow lane up. */
   closeOverflow(): void;
-  /** Set while no lane is ready and an attempt to connect has failed since the last one was. */
-  readonly unavailable: AppError | undefined;
+  /** Whether the server is asked. Opened by who finds that it is away, here or in the lanes. */
+  readonly breaker: Breaker;
 }
 
 /** What becomes of requests that find no free lane (decisions 22). All wait for `waitMs` first. */

@@ -3,6 +3,7 @@
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
+import { toPatienceMs } from '../failure/failure-mode.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
@@ -106,9 +107,21 @@ export function createClusterStore(
       );
       scheduleRefresh(refreshMs);
     } else {
-      void refresh();
+      await startWithoutWaiting();
     }
     clockComparison?.start();
+  }
+
+  /** Resolves when the map is known, or after the time that a silent store is waited for. */
+  function startWithoutWaiting(): Promise<void> {
+    return new Promise((resolve) => {
+      const { failureMode, timeoutMs } = options.pool;
+      const cancel = clock.after(toPatienceMs(failureMode, timeoutMs), resolve);
+      void refresh().then(() => {
+        cancel();
+        resolve();
+      });
+    });
   }
 
   /** Reads the map and waits for one master; the others connect by themselves. */
@@ -203,6 +216,7 @@ export function createClusterStore(
       knownExpiries,
       totals,
       redirect: createRedirect({ fromHost: address.host, carry, onMoved }),
+      outages: deps.outages,
       onTrouble: refreshSoon,
       clock,
       log,
@@ -234,6 +248,7 @@ export function createClusterStore(
   function remove({ address, pool }: Node): void {
     nodes.delete(showStoreAddress(address));
     leaving.add(pool);
+    pool.forget();
     void pool.drain(options.pool.timeoutMs).then(() => {
       leaving.delete(pool);
       pool.close();

@@ -127,7 +127,8 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     const value = raw === null ? 0 : parseCounter(raw);
     if (value !== undefined && value >= 0) return value;
     const what = value === undefined ? 'is not a number' : `is negative: ${value}`;
-    return { error: new AppError('store', `${name}: a counter ${what}`), overflow: false };
+    const error = new AppError('store', `${name}: a counter ${what}`);
+    return { error, overflow: false, lost: false };
   }
 }
 
@@ -156,10 +157,11 @@ function toExpireText({ key }: Operation, lifetime: number): CommandText {
 function toFailure(name: string, error: Error): Failure {
   // The script's place in the server's text says nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
-  const text =
-    error instanceof ReplyError ? said : 'the connection was lost before the answer came';
+  const lost = !(error instanceof ReplyError);
+  const text = lost ? 'the connection was lost before the answer came' : said;
   return {
     error: new AppError('store', `${name}: ${text}`),
     overflow: said.includes('would overflow'),
+    lost,
   };
 }

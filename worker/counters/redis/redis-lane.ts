@@ -43,8 +43,10 @@ export type Redirect = (
 export interface RedisLane extends Lane {
   /** One attempt to connect. Once one has succeeded the lane reconnects by itself. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Connects, unless it is connected, and stays connected until `close`. */
+  /** Connects, unless it is connected, and stays connected until `halt` or `close`. */
   keepOpen(): void;
+  /** Ends the connection and all attempts until `keepOpen`. */
+  halt(reason: string): void;
   /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
   carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean;
   /** Ends the connection and all attempts. Idempotent. */
@@ -53,7 +55,9 @@ export interface RedisLane extends Lane {
 
 export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   const { clock, codec } = deps;
-  const closing = new AbortController();
+  let closed = false;
+  /** Aborted when attempts are to end; there is a new one for the next. */
+  let attempts = new AbortController();
   let connection: Connection | undefined;
   /** What was sent over the connection and is not answered. */
   let pending = 0;
@@ -72,6 +76,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     reset: (reason) => endByUs(reason),
     tryToOpen,
     keepOpen,
+    halt,
     carry,
     close,
   };
@@ -79,14 +84,21 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   function tryToOpen(signal: AbortSignal): Promise<void> {
     if (connection !== undefined) return Promise.resolve();
     // Whoever asks meanwhile waits for the same attempt: there is one connection.
-    opening ??= openConnection(signal).finally(() => {
-      opening = undefined;
-    });
+    if (opening === undefined) {
+      const own = openConnection(AbortSignal.any([signal, attempts.signal])).finally(() => {
+        if (opening === own) opening = undefined;
+      });
+      opening = own;
+    }
     return opening;
   }
 
   async function openConnection(signal: AbortSignal): Promise<void> {
-    const opened = await deps.open(AbortSignal.any([signal, closing.signal]));
+    const opened = await deps.open(signal);
+    if (signal.aborted) {
+      opened.destroy();
+      throw new Error('the attempt to connect was given up');
+    }
     connection = opened;
     pending = 0;
     failures = 0;
@@ -139,10 +151,11 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 
   function openAgain(): void {
-    if (closing.signal.aborted) return;
+    if (closed) return;
     isKept = true;
-    tryToOpen(closing.signal).catch((error: unknown) => {
-      if (closing.signal.aborted) return;
+    const { signal } = attempts;
+    tryToOpen(signal).catch((error: unknown) => {
+      if (signal.aborted) return;
       const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
       failures++;
       // Spread, so that many workers do not come back in step.
@@ -157,18 +170,31 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 
   function endByUs(reason: string): void {
+    if (destroyConnection()) ended(reason, true);
+  }
+
+  function destroyConnection(): boolean {
     const ending = connection;
-    if (ending === undefined) return;
+    if (ending === undefined) return false;
     connection = undefined;
     cancelAging?.();
     ending.destroy();
-    ended(reason, true);
+    return true;
+  }
+
+  function halt(reason: string): void {
+    isKept = false;
+    attempts.abort();
+    attempts = new AbortController();
+    opening = undefined;
+    cancelRetry?.();
+    if (destroyConnection()) deps.onEnd(reason, true);
   }
 
   function close(): void {
-    closing.abort();
-    cancelRetry?.();
-    endByUs('closed');
+    closed = true;
+    halt('closed');
+    attempts.abort();
   }
 
   function send(operations: readonly Operation[], done: (replies: Reply[]) => void): void {

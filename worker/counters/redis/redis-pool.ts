@@ -1,11 +1,13 @@
 // The connections to one server and what is counted over them: keeps as many lanes open as the pool
 // has slots, and one more when all are busy. Which server that is, is left to `open`.
 import type { Clock } from '../../../shared/clock.ts';
-import { AppError, errorText } from '../../../shared/errors.ts';
+import { errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createBatchingStore } from '../batching-store.ts';
-import type { FailureMode } from '../failure/failure-mode.ts';
+import type { BreakerState } from '../failure/breaker.ts';
+import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
+import type { Outages } from '../failure/outages.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';
@@ -19,6 +21,8 @@ import type { RawReply } from './reply-reader.ts';
 /** A failure that lasts is said again this often. */
 const requestFailureIntervalMs = 5_000;
 const connectionFailureIntervalMs = 30_000;
+/** After a trial that failed the server is left alone for so long. */
+const trialPauseMs = 250;
 /** An overflow connection that failed is not tried again before. */
 const overflowRetryMs = 500;
 
@@ -48,6 +52,7 @@ export interface RedisPoolDeps {
   readonly totals: ConnectionTotals;
   /** In a cluster only. */
   readonly redirect?: Redirect;
+  readonly outages: Outages;
   /** A connection ended, or an attempt to open one failed. */
   readonly onTrouble?: () => void;
   readonly clock: Clock;
@@ -59,8 +64,12 @@ export interface RedisPool {
   count(request: CountRequest): void;
   /** One attempt to open the first connection; its failure is known to `lastFailure`. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Opens those that are not open, and keeps all of them open. */
+  /** Opens those that are not open, and keeps all of them open, or attempts it while the server is
+   * away. */
   keepOpen(): void;
+  /** `keepOpen`; resolves when there is a connection or the server is known to be away, which it is
+   * taken to be after `patienceMs`. */
+  start(): Promise<void>;
   /** Sends commands beside the batches, waiting for a connection if there is none. `done` is called
    * once, never from inside. */
   carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
@@ -69,6 +78,8 @@ export interface RedisPool {
   readonly lastFailure: string | undefined;
   /** Refuses new requests; resolves when none is open, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
+  /** The server is not to be used any more: it is not away, whatever becomes of it. */
+  forget(): void;
   /** Ends all connections and attempts. */
   close(): void;
 }
@@ -87,7 +98,6 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     write: (text) => log.error(`${text}; trying again until it answers`),
   });
   let active = 0;
-  let unavailable: AppError | undefined;
   let lastFailure: string | undefined;
   let closed = false;
   let overflow: RedisLane | undefined;
@@ -96,6 +106,12 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const [firstLane] = lanes;
   /** Each sends its commands, or fails them when it is given an error. */
   let waitingCarries: ((error: Error | undefined) => void)[] = [];
+  const patienceMs = toPatienceMs(options.failureMode, options.timeoutMs);
+  const breaker = deps.outages.addServer(name, breakerChanged);
+  let isKept = false;
+  let cancelTrialPause: (() => void) | undefined;
+  /** Ends the wait of `start`. */
+  let tellStarted = () => {};
   const requestFailures = createFailureLog({
     clock,
     intervalMs: requestFailureIntervalMs,
@@ -110,14 +126,13 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       },
       openOverflow,
       closeOverflow,
-      get unavailable() {
-        return unavailable;
-      },
+      breaker,
     },
     clock,
     log,
     onRequestFailure,
     timeoutMs: options.timeoutMs,
+    patienceMs,
     onEmptyPool: options.onEmpty,
     pipelineWindowMs: options.pipelineWindowMs,
   });
@@ -126,6 +141,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     count: batching.count,
     tryToOpen,
     keepOpen,
+    start,
     carry,
     get active() {
       return active;
@@ -134,6 +150,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       return lastFailure;
     },
     drain: batching.drain,
+    forget: breaker.remove,
     close,
   };
 
@@ -167,7 +184,6 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
 
   function connectionOpened(): void {
     active++;
-    unavailable = undefined;
     const outage = active === 1 ? connectionFailures.recover() : undefined;
     if (outage !== undefined) {
       const { seconds, failures } = outage;
@@ -175,7 +191,33 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     }
     totals.opened();
     endWaitingCarries(undefined);
+    tellStarted();
+    breaker.tryOut();
+    // Before the start is over there is nothing to try it with.
+    if (!isKept) breaker.close();
     batching.lanesChanged();
+  }
+
+  function breakerChanged(state: BreakerState, before: BreakerState): void {
+    if (closed) return;
+    if (state === 'open') {
+      goAway(before === 'on-trial' ? trialPauseMs : 0);
+    } else if (state === 'closed' && isKept) {
+      keepOpen();
+    }
+    batching.lanesChanged();
+  }
+
+  /** From now on one lane alone attempts to connect, and one attempt is made at a time. */
+  function goAway(pauseMs: number): void {
+    const { refusal, reason } = breaker;
+    for (const lane of lanes) lane.halt(reason);
+    closeOverflow();
+    endWaitingCarries(refusal);
+    tellStarted();
+    if (!isKept) return;
+    if (pauseMs === 0) firstLane?.keepOpen();
+    else cancelTrialPause = clock.after(pauseMs, () => firstLane?.keepOpen());
   }
 
   function connectionEnded(reason: string, byUs: boolean): void {
@@ -185,16 +227,14 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
     }
     totals.ended(byUs);
-    if (!closed) deps.onTrouble?.();
+    if (closed) return;
+    if (active === 0 && breaker.state === 'on-trial') breaker.open(reason);
+    deps.onTrouble?.();
   }
 
   function attemptFailed(reason: string): void {
     lastFailure = reason;
-    if (active === 0) {
-      unavailable = new AppError('store', `${name}: ${reason}`);
-      endWaitingCarries(unavailable);
-      batching.lanesChanged();
-    }
+    if (active === 0) breaker.open(reason);
     deps.onTrouble?.();
   }
 
@@ -205,7 +245,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       if (error !== undefined) fail(error);
       else carry(commands, done);
     };
-    const refusal = closed ? new Error('the connection was closed') : unavailable;
+    const refusal = closed ? new Error('the connection was closed') : breaker.refusal;
     if (refusal !== undefined) fail(refusal);
     else waitingCarries.push(end);
   }
@@ -247,11 +287,28 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   }
 
   function keepOpen(): void {
-    for (const lane of lanes) lane.keepOpen();
+    isKept = true;
+    if (breaker.state === 'closed') for (const lane of lanes) lane.keepOpen();
+    else firstLane?.keepOpen();
+  }
+
+  function start(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(patienceMs, () => {
+        breaker.open(`no answer to the attempt to connect in ${patienceMs} ms`);
+      });
+      tellStarted = () => {
+        cancel();
+        resolve();
+      };
+      keepOpen();
+    });
   }
 
   function close(): void {
     closed = true;
+    cancelTrialPause?.();
+    tellStarted();
     closeOverflow();
     for (const lane of lanes) lane.close();
     endWaitingCarries(new Error('the connection was closed'));

@@ -37,6 +37,7 @@ export function createServerStore(
     open,
     knownExpiries: createKnownExpiries(),
     totals,
+    outages: deps.outages,
     clock,
     log,
   });
@@ -51,8 +52,10 @@ export function createServerStore(
         { name, addressSetting, startup, tryToConnect, clock, log },
         AbortSignal.any([signal, closing.signal]),
       );
+      pool.keepOpen();
+    } else {
+      await pool.start();
     }
-    pool.keepOpen();
     clockComparison?.start();
   }
 

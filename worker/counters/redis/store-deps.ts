@@ -2,6 +2,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Gauge } from '../../metrics/metric.ts';
+import type { Outages } from '../failure/outages.ts';
 import type { StoreTarget } from './address.ts';
 import { type ClockComparison, createClockComparison } from './clock-comparison.ts';
 import type { Connection, ConnectionDeps } from './connection.ts';
@@ -32,6 +33,8 @@ export interface RedisStoreOptions {
 export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly clock: Clock;
   readonly log: Log;
+  /** Gets a breaker for each server. */
+  readonly outages: Outages;
   /** Gets the difference of the clocks in milliseconds; without it they are not compared. */
   readonly clockOffset?: Gauge;
 }

@@ -1,0 +1,99 @@
+// The states of breakers and what follows from them, on a clock that is turned by hand.
+import test from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
+import { createOutages } from './outages.ts';
+
+function setUp() {
+  const metrics = createStubMetrics();
+  const clock = createManualClock(Date.parse('2026-11-22T10:00:00Z'));
+  const changes: string[] = [];
+  let over = 0;
+  const outages = createOutages({
+    metricPrefix: 'ratelimit.store',
+    metrics,
+    clock,
+    onOver: () => over++,
+  });
+  const add = (name: string) =>
+    outages.addServer(name, (state, before) => changes.push(`${name}: ${before} -> ${state}`));
+  const stats = () => Object.fromEntries(metrics.snapshot());
+  return { outages, add, changes, stats, clock, overs: () => over };
+}
+
+test('a breaker opens, is tried out, and closes, and each change is told once', (t) => {
+  const { add, changes } = setUp();
+  const breaker = add('a');
+  t.is(breaker.refusal, undefined);
+  breaker.tryOut();
+  breaker.close();
+  breaker.open('refused');
+  breaker.open('still refused');
+  t.is(breaker.refusal?.message, 'a: still refused');
+  t.is(breaker.refusal?.code, 'store');
+  breaker.tryOut();
+  breaker.tryOut();
+  t.is(breaker.state, 'on-trial');
+  t.truthy(breaker.refusal, 'on trial decisions are refused but for one batch');
+  breaker.close();
+  t.is(breaker.state, 'closed');
+  t.is(breaker.refusal, undefined);
+  t.deepEqual(changes, ['a: closed -> open', 'a: open -> on-trial', 'a: on-trial -> closed']);
+});
+
+test('a trial that fails opens it again', (t) => {
+  const { add, changes, stats } = setUp();
+  const breaker = add('a');
+  breaker.open('silent');
+  breaker.tryOut();
+  breaker.open('silent again');
+  t.is(breaker.state, 'open');
+  t.is(changes.at(-1), 'a: on-trial -> open');
+  t.is(stats()['ratelimit.store.breaker.opened'], 2);
+});
+
+test('statistics say how many are open, and how often they were opened and closed', (t) => {
+  const { add, stats } = setUp();
+  const [first, second] = [add('a'), add('b')];
+  first.open('x');
+  second.open('x');
+  t.is(stats()['ratelimit.store.breaker.open'], 2);
+  first.tryOut();
+  t.is(stats()['ratelimit.store.breaker.open'], 1);
+  first.close();
+  second.remove();
+  t.deepEqual(stats(), {
+    'ratelimit.store.breaker.open': 0,
+    'ratelimit.store.breaker.opened': 2,
+    'ratelimit.store.breaker.closed': 1,
+  });
+});
+
+test('the outages are over when the last breaker is closed or removed', (t) => {
+  const { outages, add, overs } = setUp();
+  const [first, second, third] = [add('a'), add('b'), add('c')];
+  for (const breaker of [first, second, third]) breaker.open('x');
+  first.tryOut();
+  first.close();
+  t.is(overs(), 0);
+  t.false(outages.areOver);
+  second.tryOut();
+  second.close();
+  third.remove();
+  third.remove();
+  t.is(overs(), 1);
+  t.true(outages.areOver);
+});
+
+test('what is away is listed with its reason and since when', (t) => {
+  const { outages, add, clock } = setUp();
+  const breaker = add('key-value store h:1');
+  add('key-value store h:2');
+  t.deepEqual(outages.describe(), []);
+  breaker.open('no answer in 500 ms');
+  clock.advance(60_000);
+  breaker.tryOut();
+  t.deepEqual(outages.describe(), [
+    'key-value store h:1: no answer in 500 ms (away since 2026-11-22T10:00:00.000Z, on trial)',
+  ]);
+});

@@ -1,0 +1,76 @@
+// Whether one server is asked to count: while it is known to be away decisions are refused at once,
+// and nothing is sent to it. Who finds out that it is away or back, and how, is left to its connections.
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError } from '../../../shared/errors.ts';
+
+/**
+ * - `closed`: it is asked.
+ * - `open`: it is away. Nothing is sent but one attempt to connect at a time.
+ * - `on-trial`: it has answered the attempt. One batch is sent, and nothing else before its answer:
+ *   a proxy may answer for a server that does not count.
+ */
+export type BreakerState = 'closed' | 'open' | 'on-trial';
+
+export interface Breaker {
+  readonly state: BreakerState;
+  /** What decisions fail with, unless it is closed. */
+  readonly refusal: AppError | undefined;
+  /** Why it is away, without its name. */
+  readonly reason: string;
+  /** For people; undefined when it is closed. */
+  describe(): string | undefined;
+  /** The server is away, or still is; the last reason is the one that is told. */
+  open(reason: string): void;
+  /** The server answers again: from `open` to `on-trial`. */
+  tryOut(): void;
+  /** The server counts: from `on-trial` to `closed`. */
+  close(): void;
+}
+
+export interface BreakerDeps {
+  /** The server in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
+  readonly name: string;
+  readonly clock: Clock;
+  /** Called with each change of the state, after it. */
+  readonly onChange: (state: BreakerState, before: BreakerState) => void;
+}
+
+export function createBreaker({ name, clock, onChange }: BreakerDeps): Breaker {
+  let state: BreakerState = 'closed';
+  let refusal: AppError | undefined;
+  let reason = '';
+  let since = '';
+
+  function change(next: BreakerState): void {
+    const before = state;
+    state = next;
+    if (next === 'closed') refusal = undefined;
+    else if (before === 'closed') since = new Date(clock.wallMs()).toISOString();
+    onChange(next, before);
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    get refusal() {
+      return refusal;
+    },
+    get reason() {
+      return reason;
+    },
+    describe: () =>
+      refusal && `${refusal.message} (away since ${since}${state === 'open' ? '' : ', on trial'})`,
+    open(why) {
+      reason = why;
+      refusal = new AppError('store', `${name}: ${reason}`);
+      if (state !== 'open') change('open');
+    },
+    tryOut() {
+      if (state === 'open') change('on-trial');
+    },
+    close() {
+      if (state === 'on-trial') change('closed');
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// The breakers of all servers of one store taken together: counted for the statistics, listed for the
+// debug port, and who wants to know is told when none of them is open any more.
+import type { Clock } from '../../../shared/clock.ts';
+import type { Metrics } from '../../metrics/metric.ts';
+import { type Breaker, type BreakerDeps, createBreaker } from './breaker.ts';
+
+export interface Outages {
+  /** No breaker is other than closed. */
+  readonly areOver: boolean;
+  addServer(name: string, onChange: BreakerDeps['onChange']): ServerBreaker;
+  /** What is away, one text each, for the debug port. */
+  describe(): readonly string[];
+}
+
+export interface ServerBreaker extends Breaker {
+  /** The server is not used any more. Idempotent. */
+  remove(): void;
+}
+
+export interface OutagesDeps {
+  /** Begins the names of the statistics, such as `ratelimit.store`. */
+  readonly metricPrefix: string;
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
+  readonly clock: Clock;
+  /** A breaker was closed or removed, and now all are closed. */
+  readonly onOver: () => void;
+}
+
+export function createOutages({ metricPrefix, metrics, clock, onOver }: OutagesDeps): Outages {
+  const openGauge = metrics.gauge(`${metricPrefix}.breaker.open`);
+  const opened = metrics.counter(`${metricPrefix}.breaker.opened`);
+  const closed = metrics.counter(`${metricPrefix}.breaker.closed`);
+  const breakers = new Set<Breaker>();
+  const areOver = () => [...breakers].every(({ state }) => state === 'closed');
+  const countOpen = () => {
+    openGauge.set([...breakers].filter(({ state }) => state === 'open').length);
+  };
+  return {
+    get areOver() {
+      return areOver();
+    },
+    addServer(name, onChange) {
+      const breaker = createBreaker({
+        name,
+        clock,
+        onChange(state, before) {
+          if (state === 'open') opened.add(1);
+          if (state === 'closed') closed.add(1);
+          countOpen();
+          onChange(state, before);
+          if (state === 'closed' && areOver()) onOver();
+        },
+      });
+      breakers.add(breaker);
+      const remove = () => {
+        if (!breakers.delete(breaker)) return;
+        countOpen();
+        if (breaker.state !== 'closed' && areOver()) onOver();
+      };
+      return Object.defineProperties(
+        { ...breaker, remove },
+        {
+          state: { get: () => breaker.state },
+          refusal: { get: () => breaker.refusal },
+          reason: { get: () => breaker.reason },
+        },
+      );
+    },
+    describe: () => [...breakers].flatMap((breaker) => breaker.describe() ?? []),
+  };
+}
