@@ -25,9 +25,9 @@ import { createShouldRateLimit } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Health } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
-import { createGrpcJsTransport } from './listen/grpc/grpc-js-transport.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
+import type { CreateGrpcTransport } from './listen/grpc/transport.ts';
 import { createHttpServer } from './listen/http.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
@@ -73,9 +73,6 @@ export interface ServingDeps {
   /** Undefined when traces are off. */
   readonly tracer: Tracer | undefined;
 }
-
-/** GRPC_TRANSPORT. */
-const transports = { http2: createHttp2Transport, 'grpc-js': createGrpcJsTransport };
 
 /** Bounds of a look-up of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;
@@ -157,7 +154,7 @@ export function createServing(deps: ServingDeps): Serving {
           log,
           clock,
           protos,
-          createTransport: transports[settings.grpc.transport],
+          createTransport: await loadTransport(settings.grpc.transport),
           tracing: tracer && {
             tracer,
             description: createRpcSpanDescription(
@@ -244,4 +241,12 @@ function toHeaderOptions({ response, request }: WorkerSettings['headers']): Head
     request: request.enabled ? request : undefined,
     perUnit: response.perUnit ? response : undefined,
   };
+}
+
+/** The library is loaded only where it is asked for: it takes memory and time at the start. */
+async function loadTransport(
+  transport: WorkerSettings['grpc']['transport'],
+): Promise<CreateGrpcTransport> {
+  if (transport === 'http2') return createHttp2Transport;
+  return (await import('./listen/grpc/grpc-js-transport.ts')).createGrpcJsTransport;
 }

@@ -10,6 +10,7 @@ interface DescribedEnum {
 }
 
 const protos = loadProtos();
+const definition = protos.describe();
 
 // Names and numbers are a public contract: reference-behaviour 14.
 const messages: Record<string, Record<string, number>> = {
@@ -55,7 +56,7 @@ const messages: Record<string, Record<string, number>> = {
 
 for (const [name, fields] of Object.entries(messages)) {
   test(`${name} has the public fields`, (t) => {
-    const described = protos.described[name] as unknown as Described;
+    const described = definition[name] as unknown as Described;
     const numbers = described.type.field.map((field) => [field.name, field.number]);
     t.deepEqual(Object.fromEntries(numbers), fields);
   });
@@ -63,7 +64,7 @@ for (const [name, fields] of Object.entries(messages)) {
 
 test('units have the public numbers, which differ between the two enums', (t) => {
   const numbersOf = (name: string) => {
-    const described = protos.described[name] as unknown as DescribedEnum;
+    const described = definition[name] as unknown as DescribedEnum;
     return Object.fromEntries(described.type.value.map((value) => [value.name, value.number]));
   };
   const common = { UNKNOWN: 0, SECOND: 1, MINUTE: 2, HOUR: 3, DAY: 4, MONTH: 5, YEAR: 6 };

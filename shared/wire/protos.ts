@@ -37,8 +37,8 @@ export type ReflectionServiceDefinition = {
  * numbers, every field present. `deserialize` throws on bytes that are not the message.
  */
 export interface Protos {
-  /** Everything under its original names, for reflection. */
-  readonly described: PackageDefinition;
+  /** Everything under its original names, for reflection: read when it is asked for. */
+  describe(): PackageDefinition;
   readonly rateLimitService: RateLimitServiceDefinition;
   readonly healthService: HealthServiceDefinition;
   readonly reflectionService: ReflectionServiceDefinition;
@@ -57,7 +57,7 @@ export function loadProtos(): Protos {
   const includeDirs = [fileURLToPath(new URL('../../proto', import.meta.url))];
   const definition = loadSync(files, { includeDirs, longs: String, defaults: true, oneofs: true });
   return {
-    described: loadSync(files, { includeDirs, keepCase: true }),
+    describe: () => loadSync(files, { includeDirs, keepCase: true }),
     rateLimitService: definition[
       'envoy.service.ratelimit.v3.RateLimitService'
     ] as unknown as RateLimitServiceDefinition,

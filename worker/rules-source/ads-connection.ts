@@ -58,6 +58,8 @@ const keepaliveTimeoutMs = 20_000;
 
 const defaultMaxMessageBytes = 4 * 1024 * 1024;
 
+export type OpenAdsConnection = typeof openAdsConnection;
+
 /** Begins to connect. */
 export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
   const { server, method, clock } = deps;

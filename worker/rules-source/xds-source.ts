@@ -15,7 +15,7 @@ import type { AnyMessage, DiscoveryResponseMessage } from '../../shared/wire/dis
 import type { Protos } from '../../shared/wire/protos.ts';
 import type { Metrics } from '../metrics/metric.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
-import { type AdsConnection, type AdsServerOptions, openAdsConnection } from './ads-connection.ts';
+import type { AdsConnection, AdsServerOptions, OpenAdsConnection } from './ads-connection.ts';
 import { toAdsNode } from './ads-node.ts';
 import { createAdsReport, toShown } from './ads-report.ts';
 import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
@@ -70,6 +70,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   let inForce: ResourcesInForce = new Map();
   /** What was refused last, while nothing was accepted since. */
   let refused: { readonly digest: string; readonly text: string } | undefined;
+  let openConnection: OpenAdsConnection | undefined;
   let connection: AdsConnection | undefined;
   let cancelWait = () => {};
   let nextAttemptMs = 0;
@@ -107,7 +108,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   function connect(): void {
     report.connecting();
     let isOpen = false;
-    connection = openAdsConnection({
+    connection = openConnection?.({
       server,
       method: discovery.aggregated.StreamAggregatedResources,
       clock,
@@ -186,6 +187,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   return {
     async start(listener) {
       onLoad = listener;
+      // Loaded here, because only a worker that has a management server needs gRPC's client.
+      openConnection = (await import('./ads-connection.ts')).openAdsConnection;
       give({ kind: 'start' });
     },
     describe: () => report.describe(),

@@ -4,7 +4,7 @@ import { loadProtos } from '../../../shared/wire/protos.ts';
 import { repairDescriptions } from './described-files.ts';
 
 const protos = loadProtos();
-const files = filesOf(repairDescriptions(protos.described));
+const files = filesOf(repairDescriptions(protos.describe()));
 
 function filesOf(definition: object): Buffer[] {
   const [entry] = Object.values(definition).filter((value) => 'fileDescriptorProtos' in value);

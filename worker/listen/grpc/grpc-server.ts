@@ -32,7 +32,7 @@ export function createGrpcServer(
   const methods = new Map<string, GrpcMethod>([
     [protos.rateLimitService.ShouldRateLimit.path, createDecisionMethod(deps)],
     ...createHealthMethods({ ...deps, service: protos.healthService }),
-    ...createReflectionMethods(protos.described),
+    ...createReflectionMethods(protos.describe),
     ...createFormerMethods(deps),
   ]);
   const transport = deps.createTransport({ methods, log, clock }, options);

@@ -1,59 +1,77 @@
-// Server reflection, by which command-line tools find the services without having proto files. The
-// answers come from @grpc/reflection; here they are carried over our transports.
-import { EventEmitter } from 'node:events';
-import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
+// Server reflection, by which command-line tools find the services without having proto files. A person
+// asks for it now and then, so the library and the descriptions are loaded with the first question.
 import type { PackageDefinition } from '@grpc/proto-loader';
-import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
-import { repairDescriptions } from './described-files.ts';
-import { type GrpcMethod, grpcStatus, type StreamMethod } from './method.ts';
+import {
+  type GrpcMethod,
+  grpcStatus,
+  type StreamCaller,
+  type StreamHandler,
+  type StreamMethod,
+} from './method.ts';
 
-/** Both published versions of the protocol, describing every service of the definition. */
+/** Both published versions of the protocol. */
+const paths = ['v1', 'v1alpha'].map(
+  (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+);
+/** Questions of one caller that wait while the answers are loaded. */
+const maxWaiting = 100;
+
 export function createReflectionMethods(
-  definition: PackageDefinition,
+  describe: () => PackageDefinition,
 ): [path: string, method: GrpcMethod][] {
-  const methods: [string, GrpcMethod][] = [];
-  new ReflectionService(repairDescriptions(definition)).addToServer({
-    addService(service: ServiceDefinition, implementation: UntypedServiceImplementation) {
-      for (const [name, method] of Object.entries(service)) {
-        const handle = implementation[name] as unknown as ((stream: Exchange) => void) | undefined;
-        if (handle !== undefined) methods.push([method.path, toStreamMethod(method, handle)]);
-      }
+  let loading: Promise<ReadonlyMap<string, StreamMethod>> | undefined;
+
+  async function load(path: string): Promise<StreamMethod> {
+    loading ??= import('./reflection-answers.ts').then(({ createReflectionAnswers }) =>
+      createReflectionAnswers(describe()),
+    );
+    const method = (await loading).get(path);
+    if (method === undefined) throw new Error(`${path} is not among the answers`);
+    return method;
+  }
+
+  return paths.map((path) => [
+    path,
+    { kind: 'stream', open: (caller) => openWhenLoaded(caller, load(path)) },
+  ]);
+}
+
+/** What the caller does in the meantime is done to the handler afterwards, in the same order. */
+function openWhenLoaded(caller: StreamCaller, loading: Promise<StreamMethod>): StreamHandler {
+  let handler: StreamHandler | undefined;
+  let isClosed = false;
+  let waiting: ((handler: StreamHandler) => void)[] = [];
+
+  function give(event: (handler: StreamHandler) => void): void {
+    if (handler !== undefined) event(handler);
+    else if (waiting.length < maxWaiting) waiting.push(event);
+    else
+      caller.finish({ status: grpcStatus.resourceExhausted, text: 'too many questions at once' });
+  }
+
+  loading.then(
+    (method) => {
+      if (isClosed) return;
+      handler = method.open(caller);
+      for (const event of waiting) event(handler);
+      waiting = [];
     },
-  });
-  return methods;
-}
-
-/** What the library's handler uses of a grpc-js stream: 'data' and 'end', write and end. */
-interface Exchange extends EventEmitter {
-  write(message: object): void;
-  end(): void;
-}
-
-function toStreamMethod(
-  method: ServiceDefinition[string],
-  handle: (stream: Exchange) => void,
-): StreamMethod {
+    (error: unknown) => {
+      const text = `reflection could not be loaded: ${errorText(error)}`;
+      caller.finish({ status: grpcStatus.internal, text });
+    },
+  );
   return {
-    kind: 'stream',
-    open(caller) {
-      const exchange: Exchange = Object.assign(new EventEmitter(), {
-        write: (message: object) => caller.send(method.responseSerialize(message)),
-        end: () => caller.finish(),
-      });
-      handle(exchange);
-      return {
-        message(bytes) {
-          try {
-            exchange.emit('data', method.requestDeserialize(bytes));
-          } catch (error) {
-            const text = `grpc: error unmarshalling request: ${errorText(error)}`;
-            caller.finish({ status: grpcStatus.internal, text });
-          }
-        },
-        halfClose: () => exchange.emit('end'),
-        closed() {},
-      };
+    message(bytes) {
+      // The transport's bytes are its own again when this returns.
+      const message = Buffer.from(bytes);
+      give((opened) => opened.message(message));
+    },
+    halfClose: () => give((opened) => opened.halfClose()),
+    closed() {
+      isClosed = true;
+      handler?.closed();
     },
   };
 }
