@@ -89,7 +89,7 @@ exit 128`,
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000, isRemote: true }));
   t.is(
     error.message,
-    'git fetch failed: remote: welcome; fatal: no access to https://ann:***@git.example/ (***)',
+    'git fetch failed: remote: welcome; fatal: no access to https://ann:*****@git.example/ (*****)',
   );
   t.is(error.code, 'store');
   t.notRegex(error.output ?? '', /s3cret/);

@@ -1,6 +1,7 @@
 // Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. Which
 // commands make up a store is left to the other files named git-*.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { conceal } from '../../shared/conceal.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
@@ -112,18 +113,17 @@ export function createGit({ repository, address, environment, readCredentials }:
     };
   }
 
+  /** In every form in which git sends them, since the other end may quote what it got. */
   function noteSecrets({ username, password }: GitCredentials): void {
-    secrets.add(password);
     // A token may stand in the user name's place.
-    if (username.length >= tokenLength) secrets.add(username);
+    for (const secret of username.length >= tokenLength ? [password, username] : [password]) {
+      secrets.add(secret).add(encodeURIComponent(secret));
+    }
+    secrets.add(Buffer.from(`${username}:${password}`).toString('base64'));
   }
 
   function mask(text: string): string {
-    let masked = text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1***@');
-    for (const secret of secrets) {
-      masked = masked.replaceAll(secret, '***').replaceAll(encodeURIComponent(secret), '***');
-    }
-    return masked;
+    return conceal(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), [...secrets]);
   }
 
   return {

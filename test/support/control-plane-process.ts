@@ -38,7 +38,7 @@ export interface CommandResult {
 export interface ControlPlaneProcess {
   readonly adminUrl: string;
   readonly xdsAddress: string;
-  /** Standard error so far, of all its lives. */
+  /** Standard output and error so far, of all its lives. */
   output(): string;
   /** Resolves when workers are served; fails with the output when it ends before. */
   start(): Promise<void>;
@@ -83,16 +83,18 @@ export async function createControlPlaneProcess(
   function spawnOnce() {
     const child = spawn(executable, [...first, ...args], {
       env: environment,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     // A test process that ends early must not leave it behind.
     const endWithUs = (): void => void child.kill('SIGKILL');
     process.once('exit', endWithUs);
     let code: number | string | undefined;
     const ended = Promise.withResolvers<number | string>();
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      output = (output + chunk).slice(-outputLimit);
-    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
+        output = (output + chunk).slice(-outputLimit);
+      });
+    }
     child.once('close', (exitCode, signal) => {
       process.removeListener('exit', endWithUs);
       code = exitCode ?? String(signal);

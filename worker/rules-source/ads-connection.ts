@@ -12,6 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import type { Clock } from '../../shared/clock.ts';
+import { conceal } from '../../shared/conceal.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../../shared/tls.ts';
 import { trimEnd, withoutEnding } from '../../shared/trim-end.ts';
@@ -56,6 +57,9 @@ export const connectTimeoutMs = 10_000;
 const keepaliveMs = 310_000;
 const keepaliveTimeoutMs = 20_000;
 
+/** Of parts of a header's value: shorter ones are words such as `Bearer`. */
+const shortestToken = 8;
+
 const defaultMaxMessageBytes = 4 * 1024 * 1024;
 
 export type OpenAdsConnection = typeof openAdsConnection;
@@ -67,6 +71,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
   let call: ClientDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage> | undefined;
   let isOpen = false;
   let isDone = false;
+  const secrets = toSecrets(server.headers);
   const cancelDeadline = clock.after(connectTimeoutMs, () =>
     end(`no connection within ${connectTimeoutMs / 1000}s`),
   );
@@ -114,7 +119,8 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
     call.on('error', () => {});
     call.on('status', (outcome: StatusObject) => {
       if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
-      end(describeStatus(outcome));
+      // Some servers quote the token that they do not know.
+      end(conceal(describeStatus(outcome), secrets));
     });
     awaitReady(client);
   }
@@ -176,6 +182,14 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
     }
   }
   return metadata;
+}
+
+/** The values, and what follows the word `Bearer` in them. */
+function toSecrets(headers: AdsServerOptions['headers']): string[] {
+  return Object.values(headers).flatMap((value) => [
+    value,
+    ...value.split(' ').filter((part) => part.length >= shortestToken),
+  ]);
 }
 
 function describeStatus({ code, details }: StatusObject): string {

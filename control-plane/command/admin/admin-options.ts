@@ -40,7 +40,7 @@ export async function openAdminClient(
 ): Promise<AdminClientResult> {
   const given = options.adminUrl ?? environment['RATELANE_ADMIN_URL'] ?? defaultUrl;
   const url = URL.parse(given);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '') {
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username + url.password !== '') {
     const shown = JSON.stringify(given.replace(/\/\/.*@/, '//*****@'));
     return bad(
       `the admin URL ${shown} cannot be used; write http://host:port or https://host:port`,

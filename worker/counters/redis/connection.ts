@@ -5,6 +5,7 @@
 // object for each increment costs more than all the rest of a decision.
 import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
+import { conceal } from '../../../shared/conceal.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { StoreAddress } from './address.ts';
 import type { CommandText } from './command-text.ts';
@@ -131,17 +132,14 @@ async function greet(
   for (const [index, reply] of replies.entries()) {
     const name = commands[index]?.[0].toUpperCase();
     if (reply instanceof Error) {
-      throw new Error(`${name}: ${withoutSecret(reply.message, credentials?.password ?? '')}`);
+      // Some servers quote the arguments of a command that they do not know.
+      const secrets = credentials === undefined ? [] : [credentials.password];
+      throw new Error(`${name}: ${conceal(reply.message, secrets)}`);
     }
     if (name === 'PING' && reply !== 'PONG') {
       throw new Error(`PING was answered with "${String(reply).slice(0, 80)}" instead of PONG`);
     }
   }
-}
-
-/** Some servers quote the arguments of a command that they do not know. */
-function withoutSecret(text: string, password: string): string {
-  return password === '' ? text : text.replaceAll(password, '*****');
 }
 
 function ask(

@@ -1,0 +1,31 @@
+import test from 'ava';
+import { conceal } from './conceal.ts';
+
+const secret = `open sesame, "please" 100%`;
+
+for (const [what, text, concealed] of [
+  ['quoted', `who is '${secret}'?`, `who is '*****'?`],
+  ['twice', `${secret} and ${secret} again`, '***** and ***** again'],
+  ['cut', `AUTH with 'open ses'`, `AUTH with '*****'`],
+  ['cut by an ellipsis', `AUTH with 'open ses...' is unknown`, `AUTH with '*****' is unknown`],
+  ['written otherwise from some place on', 'no open sesame,+please+100%25 here', 'no ***** here'],
+  ['as all there is', secret, '*****'],
+  ['in an address', `https://me:${secret}@host/ failed`, 'https://me:*****@host/ failed'],
+] as const) {
+  test(`a secret that is ${what} is concealed`, (t) => t.is(conceal(text, [secret]), concealed));
+}
+
+test('a text without a secret stays as it is', (t) => {
+  t.is(conceal('open the door', [secret]), 'open the door');
+  t.is(conceal('open the door', ['']), 'open the door');
+  t.is(conceal('open the door', []), 'open the door');
+});
+
+test('a secret in two forms is concealed in both, and no more than that', (t) => {
+  const forms = ['s3cret/pass', 's3cret%2Fpass'];
+  t.is(conceal('(s3cret%2Fpass) or (s3cret/pass)', forms), '(*****) or (*****)');
+});
+
+test('each of several secrets is concealed, short ones too', (t) => {
+  t.is(conceal('a key and a lock', ['key', 'lock']), 'a ***** and a *****');
+});

@@ -1,0 +1,323 @@
+// Nothing that a control plane, or a command of it, says has a secret in it: its output and every answer
+// of its ports are searched for every secret that it was given or sent, in whatever state it is. The
+// settings that hold secrets come from the table of settings, so that a new one is searched for too.
+import { createHmac } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { toRows } from '../../shared/settings/setting.ts';
+import {
+  type ControlPlaneOptions,
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../support/control-plane-process.ts';
+import { startEchoWeb } from '../support/echo-servers.ts';
+import { eventually } from '../support/eventually.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { createSecrets } from '../support/secrets.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+/** Each is in one of the tests below; a secret setting that is missing here fails the first one. */
+const covered = [
+  '--git',
+  'RATELANE_GIT_PASSWORD',
+  '--git-password-file',
+  'RATELANE_WEBHOOK_SECRET',
+  '--webhook-secret-file',
+  '--xds-tls-key',
+  '--xds-tokens-file',
+  '--admin-tls-key',
+  '--admin-tokens-file',
+];
+
+test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
+  const rows = toRows(controlPlaneTable).map(({ setting }) => setting);
+  const names = rows
+    .filter(
+      ({ secret, names }) =>
+        secret !== 'no' || /-(password|secret|tokens)-file$|-key$/.test(names[0]),
+    )
+    .map(({ names }) => names[0]);
+  t.deepEqual(names.toSorted(), covered.toSorted());
+  const own = readFileSync(import.meta.filename, 'utf8')
+    .split('\n')
+    .slice(40)
+    .join('\n');
+  for (const name of covered) t.true(own.includes(`'${name}'`), name);
+  for (const { names, secret } of rows) {
+    const isNamed = names.every((name) => /(PASSWORD|SECRET|TOKEN)$/.test(name));
+    if (isNamed) t.is(secret, 'whole', names[0]);
+  }
+});
+
+interface Run {
+  make(of: string): string;
+  /** A file with this text, or with a new secret. */
+  file(name: string, text?: string): string;
+  /** What was said elsewhere than on a control plane's output. */
+  note(text: string): void;
+  create(options: ControlPlaneOptions): Promise<ControlPlaneProcess>;
+  /** Fails when a secret was said. */
+  search(plane: ControlPlaneProcess): void;
+}
+
+function begin(t: ExecutionContext): Run {
+  const secrets = createSecrets();
+  const { path: folder } = createRulesFolder(t);
+  let said = '';
+  return {
+    make: secrets.make,
+    file(name, text = secrets.make(name)) {
+      const path = join(folder, name.replace(/^-+/, ''));
+      writeFileSync(path, `${text}\n`);
+      return path;
+    },
+    note(text) {
+      said += `${text}\n`;
+    },
+    create: ({ flags, ...options }) =>
+      createControlPlaneProcess(t, { ...options, flags: [...flags, '--log-level', 'debug'] }),
+    search(plane) {
+      const lines = `${plane.output()}\n${said}`.split('\n');
+      t.deepEqual(
+        lines.filter((line) => secrets.findIn(line).length > 0),
+        [],
+      );
+    },
+  };
+}
+
+/** Every route, its refusals included. */
+async function useAdminApi(
+  { note }: Run,
+  plane: ControlPlaneProcess,
+  headers: Readonly<Record<string, string>>,
+): Promise<void> {
+  const description = JSON.parse(
+    readFileSync(new URL('../../control-plane/admin/openapi.json', import.meta.url), 'utf8'),
+  ) as { paths: Record<string, Record<string, unknown>> };
+  for (const [path, methods] of Object.entries(description.paths)) {
+    for (const method of Object.keys(methods)) {
+      const target = path.replaceAll(/\{\w+\}/g, 'shop');
+      const answer = await fetch(`${plane.adminUrl}${target}`, {
+        method: method.toUpperCase(),
+        headers: { 'content-type': 'application/json', ...headers },
+        ...(/post|put|patch/.test(method) && { body: '{"yaml": 1}' }),
+        signal: AbortSignal.timeout(20_000),
+      });
+      note(`${method} ${target} ${answer.status} ${JSON.stringify([...answer.headers])}`);
+      note(await answer.text());
+    }
+  }
+}
+
+test.serial(
+  'a control plane with tokens, which come right, wrong and in the wrong place',
+  async (t) => {
+    const run = begin(t);
+    const rules = createRulesFolder(t);
+    rules.write('shop.yaml', ruleText('shop', 11));
+    const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
+    const tokens = `ann read ${read}\nbob write ${write}\nfleet xds ${worker}`;
+    const webhook = run.make('RATELANE_WEBHOOK_SECRET');
+    const plane = await run.create({
+      flags: [
+        ...['--config-dir', rules.path],
+        ...['--admin-tokens-file', run.file('--admin-tokens-file', tokens)],
+        ...['--xds-tokens-file', run.file('--xds-tokens-file', tokens)],
+      ],
+      env: { RATELANE_WEBHOOK_SECRET: webhook, RATELANE_ADMIN_TOKEN: write },
+    });
+    await plane.start();
+
+    const wrong = run.make('a wrong token');
+    for (const authorization of [
+      `Bearer ${read}`,
+      `Bearer ${write}`,
+      `Bearer ${worker}`,
+      `Bearer ${wrong}`,
+      `Bearer ${wrong} ${write}`,
+      `Basic ${Buffer.from(`bob:${write}`).toString('base64')}`,
+      write,
+    ]) {
+      await useAdminApi(run, plane, { authorization });
+    }
+    for (const init of [
+      { headers: { 'x-gitlab-token': wrong } },
+      { headers: { 'x-gitlab-token': webhook } },
+      { headers: { 'x-hub-signature-256': `sha256=${wrong}` } },
+      {
+        body: '{}',
+        headers: {
+          'x-hub-signature-256': `sha256=${createHmac('sha256', webhook).update('{}').digest('hex')}`,
+        },
+      },
+    ]) {
+      run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST', ...init })));
+    }
+    run.note(JSON.stringify(await plane.fetch(`/status?token=${encodeURIComponent(write)}`)));
+
+    for (const token of [worker, wrong]) {
+      const started = startWorkerProcess({
+        env: {
+          LOG_LEVEL: 'trace',
+          BACKEND_TYPE: 'memory',
+          CONFIG_TYPE: 'GRPC_XDS_SOTW',
+          CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+          CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${token}`,
+          FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+        },
+      });
+      const process = await started;
+      t.teardown(() => process.stop());
+      await eventually('rules or a refusal', async () => {
+        const rules = await fetch(`http://127.0.0.1:${process.ports.debug}/rlconfig`);
+        return (await rules.text()).includes('shop') || /UNAUTHENTICATED/.test(process.output());
+      });
+      await useAdminApi(run, plane, { authorization: `Bearer ${read}` });
+      run.note(process.output());
+    }
+
+    const asked = [
+      await plane.run('status'),
+      await plane.run('status', '--json', '--token-file', run.file('wrong')),
+      await plane.run('history', '--token-file', run.file('several', `${wrong} ${write}`)),
+      await plane.run('push', rules.path, '--token-file', join(rules.path, 'nothing')),
+      await plane.runElsewhere(
+        'status',
+        '--admin-url',
+        `http://x:${encodeURIComponent(wrong)}@127.0.0.1:1`,
+      ),
+      await plane.runElsewhere(
+        'status',
+        '--admin-url',
+        `http://:${encodeURIComponent(wrong)}@127.0.0.1:1`,
+      ),
+      await plane.runElsewhere('status', '--admin-url', 'http://127.0.0.1:1'),
+      await plane.runElsewhere('serve', '--help'),
+    ];
+    for (const { exitCode, stdout, stderr } of asked) run.note(`${exitCode} ${stdout} ${stderr}`);
+    t.is(asked[0]?.exitCode, 0, asked[0]?.stderr);
+    t.is(await plane.end('SIGTERM'), 0);
+    run.search(plane);
+  },
+);
+
+for (const [how, toOptions] of [
+  [
+    'in the address',
+    (run: Run, host: string) => ({
+      flags: [
+        '--git',
+        `http://${encodeURIComponent(run.make('--git'))}:${encodeURIComponent(run.make('--git'))}@${host}/r.git`,
+      ],
+    }),
+  ],
+  [
+    'as the user of the address',
+    (run: Run, host: string) => ({
+      flags: ['--git', `http://${encodeURIComponent(run.make('--git'))}@${host}/r.git`],
+    }),
+  ],
+  [
+    'in a variable',
+    (run: Run, host: string) => ({
+      flags: ['--git', `http://${host}/r.git`],
+      env: { RATELANE_GIT_PASSWORD: run.make('RATELANE_GIT_PASSWORD') },
+    }),
+  ],
+  [
+    'in a file',
+    (run: Run, host: string) => ({
+      flags: [
+        '--git',
+        `http://${host}/r.git`,
+        '--git-password-file',
+        run.file('--git-password-file'),
+      ],
+    }),
+  ],
+] as const) {
+  test.serial(`a Git host that refuses and quotes the password ${how}`, async (t) => {
+    const run = begin(t);
+    const host = `127.0.0.1:${await startEchoWeb(t)}`;
+    const { flags, env } = { env: {}, ...toOptions(run, host) };
+    const webhook = run.file('--webhook-secret-file');
+    const plane = await run.create({
+      flags: [...flags, '--git-poll', '500ms', '--webhook-secret-file', webhook],
+      env,
+    });
+    plane.begin();
+    await eventually('the refusal is said', () => /git [\w-]+ failed/.test(plane.output()), 20_000);
+    await useAdminApi(run, plane, {});
+    run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST' })));
+    const { exitCode, stdout, stderr } = await plane.run('status');
+    run.note(`${exitCode} ${stdout} ${stderr}`);
+    t.is(await plane.end('SIGTERM'), 0);
+    run.search(plane);
+  });
+}
+
+test.serial('starts that fail, and a defect', async (t) => {
+  const run = begin(t);
+  const rules = createRulesFolder(t);
+  const directory = ['--config-dir', rules.path];
+  const secretEnv = {
+    RATELANE_GIT_PASSWORD: run.make('RATELANE_GIT_PASSWORD'),
+    RATELANE_WEBHOOK_SECRET: run.make('RATELANE_WEBHOOK_SECRET'),
+  };
+  const crash = 'setTimeout(() => { throw new Error("a defect"); }, 1500)';
+  const address = `http://x:${encodeURIComponent(run.make('--git'))}@127.0.0.1:1/r.git`;
+  const starts: [ControlPlaneOptions, RegExp][] = [
+    [{ flags: [...directory, '--git', address], env: secretEnv }, /give one of them/],
+    [{ flags: ['--git', address.replace('http:', 'ftp:')] }, /protocol is 'ftp'/],
+    [{ flags: ['--git', address.replace('http:', 'ssh:')] }, /ssh takes no password/],
+    [{ flags: ['--git', `${address.slice(0, -20)}@:x/ `] }, /it has a space/],
+    [
+      {
+        flags: ['--git', address, '--git-password-file', run.file('--git-password-file')],
+        env: secretEnv,
+      },
+      /are both set/,
+    ],
+    [
+      { flags: [...directory, '--admin-tokens-file', run.file('--admin-tokens-file')] },
+      /write a name, a scope and a token/,
+    ],
+    [
+      {
+        flags: [
+          ...directory,
+          '--xds-tokens-file',
+          run.file('short', `ann all ${run.make('a token')}`),
+        ],
+      },
+      /the scope is not one of/,
+    ],
+    ...(['xds', 'admin'] as const).map((port): [ControlPlaneOptions, RegExp] => {
+      const key = run.file({ xds: '--xds-tls-key', admin: '--admin-tls-key' }[port]);
+      return [
+        { flags: [...directory, `--${port}-tls-cert`, key, `--${port}-tls-key`, key] },
+        /cannot be used/,
+      ];
+    }),
+    [
+      {
+        flags: directory,
+        env: {
+          ...secretEnv,
+          NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
+        },
+      },
+      /a defect/,
+    ],
+  ];
+  for (const [options, words] of starts) {
+    const plane = await run.create(options);
+    plane.begin();
+    t.is(await plane.ended(), 1, plane.output());
+    t.regex(plane.output(), words);
+    run.search(plane);
+  }
+});

@@ -1,0 +1,353 @@
+// Nothing that a worker says has a secret in it: its output, the pages of its ports and its answers are
+// searched for every secret that it was given, in whatever state it is. The settings that hold secrets
+// come from the table of settings, so that a new one is searched for too.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import test, { type ExecutionContext } from 'ava';
+import { toRows } from '../../shared/settings/setting.ts';
+import { workerTable } from '../../worker/settings/table.ts';
+import { startEchoStore, startEchoWeb } from '../support/echo-servers.ts';
+import { eventually } from '../support/eventually.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { startScriptedAdsServer } from '../support/scripted-ads-server.ts';
+import { createSecrets, type Secrets } from '../support/secrets.ts';
+import { createWorkerCaller } from '../support/worker-caller.ts';
+import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Variables that are no settings of ours and hold secrets as well. */
+const foreign: Environment = {
+  OTEL_EXPORTER_OTLP_HEADERS: 'header',
+  AWS_SECRET_ACCESS_KEY: 'text',
+  AWS_SESSION_TOKEN: 'text',
+};
+
+/** How the secret settings are written; a secret setting that is missing here fails the first test. */
+const forms: Readonly<Record<string, 'address' | 'text' | 'header' | 'file'>> = {
+  KVSTORE_URL: 'address',
+  KVSTORE_AUTH: 'text',
+  KVSTORE_AUTH_FILE: 'file',
+  KVSTORE_SENTINEL_AUTH: 'text',
+  KVSTORE_PERSECOND_URL: 'address',
+  KVSTORE_PERSECOND_AUTH: 'text',
+  KVSTORE_PERSECOND_AUTH_FILE: 'file',
+  KVSTORE_PERSECOND_SENTINEL_AUTH: 'text',
+  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'header',
+  HTTP_SERVER_TLS_KEY: 'file',
+  GRPC_SERVER_TLS_KEY: 'file',
+  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: 'file',
+  KVSTORE_TLS_CLIENT_KEY: 'file',
+  MEMSTORE_TLS_CLIENT_KEY: 'file',
+};
+
+const profiles = ['/debug/pprof/heap?seconds=1', '/debug/pprof/profile?seconds=1'];
+const pages = [
+  '/',
+  '/settings',
+  '/status',
+  '/stats',
+  '/rlconfig',
+  '/debug/pprof/',
+  '/debug/pprof/trace',
+  '/nothing',
+];
+
+test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
+  const names = toRows(workerTable)
+    .filter(({ setting }) => setting.secret !== 'no' || /_(AUTH_FILE|KEY)$/.test(setting.names[0]))
+    .map(({ setting }) => setting.names[0]);
+  t.deepEqual(names.toSorted(), Object.keys(forms).toSorted());
+});
+
+test('what is called a password, a secret, a token or headers is a secret', (t) => {
+  for (const { setting } of toRows(workerTable)) {
+    const { names, kind, secret } = setting;
+    const isNamed = names.some((name) => /AUTH$|PASSWORD|SECRET|TOKEN|HEADERS$/.test(name));
+    if (kind !== 'bool')
+      t.is(
+        secret !== 'no',
+        isNamed || (/URL$/.test(names[0]) && names[0].startsWith('KVSTORE')),
+        names[0],
+      );
+  }
+});
+
+interface Run {
+  readonly secrets: Secrets;
+  /** A value for the setting, with a new secret in it. */
+  give(name: string, host?: string): string;
+  /** All secret settings and variables, but for these. */
+  giveAll(...except: string[]): Record<string, string>;
+  /** What was said elsewhere than on the worker's output. */
+  note(text: string): void;
+  start(env: Environment): Promise<WorkerProcess>;
+  /** Ends the worker, if it has not ended; fails when a secret was said. */
+  search(worker: WorkerProcess): Promise<void>;
+}
+
+function begin(t: ExecutionContext): Run {
+  const secrets = createSecrets();
+  const { path: folder } = createRulesFolder(t);
+  let said = '';
+
+  function give(name: string, host = '127.0.0.1:1'): string {
+    const secret = secrets.make(name);
+    switch (forms[name] ?? foreign[name]) {
+      case 'address':
+        return `redis://${encodeURIComponent(secret)}:${encodeURIComponent(secret)}@${host}/0`;
+      case 'header':
+        return name.startsWith('OTEL')
+          ? `authorization=${encodeURIComponent(secret)}`
+          : `authorization:Bearer ${secret},x-key-bin:${secret}`;
+      case 'file': {
+        const path = join(folder, name);
+        writeFileSync(path, `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`);
+        return path;
+      }
+      default:
+        return secret;
+    }
+  }
+
+  return {
+    secrets,
+    give,
+    giveAll(...except) {
+      const names = [...Object.keys(forms), ...Object.keys(foreign)];
+      return Object.fromEntries(
+        names.filter((name) => !except.includes(name)).map((name) => [name, give(name)]),
+      );
+    },
+    note(text) {
+      said += `${text}\n`;
+    },
+    async start(env) {
+      const rules = { 'shop.yaml': ruleText('shop', 5) };
+      const worker = await spawnWorkerProcess({ rules, env: { LOG_LEVEL: 'trace', ...env } });
+      t.teardown(() => worker.stop());
+      return worker;
+    },
+    async search(worker) {
+      await worker.stop();
+      t.true(worker.output().length > 100, 'it said something');
+      const lines = `${worker.output()}\n${said}`.split('\n');
+      t.deepEqual(
+        lines.filter((line) => secrets.findIn(line).length > 0),
+        [],
+      );
+    },
+  };
+}
+
+/** Of the debug port. */
+async function readPages(
+  { note }: Run,
+  { ports }: WorkerProcess,
+  paths: readonly string[],
+): Promise<void> {
+  for (const page of paths) {
+    const answer = await fetch(`http://127.0.0.1:${ports.debug}${page}`);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    const isProfile = answer.headers.get('content-type') === 'application/octet-stream';
+    note(`${page} ${answer.status} ${JSON.stringify([...answer.headers])}`);
+    note((isProfile ? gunzipSync(bytes) : bytes).toString('latin1'));
+  }
+}
+
+async function decide({ note }: Run, worker: WorkerProcess): Promise<void> {
+  const good = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+  for (const [path, body] of [
+    ['/json', good],
+    ['/json', '{"domain":'],
+    ['/json', '{"domain":"nobody","descriptors":[]}'],
+    ['/healthcheck', undefined],
+    ['/nothing', undefined],
+  ] as const) {
+    const method = body === undefined ? 'GET' : 'POST';
+    const answer = await fetch(`http://127.0.0.1:${worker.ports.http}${path}`, {
+      method,
+      ...(body && { body }),
+    });
+    note(`${path} ${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`);
+  }
+  const caller = createWorkerCaller(worker);
+  note(await caller.decide('shop', 'k', 'v'));
+  note(await caller.decide('', 'k', 'v'));
+  caller.close();
+}
+
+function reachesDebugPort({ ports }: WorkerProcess): Promise<void> {
+  return eventually('the debug port', () =>
+    fetch(`http://127.0.0.1:${ports.debug}/`).then(
+      (answer) => answer.ok,
+      () => false,
+    ),
+  );
+}
+
+test.serial('a worker that serves, with stores that take its passwords', async (t) => {
+  const run = begin(t);
+  const env: Record<string, string> = {
+    ...run.giveAll(
+      'KVSTORE_URL',
+      'KVSTORE_AUTH_FILE',
+      'KVSTORE_PERSECOND_URL',
+      'KVSTORE_PERSECOND_AUTH',
+    ),
+    KVSTORE_PERSECOND: 'true',
+    TRACING_ENABLED: 'true',
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await startEchoWeb(t)}`,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+    DISABLE_STATS: 'false',
+    STATS_FLUSH_INTERVAL: '1s',
+    USE_STATSD: 'false',
+  };
+  for (const [name, password] of [
+    ['KVSTORE', env['KVSTORE_AUTH'] ?? ''],
+    ['KVSTORE_PERSECOND', keepSecretAlone(env['KVSTORE_PERSECOND_AUTH_FILE'])],
+  ] as const) {
+    const redis = await startRedisServer({ args: ['--requirepass', password], auth: [password] });
+    t.teardown(() => redis.stop());
+    env[`${name}_URL`] = redis.url;
+  }
+  const worker = await run.start(env);
+  await eventually('it serves', () => worker.isReady(), 20_000);
+  await decide(run, worker);
+  await readPages(run, worker, [...pages, ...profiles]);
+  await eventually('spans were refused', () => /Traces do not reach/.test(worker.output()), 20_000);
+  await run.search(worker);
+  t.is(worker.ended(), 0);
+});
+
+/** In a file as the settings want it; tells the secret. */
+function keepSecretAlone(path = ''): string {
+  const secret = readFileSync(path, 'utf8').split('\n')[1] ?? '';
+  writeFileSync(path, `${secret}\n`);
+  return secret;
+}
+
+for (const [what, type, store] of [
+  ['AUTH', 'single', 'refuse'],
+  ['addresses', 'single', 'quote'],
+  ['AUTH_FILE', 'single', 'quote'],
+  ['SENTINEL_AUTH', 'sentinel', 'quote'],
+  ['AUTH', 'single', 'quote the beginning of'],
+] as const) {
+  test.serial(`a worker whose stores ${store} its password, in ${what}`, async (t) => {
+    const run = begin(t);
+    const host = `127.0.0.1:${await startStore(t, store)}`;
+    const auth = ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'];
+    const authFiles = auth.map((name) => `${name}_FILE`);
+    const env: Record<string, string> = {
+      ...run.giveAll(...(what === 'AUTH_FILE' ? auth : authFiles)),
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_STARTUP_MAX_ELAPSED_TIME: '3s',
+      KVSTORE_STARTUP_INITIAL_INTERVAL: '500ms',
+      KVSTORE_TYPE: type,
+      KVSTORE_PERSECOND_TYPE: type,
+    };
+    for (const name of ['KVSTORE_URL', 'KVSTORE_PERSECOND_URL']) {
+      if (what === 'addresses') env[name] = run.give(name, host);
+      else env[name] = type === 'sentinel' ? `main,${host}` : host;
+    }
+    for (const name of authFiles) if (env[name] !== undefined) keepSecretAlone(env[name]);
+    const worker = await run.start(env);
+    await reachesDebugPort(worker);
+    await eventually('the store is said to refuse', () => /AUTH: /.test(worker.output()));
+    await readPages(run, worker, pages);
+    t.is(await worker.waitForEnd(20_000), 1);
+    await run.search(worker);
+  });
+}
+
+async function startStore(t: ExecutionContext, what: string): Promise<number> {
+  if (what === 'quote') return startEchoStore(t, 1_000);
+  if (what === 'quote the beginning of') return startEchoStore(t, 14);
+  const redis = await startRedisServer({ args: ['--requirepass', 'another'], auth: ['another'] });
+  t.teardown(() => redis.stop());
+  return redis.port ?? 0;
+}
+
+test.serial('a worker whose management server quotes its token', async (t) => {
+  const run = begin(t);
+  const server = await startScriptedAdsServer();
+  t.teardown(() => server.stop());
+  const worker = await run.start({
+    ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+    BACKEND_TYPE: 'memory',
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: server.url,
+  });
+  const stream = await server.stream(0);
+  const headers = Object.values(stream.headers.getMap()).map(String);
+  stream.fail(16, `who is ${headers.join(' ')}?`);
+  await eventually('the refusal is said', () => /UNAUTHENTICATED/.test(worker.output()));
+  await readPages(run, worker, pages);
+  await run.search(worker);
+  t.is(worker.ended(), 0);
+});
+
+const unstarted: [string, (run: Run) => Environment, RegExp][] = [
+  ['contradicting', (run) => run.giveAll(), /REDIS_AUTH_FILE.*REDIS_AUTH|KVSTORE_AUTH/],
+  [
+    'that cannot be read',
+    (run) => ({
+      ...run.giveAll('KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+      KVSTORE_URL: run.give('KVSTORE_URL', '127.0.0.1:port'),
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_PERSECOND_URL: run.give('KVSTORE_PERSECOND_URL').replace('redis:', 'http:'),
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `my header:${run.secrets.make('a header')},${run.secrets.make('no value')}`,
+    }),
+    /3 settings are wrong/,
+  ],
+  [
+    'with two names and two values',
+    (run) => ({
+      ...run.giveAll('KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+      REDIS_AUTH: run.give('KVSTORE_AUTH'),
+      REDIS_URL: run.give('KVSTORE_URL'),
+      REDIS_SENTINEL_AUTH: run.give('KVSTORE_SENTINEL_AUTH'),
+    }),
+    /3 settings are wrong/,
+  ],
+  [
+    'for TLS that are no keys',
+    (run) => ({
+      ...run.giveAll('KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+      BACKEND_TYPE: 'memory',
+      DEBUG_SERVER_USE_TLS: 'true',
+      HTTP_SERVER_TLS_CERT: run.give('HTTP_SERVER_TLS_KEY'),
+    }),
+    /cannot be used/,
+  ],
+];
+for (const [what, toEnvironment, words] of unstarted) {
+  test.serial(`a start that fails by settings ${what}`, async (t) => {
+    const run = begin(t);
+    const worker = await run.start(toEnvironment(run));
+    t.is(await worker.waitForEnd(15_000), 1);
+    t.regex(worker.output(), words);
+    await run.search(worker);
+  });
+}
+
+test.serial('a defect that ends the process, and the help', async (t) => {
+  const run = begin(t);
+  const crash = 'setTimeout(() => { throw new Error("a defect"); }, 1500)';
+  const env = run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE');
+  const worker = await run.start({
+    ...env,
+    BACKEND_TYPE: 'memory',
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
+  });
+  t.is(await worker.waitForEnd(15_000), 1);
+  t.regex(worker.output(), /a defect/);
+  await run.search(worker);
+  const help = await spawnWorkerProcess({ env, arguments: ['--help'] });
+  t.is(await help.waitForEnd(15_000), 0);
+  await run.search(help);
+});

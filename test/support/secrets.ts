@@ -1,0 +1,50 @@
+// Secrets that a test gives to a program, each told from the others, and the search for them in what the
+// program says, in every form that a text may take on its way.
+import { randomBytes } from 'node:crypto';
+
+export interface Secrets {
+  /** A new one. It has characters that forms and addresses write differently, and none that a token,
+   * a header or `user:password` cannot have. */
+  make(of: string): string;
+  /** What each secret in `text` was made for, and in which form it is there; empty when there is none. */
+  findIn(text: string): readonly string[];
+}
+
+interface Needle {
+  readonly of: string;
+  readonly form: string;
+  readonly text: string;
+}
+
+export function createSecrets(): Secrets {
+  const needles: Needle[] = [];
+  return {
+    make(of) {
+      const word = randomBytes(8).toString('hex');
+      const halves = [`kept${word}`, `close${word}`] as const;
+      for (const half of halves) needles.push(...toNeedles(of, half));
+      return halves.join('/+%=@&');
+    },
+    findIn(text) {
+      const found = needles.filter((needle) => text.includes(needle.text));
+      return [...new Set(found.map(({ of, form }) => `${of} (${form})`))];
+    },
+  };
+}
+
+/** Halves of letters and digits are the same percent-encoded, in JSON and in forms. */
+function toNeedles(of: string, half: string): Needle[] {
+  return [
+    { of, form: 'as it is', text: half },
+    { of, form: 'cut', text: half.slice(0, 12) },
+    { of, form: 'hex', text: Buffer.from(half).toString('hex') },
+    // Where it stands within three bytes decides on the characters.
+    ...[0, 1, 2].map((before) => ({ of, form: 'base64', text: toBase64(half, before) })),
+  ];
+}
+
+/** The characters that follow from the text alone, whatever is before and after it. */
+function toBase64(text: string, before: number): string {
+  const all = Buffer.from(`${'.'.repeat(before)}${text}`).toString('base64url');
+  return all.slice(before === 0 ? 0 : before + 1, -2);
+}
