@@ -76,7 +76,7 @@ async function waitUntilHealthy(name: string, address: string): Promise<boolean>
     const nowMs = performance.now();
     if (nowMs > startedMs + readyTimeoutMs) return false;
     if (await isHealthy(address)) return true;
-    if (nowMs > saidMs + progressMs) {
+    if (!isStopping && nowMs > saidMs + progressMs) {
       saidMs = nowMs;
       const seconds = Math.round((nowMs - startedMs) / 1000);
       process.stderr.write(`ratelane: starting ${name}: ${seconds} s\n`);

@@ -8,6 +8,7 @@ const aloneFolders = [
   'control-plane/store/',
   'test/conformance/',
   'test/contract/',
+  'test/docs/',
   'test/e2e/',
   'test/faults/',
   'test/feature/',

@@ -1,4 +1,5 @@
 // A response in words, for people: the answer first, then a line for each descriptor.
+import { commandLine } from '../../shared/command-line.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
 import type {
@@ -12,8 +13,7 @@ import { codes } from '../decision/message.ts';
 const unlimited = 0xffff_ffff;
 
 /** No limit may be what is meant, or a domain or key that is not that of the rules. */
-const noLimitHint =
-  'why no limit: npm run -s control-plane -- explain RULES --domain NAME --descriptor key=value,...';
+const noLimitHint = `why no limit: ${commandLine('control-plane')} explain RULES --domain NAME --descriptor key=value,...`;
 
 /** Lines with their ends. `descriptors` are those of the request, in its order. */
 export function toResponseText(

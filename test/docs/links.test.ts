@@ -1,0 +1,65 @@
+// Every relative link in every document leads to something: the file is there, and the heading too.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import test from 'ava';
+
+const root = join(import.meta.dirname, '..', '..');
+const documents = execFileSync(
+  'git',
+  ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'],
+  {
+    cwd: root,
+    encoding: 'utf8',
+  },
+)
+  .trim()
+  .split('\n');
+
+/** Without fenced blocks and inline code, whose brackets are no links. */
+function withoutCode(markdown: string): string {
+  return markdown.replace(/^```.*?^```/gms, '').replace(/`[^`\n]*`/g, '`code`');
+}
+
+/** As GitHub makes them of headings. */
+function anchorsOf(markdown: string): Set<string> {
+  const anchors = new Set<string>();
+  const text = markdown.replace(/^```.*?^```/gms, '');
+  for (const [, heading = ''] of text.matchAll(/^#{1,6} +(.*)$/gm)) {
+    const plain = heading
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .trim();
+    const base = plain.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
+    let anchor = base;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${base}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+function linksOf(markdown: string): string[] {
+  const inline = [...withoutCode(markdown).matchAll(/\]\(([^()\s]+)\)/g)];
+  return inline.map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));
+}
+
+test('there are documents to look at', (t) => {
+  t.true(documents.includes('README.md'));
+  t.true(documents.includes('worker/README.md'));
+});
+
+for (const document of documents) {
+  test(`every relative link of ${document} leads somewhere`, (t) => {
+    const markdown = readFileSync(join(root, document), 'utf8');
+    for (const link of linksOf(markdown)) {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? join(root, document) : resolve(root, dirname(document), path);
+      if (!existsSync(target)) {
+        t.fail(`${link}: there is no ${path}`);
+      } else if (anchor !== undefined && statSync(target).isFile()) {
+        t.true(anchorsOf(readFileSync(target, 'utf8')).has(anchor), `${link}: no such heading`);
+      }
+    }
+    t.pass();
+  });
+}

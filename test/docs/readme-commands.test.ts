@@ -1,0 +1,149 @@
+// Every command that README.md shows does what it says: all are run in order, in a copy of the tree, as
+// a reader would paste them. A program that serves is seen ready, and runs until the next one that
+// serves begins.
+import { execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import test, { type ExecutionContext } from 'ava';
+import { eventually } from '../support/eventually.ts';
+import { findFencedBlocks } from '../support/fenced-blocks.ts';
+import { freePort } from '../support/free-port.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..');
+const parts = ['control-plane', 'compose', 'proto', 'shared', 'worker', 'package.json'];
+const readyTimeoutMs = 90_000;
+const commandTimeoutMs = 90_000;
+
+/** In which way each program that serves is seen to be ready; none other is left running. */
+const servers: readonly { readonly command: string; readonly readyAt: 'worker' | 'admin' }[] = [
+  { command: 'npm start', readyAt: 'worker' },
+  { command: 'npm run -s worker', readyAt: 'worker' },
+  { command: 'npm run -s control-plane -- serve', readyAt: 'admin' },
+];
+
+interface Place {
+  readonly folder: string;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly healthOf: Readonly<Record<'worker' | 'admin', string>>;
+  /** What cannot be had in a test, and what stands for it; nothing else is changed. */
+  readonly substitutions: readonly (readonly [string, string])[];
+}
+
+function readCommands(): string[] {
+  const blocks = findFencedBlocks(readFileSync(join(root, 'README.md'), 'utf8'));
+  return blocks
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ text }) => text.replaceAll('\\\n', ' ').trim().split('\n'));
+}
+
+async function prepare(t: ExecutionContext): Promise<Place> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-readme-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  for (const part of [...parts, 'package-lock.json']) {
+    await cp(join(root, part), join(folder, part), { recursive: true });
+  }
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
+  await run('git', ['init', '-q', '-b', 'main', folder]);
+  await run('git', ['-C', folder, 'add', 'compose/rules']);
+  await run('git', ['-C', folder, ...author, 'commit', '-q', '-m', 'rules']);
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const [http, grpc, debug, xds, admin] = await Promise.all([1, 2, 3, 4, 5].map(freePort));
+  return {
+    folder,
+    environment: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      HOST: '127.0.0.1',
+      GRPC_HOST: '127.0.0.1',
+      DEBUG_HOST: '127.0.0.1',
+      PORT: String(http),
+      GRPC_PORT: String(grpc),
+      DEBUG_PORT: String(debug),
+      CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${xds}`,
+      RATELANE_XDS_ADDRESS: `127.0.0.1:${xds}`,
+      RATELANE_ADMIN_ADDRESS: `127.0.0.1:${admin}`,
+      RATELANE_ADMIN_URL: `http://127.0.0.1:${admin}`,
+    },
+    healthOf: {
+      worker: `http://127.0.0.1:${http}/healthcheck`,
+      admin: `http://127.0.0.1:${admin}/healthcheck`,
+    },
+    substitutions: [
+      ['https://example.com/rules.git', folder],
+      ['localhost:6379', redis.url],
+      ['npm run -s client --', `npm run -s client -- -dial_string 127.0.0.1:${grpc}`],
+    ],
+  };
+}
+
+/** Resolves when it answers; gives what ends it, and all that it has started. */
+async function startServer(
+  t: ExecutionContext,
+  place: Place,
+  command: string,
+  health: string,
+): Promise<() => Promise<void>> {
+  const child = spawn('sh', ['-c', command], {
+    cwd: place.folder,
+    env: place.environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+    });
+  }
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const signal = (name: NodeJS.Signals) => {
+    try {
+      process.kill(-(child.pid ?? 0), name);
+    } catch {
+      // All of its group have ended.
+    }
+  };
+  t.teardown(() => signal('SIGKILL'));
+  await eventually(
+    `${command} is ready`,
+    async () => {
+      if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`);
+      const answer = await fetch(health).catch(() => undefined);
+      await answer?.body?.cancel();
+      return answer?.status === 200;
+    },
+    readyTimeoutMs,
+  );
+  return async () => {
+    signal('SIGTERM');
+    await closed;
+  };
+}
+
+test('every command of the README works as it stands', async (t) => {
+  t.timeout(600_000);
+  const place = await prepare(t);
+  let stop = async () => {};
+  for (const shown of readCommands()) {
+    const command = place.substitutions.reduce((text, [a, b]) => text.replaceAll(a, b), shown);
+    const server = servers.find((each) => shown.includes(each.command));
+    if (server !== undefined) {
+      await stop();
+      stop = await startServer(t, place, command, place.healthOf[server.readyAt]);
+      t.log(`ready: ${shown}`);
+      continue;
+    }
+    const options = { cwd: place.folder, env: place.environment, timeout: commandTimeoutMs };
+    const { stdout } = await run('sh', ['-c', command], options);
+    t.not(stdout, '', shown);
+    t.log(`done: ${shown}`);
+  }
+  await stop();
+});

@@ -1,0 +1,45 @@
+// Every setting that a document names exists: a name that was changed or misspelled would send readers
+// the wrong way.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { toRows } from '../../shared/settings/setting.ts';
+import { workerTable } from '../../worker/settings/table.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const documents = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*.md'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .trim()
+  .split('\n')
+  // Of other programs (the router, the tests), or full of another protocol's words.
+  .filter((path) => !/^(?:shared\/router\/|test\/|worker\/listen\/|CONTRIBUTING)/.test(path));
+
+const known = new Set([
+  ...[workerTable, controlPlaneTable].flatMap((table) =>
+    toRows(table).flatMap(({ setting }) => setting.names),
+  ),
+  // Of commands, of libraries and of systems.
+  ...['RATELANE_ADMIN_URL', 'RATELANE_ADMIN_TOKEN', 'RATELANE_ADMIN_TOKEN_FILE', 'GIT_SSH_COMMAND'],
+  ...[
+    'OTEL_RESOURCE_ATTRIBUTES',
+    'AWS_REGION',
+    'AWS_DEFAULT_REGION',
+    'XDG_STATE_HOME',
+    'NODE_OPTIONS',
+  ],
+  // Words, not settings.
+  ...['OVER_LIMIT', 'GRPC_XDS_SOTW', 'INVALID_ARGUMENT', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'],
+]);
+
+for (const document of documents) {
+  test(`the settings that ${document} names exist`, (t) => {
+    const text = readFileSync(join(root, document), 'utf8');
+    const names = [...text.matchAll(/(?<![\w/<&;])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*.<]|_)/g)];
+    const unknown = names.map(([name]) => name).filter((name) => !known.has(name));
+    t.deepEqual([...new Set(unknown)], []);
+  });
+}
