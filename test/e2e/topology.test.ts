@@ -1,6 +1,7 @@
 // A whole fleet under load: a control plane on Git, three workers that have their rules from it over
-// TLS, and counters in a Redis cluster with replicas. It loses a worker, the control plane and a
-// master in turn, and counts exactly again after each.
+// TLS, counters in a Redis cluster with replicas, and Envoy in front. It loses a worker, the control
+// plane and a master in turn, and counts exactly again after each, asked directly and through Envoy.
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -10,7 +11,10 @@ import {
   createControlPlaneProcess,
 } from '../support/control-plane-process.ts';
 import { type DecisionLoad, startDecisionLoad } from '../support/decision-load.ts';
+import { type Envoy, startEnvoy } from '../support/envoy.ts';
+import { generousTimes, readEnvoySample } from '../support/envoy-sample.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   createGitRepository,
   type GitRepository,
@@ -30,6 +34,9 @@ const daySeconds = 86_400;
 const stretchMs = 10_000;
 const testMs = 100_000;
 const loadValues = 30;
+
+// Each server listens for the end of this process, and there are more than Node expects.
+process.setMaxListeners(20);
 
 function rules(changedLimit: number): string {
   return `domain: ${domain}
@@ -116,10 +123,44 @@ async function askAll(
   return counts;
 }
 
+interface FrontProxy extends Envoy {
+  /** How many of so many requests got each status; `value` is that of the key `plain`. */
+  askAll(count: number, value: string): Promise<Readonly<Record<string, number>>>;
+}
+
+/** As operators are to run it, but that what is not decided is refused, so that it shows. */
+async function startProxy(callers: readonly WorkerCaller[]): Promise<FrontProxy> {
+  const [port, shopPort] = [await freePort(), await freePort()];
+  const workerPorts = callers.map(({ worker }) => worker.ports.grpc);
+  const sample = await readEnvoySample({ port, shopPort, workerPorts }, [
+    ...generousTimes,
+    ['failure_mode_deny: false', 'failure_mode_deny: true'],
+    ['domain: shop', `domain: ${domain}`],
+    ['descriptor_key: customer', 'descriptor_key: plain'],
+  ]);
+  const envoy = await startEnvoy(sample, port);
+  return {
+    ...envoy,
+    async askAll(count, value) {
+      const answers = Array.from({ length: count }, async () => {
+        const answer = await fetch(`http://127.0.0.1:${port}/`, {
+          headers: { 'x-customer': value },
+        });
+        await answer.body?.cancel();
+        return answer.status;
+      });
+      const counts: Record<string, number> = {};
+      for (const status of await Promise.all(answers)) counts[status] = (counts[status] ?? 0) + 1;
+      return counts;
+    },
+  };
+}
+
 /** A value of the key `plain` that this node of the cluster counts. */
-async function findValue(node: RedisServer, start: number): Promise<string> {
-  for (let index = 0; index < 100; index++) {
-    const value = `after${index}`;
+async function findValue(node: RedisServer, start: number, name: string): Promise<string> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    // Names that differ in a digit may all fall to the other nodes.
+    const value = `${name}-${randomUUID()}`;
     // A node refuses a key that another one serves.
     const isServed = await node.command('GET', counterKey(value, start)).then(
       () => true,
@@ -140,7 +181,7 @@ function goesOn({ decisions }: DecisionLoad): Promise<void> {
 }
 
 test.serial(
-  'a worker, the control plane and a master are lost in turn under load, and each time 100 of 300 pass',
+  'a worker, the control plane and a master are lost in turn under load, and each time 100 of 300 pass, through Envoy too',
   async (t) => {
     t.timeout(testMs);
     const cluster = await startRedisCluster();
@@ -167,6 +208,10 @@ test.serial(
     };
     await eventually('all workers have the rules', () => isInForce(first, 3));
 
+    const proxy = await startProxy(callers);
+    t.teardown(proxy.stop);
+    await eventually('Envoy has workers', async () => (await proxy.askAll(1, 'probe'))[200] === 1);
+
     const load = startDecisionLoad(callers, (caller, round) =>
       caller.decide(domain, 'load', `v${round % loadValues}`),
     );
@@ -174,7 +219,9 @@ test.serial(
     await goesOn(load);
     await startOfWindow();
     const exact = { OK: limit, OVER_LIMIT: 2 * limit };
+    const exactStatuses = { 200: limit, 429: 2 * limit };
     t.deepEqual(await askAll(callers, 3 * limit, 'plain', 'all'), exact, 'with everything there');
+    t.deepEqual(await proxy.askAll(3 * limit, 'all by Envoy'), exactStatuses, 'through Envoy');
 
     const [lostCaller, ...others] = callers as [WorkerCaller, ...WorkerCaller[]];
     const workerLostMs = performance.now();
@@ -186,6 +233,7 @@ test.serial(
     load.callers = others;
     await startOfWindow();
     t.deepEqual(await askAll(others, 3 * limit, 'plain', 'two'), exact, 'without a worker');
+    t.deepEqual(await proxy.askAll(3 * limit, 'two by Envoy'), exactStatuses, 'one of them gone');
     await eventually('the lost worker is missed', () => isInForce(first, 2));
 
     t.is(await plane.end('SIGKILL'), 'SIGKILL');
@@ -199,6 +247,7 @@ test.serial(
       exact,
       'without the control plane',
     );
+    t.deepEqual(await proxy.askAll(3 * limit, 'alone by Envoy'), exactStatuses, 'on their own');
     t.deepEqual(await askAll(others, 150, 'changed', 'old'), { OK: 100, OVER_LIMIT: 50 });
     await plane.start();
     await eventually('the workers are back', () => isInForce(first, 2), 20_000);
@@ -229,9 +278,12 @@ test.serial(
     const recoveredMs = performance.now();
     for (const node of [heir, ...masters]) {
       const start = await startOfWindow();
-      const value = await findValue(node, start);
+      const value = await findValue(node, start, 'after');
       t.deepEqual(await askAll(others, 3 * limit, 'plain', value), exact, 'after the failover');
       t.is(await node.command('GET', counterKey(value, start)), String(3 * limit));
+      const proxied = await findValue(node, start, 'envoy');
+      t.deepEqual(await proxy.askAll(3 * limit, proxied), exactStatuses, 'with the heir');
+      t.is(await node.command('GET', counterKey(proxied, start)), String(3 * limit));
     }
 
     await goesOn(load);
