@@ -34,7 +34,7 @@ const rows: readonly Row[] = [
     /^(the document is longer|the document has more than|aliases stand for|nested more than|directories are nested|more than \d+ |\d+ bytes, more)/,
     'A document or a directory passes a bound',
   ),
-  row('document-type', /^the document is a /, 'A document is no mapping'),
+  row('document-type', /^the document is ('|a |empty)/, 'A document is no mapping'),
   row('empty-domain', /^config file cannot have empty domain/, 'A document has no domain'),
   row('duplicate-domain', /^duplicate domain /, 'Two files define one domain'),
   row('duplicate-descriptor', /^duplicate descriptor /, 'Two descriptors of a level are the same'),
@@ -60,7 +60,7 @@ const rows: readonly Row[] = [
   row('invalid-metadata', /^(error parsing metadata|metadata key )/, 'Metadata cannot be carried'),
   row(
     'value-type',
-    /^(\S+ is neither text nor a whole number$|\w+ is ('|a ).*, not )/s,
+    /^(\S+ is neither text nor a whole number$|(?:a )?\w+ is ('.*|a .*|empty), not )/s,
     'A wrong type',
   ),
   row('no-limit', /^this descriptor has neither rate_limit/, 'A descriptor limits nothing'),

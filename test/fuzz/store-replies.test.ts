@@ -1,0 +1,232 @@
+// Stores that answer with anything: a request is counted or fails with a reason, in time, and the next
+// connection starts anew.
+import { createServer, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { createReplyReader as createMemcachedReader } from '../../worker/counters/memcached/reply-reader.ts';
+import { createReplyReader, type RawReply } from '../../worker/counters/redis/reply-reader.ts';
+import type { CounterStore } from '../../worker/counters/store.ts';
+import { createHit, startCounting } from '../support/counting.ts';
+import { createRecordedMemcachedStore } from '../support/memcached-store.ts';
+import { createRandom, type Random } from '../support/random.ts';
+import { createRecordedRedisStore } from '../support/redis-store.ts';
+import { damageBytes } from './damage.ts';
+import { fuzz } from './fuzz-run.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const redisPieces = [
+  ...[':1\r\n', ':0\r\n', ':-1\r\n', ':9223372036854775807\r\n', '+OK\r\n', '+PONG\r\n', '$-1\r\n'],
+  ...[
+    '$1\r\n5\r\n',
+    '$3\r\nabc\r\n',
+    '*0\r\n',
+    '*-1\r\n',
+    '*2\r\n:1\r\n:1\r\n',
+    '*1\r\n*1\r\n*1\r\n',
+  ],
+  ...[
+    '-ERR no\r\n',
+    '-MOVED 1 127.0.0.1:1\r\n',
+    '-ASK 1 x:1\r\n',
+    '-READONLY You cannot\r\n',
+    '\r\n',
+  ],
+  ...['-LOADING a\r\n', '-NOAUTH a\r\n', '-CLUSTERDOWN\r\n', '*99999999\r\n', '$4294967296\r\n'],
+  ...[
+    '$65537\r\n',
+    '%1\r\n',
+    '_\r\n',
+    '#t\r\n',
+    '>2\r\n',
+    ':1',
+    '+',
+    '*3\r\n$6\r\nmaster\r\n:1\r\n*0\r\n',
+  ],
+];
+const memcachedPieces = [
+  ...[
+    'END\r\n',
+    'STORED\r\n',
+    'NOT_STORED\r\n',
+    'NOT_FOUND\r\n',
+    'EXISTS\r\n',
+    'DELETED\r\n',
+    'OK\r\n',
+  ],
+  ...[
+    '1\r\n',
+    '18446744073709551615\r\n',
+    '5   \r\n',
+    'ERROR\r\n',
+    'CLIENT_ERROR a\r\n',
+    '\r\n',
+    '-1\r\n',
+  ],
+  ...[
+    'SERVER_ERROR out of memory\r\n',
+    'VALUE k 0 1 2\r\n5\r\nEND\r\n',
+    'VALUE k 0 3\r\nabc\r\nEND\r\n',
+  ],
+  ...[
+    'VALUE k 0 99999999\r\n',
+    'VALUE  0 1\r\n',
+    'VALUE k 0 -1 1\r\n',
+    'VERSION 1.6\r\n',
+    'MN\r\n',
+  ],
+];
+
+function toReplies(random: Random, pieces: readonly string[]): Buffer {
+  const text = Array.from({ length: 1 + random.below(8) }, () => random.pick(pieces)).join('');
+  const bytes = Buffer.from(text);
+  return random.chance(0.5) ? damageBytes(random, bytes) : bytes;
+}
+
+function cut(random: Random, bytes: Buffer): Buffer[] {
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const length = 1 + random.below(random.pick([1, 5, bytes.length]));
+    chunks.push(Buffer.from(bytes.subarray(at, at + length)));
+    at += length;
+  }
+  return chunks;
+}
+
+/** What the reader gives out and refuses, however the bytes are cut. */
+function checkCuts<T>(random: Random, bytes: Buffer, read: (chunks: readonly Buffer[]) => T): T {
+  const [whole, inPieces] = [read([bytes]), read(cut(random, bytes))];
+  const [wholeText, piecesText] = [JSON.stringify(whole), JSON.stringify(inPieces)];
+  if (wholeText !== piecesText) throw new Error(`cut: ${piecesText}, whole: ${wholeText}`);
+  return whole;
+}
+
+test.serial('any bytes of a Redis are replies or refused, however they are cut', async (t) => {
+  await fuzz(t, 'streams of Redis replies', (random) => {
+    const { problem } = checkCuts(random, toReplies(random, redisPieces), (chunks) => {
+      const replies: (RawReply | { error: string })[] = [];
+      const reader = createReplyReader((reply) =>
+        replies.push(reply instanceof Error ? { error: reply.message } : reply),
+      );
+      let problem: string | undefined;
+      for (const chunk of chunks) {
+        problem = reader.feed(chunk);
+        if (problem !== undefined) break;
+      }
+      return { replies, problem };
+    });
+    if (problem !== undefined) checkNamedProblem(problem);
+  });
+});
+
+test.serial('any bytes of a memcached are answers or refused, however they are cut', async (t) => {
+  await fuzz(t, 'streams of memcached replies', (random) => {
+    const { problem } = checkCuts(random, toReplies(random, memcachedPieces), (chunks) => {
+      const seen: unknown[] = [];
+      const reader = createMemcachedReader({
+        onLine: (line) => seen.push(line),
+        onValue: (key, text) => seen.push([key, text]),
+      });
+      let problem: string | undefined;
+      for (const chunk of chunks) {
+        problem = reader.feed(chunk);
+        if (problem !== undefined) break;
+      }
+      return { seen, problem };
+    });
+    if (problem !== undefined) checkNamedProblem(problem);
+  });
+});
+
+interface HostileServer {
+  readonly port: number;
+  /** What decides the next answers; undefined: none. */
+  random: Random | undefined;
+}
+
+/** Greets as a store does and answers each request with whatever comes to its mind. */
+async function startHostileServer(
+  t: ExecutionContext,
+  pieces: readonly string[],
+  greet: (request: string) => string | undefined,
+): Promise<HostileServer> {
+  const sockets = new Set<Socket>();
+  const hostile: { port: number; random: Random | undefined } = { port: 0, random: undefined };
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk) => {
+      const greeting = greet(chunk.toString('latin1'));
+      if (greeting !== undefined) {
+        socket.write(greeting);
+        return;
+      }
+      const { random } = hostile;
+      if (random === undefined) return;
+      for (const part of cut(random, toReplies(random, pieces))) socket.write(part);
+      if (random.chance(0.4)) socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  hostile.port = typeof address === 'object' && address !== null ? address.port : 0;
+  return hostile;
+}
+
+const deadlineMs = 300;
+
+async function countOnce(store: CounterStore, random: Random): Promise<void> {
+  const hits = Array.from({ length: 1 + random.below(4) }, (_, index) =>
+    createHit({
+      key: `k${index}`,
+      hits: random.pick([0, 1, 5, 2n ** 60n]),
+      refund: random.chance(0.3),
+      descriptorIndex: index,
+    }),
+  );
+  const { request, result } = startCounting(hits, { deadlineMs: performance.now() + deadlineMs });
+  store.count(request);
+  const { error, after } = await result;
+  if (error !== undefined) {
+    checkNamedProblem(error.message);
+    return;
+  }
+  for (const value of after) {
+    if (!(value >= 0)) throw new Error(`a counter of ${value}`);
+  }
+}
+
+test.serial('a hostile Redis makes requests fail with a reason, and nothing else', async (t) => {
+  const server = await startHostileServer(t, redisPieces, (request) => {
+    if (/PING/i.test(request)) return '+PONG\r\n';
+    return /INCRBY|EVAL|EXPIRE|GET/i.test(request) ? undefined : '+OK\r\n';
+  });
+  const store = createRecordedRedisStore(`127.0.0.1:${server.port}`, { timeoutMs: deadlineMs });
+  t.teardown(() => store.close(0));
+  await store.connect(AbortSignal.timeout(20_000));
+  await fuzz(t, 'requests to a hostile Redis', async (random) => {
+    server.random = createRandom(random.below(2 ** 30));
+    await countOnce(store, random);
+  });
+  for (const line of store.log.lines) checkNamedProblem(line);
+  t.log(`${store.connections.total} connections, ${store.log.lines.length} lines of log`);
+});
+
+test.serial(
+  'a hostile memcached makes requests fail with a reason, and nothing else',
+  async (t) => {
+    const server = await startHostileServer(t, memcachedPieces, () => undefined);
+    const store = createRecordedMemcachedStore({ urls: [`127.0.0.1:${server.port}`] });
+    t.teardown(() => store.close(0));
+    await store.connect(AbortSignal.timeout(20_000));
+    await fuzz(t, 'requests to a hostile memcached', async (random) => {
+      server.random = createRandom(random.below(2 ** 30));
+      await countOnce(store, random);
+    });
+    for (const line of store.log.lines) checkNamedProblem(line);
+    t.log(`${store.log.lines.length} lines of log`);
+  },
+);
