@@ -205,6 +205,7 @@ function createStore(
       clock,
       log,
       metrics: createMemcachedMetrics(metrics),
+      outages: addOutages('ratelimit.store'),
       resolveSrv: (name) => resolver.resolveSrv(name),
     });
   }

@@ -1,6 +1,7 @@
 // A counter store over real memcacheds, with what it reports kept for the test to look at.
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
+import { createOutages } from '../../worker/counters/failure/outages.ts';
 import { createMemcachedMetrics } from '../../worker/counters/memcached/memcached-metrics.ts';
 import type { MemcachedNodesOptions } from '../../worker/counters/memcached/memcached-nodes.ts';
 import {
@@ -45,7 +46,18 @@ export function createRecordedMemcachedStore({
       failureMode: 'error',
       ...options,
     },
-    { clock, log, metrics: createMemcachedMetrics(metrics), resolveSrv },
+    {
+      clock,
+      log,
+      metrics: createMemcachedMetrics(metrics),
+      outages: createOutages({
+        metricPrefix: 'ratelimit.store',
+        metrics,
+        clock,
+        onOver: () => {},
+      }),
+      resolveSrv,
+    },
   );
   return { ...store, log, metrics };
 }

@@ -32,8 +32,9 @@ export interface ConnectionDeps {
   /** For the opening, and for each answer; past it the connection is ended. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Called once for an open connection, before its unanswered commands are told. */
-  readonly onEnd: (reason: Error) => void;
+  /** Called once for an open connection, before its unanswered commands are told. `wasSilent`: an answer
+   * did not come in time. */
+  readonly onEnd: (reason: Error, wasSilent: boolean) => void;
 }
 
 const keepAliveMs = 10_000;
@@ -106,7 +107,7 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
     const problem = reader.feed(chunk);
     if (problem !== undefined) end(new Error(`it sent ${problem}`));
   });
-  socket.on('error', end);
+  socket.on('error', (error) => end(error));
   socket.on('close', () => end(new Error('it closed the connection')));
   return { send, destroy: () => end(new Error('closed')) };
 
@@ -155,20 +156,20 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
     // After a pause of this process the answer may be there and unread: it gets a chance to be seen.
     const immediate = setImmediate(() => {
       cancelTimeout = undefined;
-      if (unanswered[head] === oldest) end(new Error(`no answer in ${timeoutMs} ms`));
+      if (unanswered[head] === oldest) end(new Error(`no answer in ${timeoutMs} ms`), true);
       else checkSilence();
     });
     cancelTimeout = () => clearImmediate(immediate);
   }
 
-  function end(reason: Error): void {
+  function end(reason: Error, wasSilent = false): void {
     if (ended) return;
     ended = true;
     cancelTimeout?.();
     socket.destroy();
     const lost = unanswered.slice(head);
     unanswered = [];
-    onEnd(reason);
+    onEnd(reason, wasSilent);
     for (const { onAnswer } of lost) onAnswer(reason);
   }
 }

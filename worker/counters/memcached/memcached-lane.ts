@@ -13,20 +13,21 @@ import { type Change, createPendingChanges } from './pending-changes.ts';
 const maxKeysPerGet = 64;
 /** Changes on their way over one lane; what comes on top is not counted. */
 const maxPendingChanges = 65_536;
-/** After a failure nothing is sent for so long: decisions then need not wait for the next one. */
-const retryMs = 250;
 /** memcached takes lifetimes above 30 days for dates. */
 const maxRelativeSeconds = 2_592_000;
 
 export interface MemcachedLaneDeps {
   /** Told `onEnd` for its connections. */
-  readonly open: (onEnd: (reason: Error) => void) => Promise<Connection>;
+  readonly open: (onEnd: (reason: Error, wasSilent: boolean) => void) => Promise<Connection>;
+  /** The server is known to be away: nothing is read, and no connection opened. */
+  readonly isAway: () => boolean;
   readonly clock: Clock;
   readonly metrics: MemcachedMetrics;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
-  /** There is no connection, or no longer: told once for each time. */
-  readonly onFailure: (reason: string) => void;
+  /** There is no connection, or no longer: told once for each time. `isAway`: because the server does
+   * not answer, and not because it ended one. */
+  readonly onFailure: (reason: string, isAway: boolean) => void;
   /** The server has answered. */
   readonly onAnswer: () => void;
   /** Told what the server answered that it should not. */
@@ -41,7 +42,7 @@ export type Counters = ReadonlyMap<string, CounterValue>;
 export interface MemcachedLane {
   /** Nothing is being read, nor pending. */
   readonly isIdle: boolean;
-  /** Connects, unless it is or has just failed to; for seeing early whether that works. */
+  /** Connects, unless it is; for seeing early whether that works. */
   warm(): void;
   /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
   read(keys: readonly string[], done: (counters: Counters | undefined) => void): void;
@@ -50,6 +51,8 @@ export interface MemcachedLane {
   /** Adds to or takes from a counter in the background, from the next `flush` on. */
   change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void;
   flush(): void;
+  /** Ends the connection if nothing is lost with it. */
+  rest(): void;
   /** Ends the connection. Returns how many changes are lost with it. */
   close(): number;
 }
@@ -62,7 +65,6 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   let connection: Connection | undefined;
   let connecting = false;
   let closed = false;
-  let blockedUntilMs = Number.NEGATIVE_INFINITY;
   let openReadings = 0;
   /** Readings that wait for the connection, and what becomes of them without. */
   let waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
@@ -76,13 +78,14 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     project: pending.project,
     change,
     flush,
+    rest,
     close,
   };
 
-  /** False when it is too early for another attempt. */
+  /** False when there is no point in it. */
   function connect(): boolean {
     if (connection !== undefined || connecting) return true;
-    if (closed || clock.monotonicMs() < blockedUntilMs) return false;
+    if (closed || deps.isAway()) return false;
     connecting = true;
     deps.open(ended).then(opened, failedToOpen);
     return true;
@@ -104,18 +107,17 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   function failedToOpen(error: unknown): void {
     connecting = false;
     if (closed) return;
-    blockedUntilMs = clock.monotonicMs() + retryMs;
-    deps.onFailure(errorText(error));
+    deps.onFailure(errorText(error), true);
     const readings = waiting;
     waiting = [];
     for (const { fail } of readings) fail();
     dropChanges();
   }
 
-  function ended(reason: Error): void {
+  function ended(reason: Error, wasSilent: boolean): void {
     connection = undefined;
     // An idle connection may come to its end without anybody being the worse for it.
-    if (!isIdle() && !closed) deps.onFailure(reason.message);
+    if (!isIdle() && !closed) deps.onFailure(reason.message, wasSilent);
   }
 
   function isIdle(): boolean {
@@ -130,7 +132,8 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
       checkIdle();
     };
     const start = (over: Connection) => startReading(over, keys, finish);
-    if (connection !== undefined) start(connection);
+    if (deps.isAway()) setImmediate(finish, undefined);
+    else if (connection !== undefined) start(connection);
     else if (connect()) waiting.push({ start, fail: () => finish(undefined) });
     else setImmediate(finish, undefined);
   }
@@ -261,6 +264,10 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
 
   function checkIdle(): void {
     if (isIdle()) deps.onIdle();
+  }
+
+  function rest(): void {
+    if (isIdle()) connection?.destroy();
   }
 
   function close(): number {

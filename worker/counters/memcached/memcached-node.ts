@@ -4,9 +4,11 @@ import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
-import { type ConnectionTls, openConnection } from './connection.ts';
+import type { Outages } from '../failure/outages.ts';
+import { type ConnectionDeps, type ConnectionTls, openConnection } from './connection.ts';
 import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
+import { createNodeProbe } from './node-probe.ts';
 
 /** Bound of connecting and of each answer, as in the reference (reference-behaviour 2.8). */
 const timeoutMs = 500;
@@ -26,6 +28,8 @@ export interface MemcachedNodeDeps {
   readonly tls: () => ConnectionTls | undefined;
   readonly jitterMaxSeconds: number;
   readonly failureMode: FailureMode;
+  /** Gets a breaker. */
+  readonly outages: Outages;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
@@ -54,9 +58,17 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   const { address, clock, log } = deps;
   const name = showNode(address);
   const lanes = new Map<number, MemcachedLane>();
+  const open = (onEnd: ConnectionDeps['onEnd']) =>
+    openConnection({ address, tls: deps.tls(), timeoutMs, clock, onEnd });
+  const probe = createNodeProbe({ open, clock, onAnswer: probeAnswered });
+  const breaker = deps.outages.addServer(`memory cache ${name}`, (state) => {
+    if (state !== 'open') return;
+    for (const lane of lanes.values()) lane.rest();
+    probe.start();
+  });
   let failure: string | undefined;
   let isRetired = false;
-  const outages = createFailureLog({
+  const failureLog = createFailureLog({
     clock,
     intervalMs: failureIntervalMs,
     write: (text) =>
@@ -84,6 +96,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     },
     retire() {
       isRetired = true;
+      breaker.remove();
       if (isIdle()) close();
     },
     close,
@@ -92,13 +105,15 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
 
   function createLane(): MemcachedLane {
     return createMemcachedLane({
-      open: (onEnd) => openConnection({ address, tls: deps.tls(), timeoutMs, clock, onEnd }),
+      open,
+      isAway: () => breaker.state !== 'closed',
       clock,
       metrics: deps.metrics,
       jitterMaxSeconds: deps.jitterMaxSeconds,
-      onFailure(reason) {
+      onFailure(reason, isAway) {
         failure = reason;
-        outages.failed(reason);
+        failureLog.failed(reason);
+        if (isAway) breaker.open(reason);
       },
       onAnswer,
       refusals,
@@ -109,10 +124,16 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     });
   }
 
+  function probeAnswered(): void {
+    onAnswer();
+    breaker.tryOut();
+    breaker.close();
+  }
+
   function onAnswer(): void {
     if (failure === undefined) return;
     failure = undefined;
-    const outage = outages.recover();
+    const outage = failureLog.recover();
     if (outage === undefined) return;
     const { seconds, failures } = outage;
     log.warning(
@@ -126,6 +147,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   }
 
   function close(): number {
+    probe.close();
     let lost = 0;
     for (const lane of lanes.values()) lost += lane.close();
     return lost;

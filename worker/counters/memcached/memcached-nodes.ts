@@ -15,6 +15,7 @@ import {
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
+import type { Outages } from '../failure/outages.ts';
 import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -52,6 +53,8 @@ export interface MemcachedNodesDeps {
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
   readonly resolveSrv: ResolveSrv;
+  /** Gets a breaker for each node. */
+  readonly outages: Outages;
   /** Nothing is being read nor pending on some node. */
   readonly onIdle: () => void;
 }
@@ -201,6 +204,7 @@ export function createMemcachedNodes(
       tls: () => connectionTls,
       jitterMaxSeconds: options.jitterMaxSeconds,
       failureMode: options.failureMode,
+      outages: deps.outages,
       clock,
       log,
       metrics,

@@ -7,6 +7,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
 import { findUncountable } from '../batch.ts';
+import type { Outages } from '../failure/outages.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey } from './key-check.ts';
@@ -26,6 +27,8 @@ export interface MemcachedStoreDeps {
   readonly log: Log;
   readonly metrics: MemcachedMetrics;
   readonly resolveSrv: ResolveSrv;
+  /** Gets a breaker for each node. */
+  readonly outages: Outages;
 }
 
 export interface MemcachedStore extends CounterStore {
