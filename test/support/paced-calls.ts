@@ -1,0 +1,89 @@
+// Calls of a worker at a fixed rate over one connection, each with its answer and how long it took, for
+// tests that measure. What a client library would cost is left out: messages are encoded once.
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { loadProtos } from '../../shared/wire/protos.ts';
+
+export interface PacedCall {
+  /** When it was due, on performance.now(): a call that is sent late has waited. */
+  readonly dueMs: number;
+  readonly answeredMs: number;
+  readonly answer: 'OK' | 'OVER_LIMIT' | 'failed';
+}
+
+export interface PacedCalls {
+  /** In the order of the answers. */
+  readonly calls: readonly PacedCall[];
+  /** Due and not answered. */
+  readonly open: number;
+  /** Ends the stream; resolves when every call is answered. */
+  stop(): Promise<void>;
+}
+
+const { requestSerialize, path } = loadProtos().rateLimitService.ShouldRateLimit;
+const answers = { 1: 'OK', 2: 'OVER_LIMIT' } as const;
+const tickMs = 1;
+
+/** `requests` take turns. */
+export async function startPacedCalls(
+  port: number,
+  ratePerSecond: number,
+  requests: readonly object[],
+): Promise<PacedCalls> {
+  const session = connect(`http://127.0.0.1:${port}`);
+  await once(session, 'connect');
+  const frames = requests.map(toFrame);
+  const everyMs = 1000 / ratePerSecond;
+  const calls: PacedCall[] = [];
+  const open = new Set<Promise<void>>();
+  const startMs = performance.now();
+  let sent = 0;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    for (; startMs + sent * everyMs <= now; sent++) {
+      const dueMs = startMs + sent * everyMs;
+      const asked = call(session, frames[sent % frames.length] ?? Buffer.of()).then((answer) => {
+        calls.push({ dueMs, answeredMs: performance.now(), answer });
+        open.delete(asked);
+      });
+      open.add(asked);
+    }
+  }, tickMs);
+  return {
+    calls,
+    get open() {
+      return open.size;
+    },
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(open);
+      session.close();
+    },
+  };
+}
+
+function toFrame(request: object): Buffer {
+  const message = requestSerialize(request);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** The overall code is the first field of the message, and never 0. */
+function call(session: ClientHttp2Session, frame: Buffer): Promise<PacedCall['answer']> {
+  return new Promise((resolve) => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    let answer: PacedCall['answer'] = 'failed';
+    stream.on('data', (chunk: Buffer) => {
+      if (chunk[5] === 8) answer = answers[chunk[6] as 1 | 2] ?? 'failed';
+    });
+    stream.on('error', () => {});
+    stream.on('close', () => resolve(answer));
+    stream.end(frame);
+  });
+}
