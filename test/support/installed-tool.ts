@@ -12,24 +12,27 @@ export interface ToolRun {
   readonly output: string;
 }
 
-const goTools = join(import.meta.dirname, '..', '..', '.tools', 'go');
+const tools = join(import.meta.dirname, '..', '..', '.tools');
+const toolFolders = [join(tools, 'go'), join(tools, 'prometheus', 'usr', 'bin')];
 
 /** A test that needs these programs. */
 export function testWith(test: TestFn, ...commands: readonly string[]): TestFn | TestFn['skip'] {
   return commands.every((command) => findTool(command) !== undefined) ? test : test.skip;
 }
 
-/** Kills the program after `timeoutMs`. */
+/** Kills the program after `timeoutMs`. Without `cwd` it runs where we do. */
 export async function runTool(
   command: string,
   args: readonly string[],
   timeoutMs: number,
+  cwd?: string,
 ): Promise<ToolRun> {
   const path = findTool(command);
   if (path === undefined) throw new Error(`there is no ${command}`);
   const child = spawn(path, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: timeoutMs,
+    ...(cwd !== undefined && { cwd }),
     killSignal: 'SIGKILL',
   });
   const endWithUs = () => child.kill('SIGKILL');
@@ -49,7 +52,7 @@ export async function runTool(
 }
 
 function findTool(command: string): string | undefined {
-  const folders = [goTools, ...(process.env['PATH'] ?? '').split(delimiter)];
+  const folders = [...toolFolders, ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders
     .map((folder) => join(folder, command))
     .find((path) => {
