@@ -1,5 +1,6 @@
 // What happens on the way from a worker to its control plane: the rules in force stay and decide, what
 // was changed meanwhile comes when it can, whole, and both the loss and the return are said.
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
@@ -86,6 +87,9 @@ for (const kind of ['reset', 'half-close', 'cut'] as const) {
       );
       await follower.checkInForce(12);
       await eventually('the control plane knows', isEverywhere);
+      // So long after, the client library would open again what it had failed to open.
+      await sleep(2_000);
+      t.is(proxy.open, 1);
       const back = `warning Connected to the management server ${url} after `;
       t.true(
         follower.lines.some((line) => line.startsWith(back)),

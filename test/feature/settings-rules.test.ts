@@ -240,7 +240,7 @@ test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: attempts that fail are so f
     clock,
     env: { CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '7s' },
   });
-  await eventually('an attempt', () => proxy.accepted === 1);
+  await eventually('an attempt', () => proxy.accepted > 0);
   for (let attempt = 0; attempt < 2; attempt++) {
     await assertWait(t, { worker, clock, minMs: 7_000 });
   }

@@ -151,6 +151,10 @@ function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOpti
     // Each attempt is a connection of its own, with the files as they are then.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
+    // When to try again is decided elsewhere. What the library has failed to open it opens again after
+    // this wait, even if it was closed meanwhile, and then never ends it: so there is hardly a wait.
+    'grpc.initial_reconnect_backoff_ms': 1,
+    'grpc.max_reconnect_backoff_ms': 1,
     'grpc.service_config_disable_resolution': 1,
     ...(tls?.san !== undefined && {
       'grpc.ssl_target_name_override': tls.san,
