@@ -65,7 +65,7 @@ export interface AdminReply {
 
 /** Not started yet; ended after the test. */
 export async function createControlPlaneProcess(
-  t: ExecutionContext,
+  t: Pick<ExecutionContext, 'teardown'>,
   { flags, env = {}, addresses, stateDirectory, program = ownProgram }: ControlPlaneOptions,
 ): Promise<ControlPlaneProcess> {
   const [executable = '', ...first] = program;

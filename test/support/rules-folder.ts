@@ -27,7 +27,7 @@ export interface RulesFolder {
   relink(link: string, target: string): void;
 }
 
-export function createRulesFolder(t: ExecutionContext): RulesFolder {
+export function createRulesFolder(t: Pick<ExecutionContext, 'teardown'>): RulesFolder {
   const path = mkdtempSync(join(tmpdir(), 'rules-'));
   t.teardown(() => rmSync(path, { recursive: true, force: true }));
   const write = (name: string, text: string) => {

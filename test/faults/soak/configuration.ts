@@ -1,0 +1,68 @@
+// The workers that a soak breaks things for: what they count in, and what they do when that fails.
+import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+
+export interface Configuration {
+  readonly name: string;
+  readonly store: 'redis' | 'memcached';
+  readonly onFailure: 'error' | 'allow' | 'deny' | 'local';
+}
+
+export const configurations: readonly Configuration[] = [
+  { name: 'Redis', store: 'redis', onFailure: 'error' },
+  // A memory cache that does not answer counts as 0, unless it is told otherwise.
+  { name: 'memcached', store: 'memcached', onFailure: 'allow' },
+  { name: 'Redis, else allow', store: 'redis', onFailure: 'allow' },
+  { name: 'Redis, else deny', store: 'redis', onFailure: 'deny' },
+  { name: 'Redis, else local', store: 'redis', onFailure: 'local' },
+];
+
+export interface SoakStore {
+  readonly port: number;
+  /** The hits counted for a value of key `k` in domain `d`. */
+  countOf(value: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Of the rules: so long that none ends while a soak runs, but on one night in a year. */
+const windowSeconds = 365 * 86_400;
+
+export async function startSoakStore({ store }: Configuration): Promise<SoakStore> {
+  const server = store === 'redis' ? await startRedisServer() : await startMemcachedServer();
+  const read = async (key: string) =>
+    isRedis(server) ? server.command('GET', key) : server.get(key);
+  return {
+    port: server.port,
+    async countOf(value) {
+      const start = Math.floor(Date.now() / 1000 / windowSeconds) * windowSeconds;
+      return Number((await read(`d_k_${value}_${start}`)) ?? 0);
+    },
+    stop: server.stop,
+  };
+}
+
+function isRedis(server: RedisServer | MemcachedServer): server is RedisServer {
+  return 'command' in server;
+}
+
+export function toEnvironment(
+  { store, onFailure, name }: Configuration,
+  port: number,
+): Record<string, string> {
+  const url = `127.0.0.1:${port}`;
+  if (store === 'memcached') return { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: url };
+  return {
+    KVSTORE_URL: url,
+    KVSTORE_TIMEOUT: '2s',
+    KVSTORE_POOL_SIZE: '4',
+    ...(name === 'Redis' ? {} : { KVSTORE_FAILURE_MODE: onFailure }),
+  };
+}
+
+/** What the worker itself says about decisions that it made without the store, from its statistics. */
+export function countTroubles(statistics: string): number {
+  const lines = statistics.matchAll(
+    /^ratelimit\.(?:failure_mode\.\w+|memcache\.(?:multiget|increment|add)\.__code=error): (\d+)/gm,
+  );
+  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0);
+}

@@ -1,0 +1,132 @@
+// Who was asked about how often and what was answered, key by key, and whether that agrees with the
+// limit, with what the store has counted, and with what the worker says of its troubles.
+import { waitUntil } from '../../support/wait-until.ts';
+import type { CallAnswer } from '../../support/worker-caller.ts';
+import type { Configuration, SoakStore } from './configuration.ts';
+import type { Findings } from './findings.ts';
+
+/** Of every value of key `k`. */
+export const limit = 20;
+const hitsPerKey = 40;
+const keysAtOnce = 5;
+/** What was answered may be counted later by so much: in the background, or when a stall ends. */
+const settleMs = 3_000;
+
+export interface Entry {
+  readonly value: string;
+  readonly troublesBefore: number;
+  sent: number;
+  ok: number;
+  over: number;
+  failed: number;
+  lastAnswerMs: number;
+}
+
+export interface Ledger {
+  /** Whom to ask about next. */
+  next(): Entry;
+  note(entry: Entry, answer: CallAnswer): void;
+  /** Checks the keys that are through; with `all`, waits for them and checks every key again. */
+  check(all: boolean): Promise<void>;
+}
+
+export interface LedgerDeps {
+  readonly prefix: string;
+  readonly configuration: Configuration;
+  readonly store: SoakStore;
+  readonly findings: Findings;
+  /** As the worker said it last. */
+  readonly troubles: () => number;
+  /** As it says it now. */
+  readonly readTroubles: () => Promise<number>;
+}
+
+export function createLedger(deps: LedgerDeps): Ledger {
+  const { prefix, configuration, store, findings } = deps;
+  const { onFailure } = configuration;
+  const active: Entry[] = [];
+  const through: Entry[] = [];
+  const checked: Entry[] = [];
+  let made = 0;
+  let turn = 0;
+  /** OK beyond the limits, of all keys. */
+  let excess = 0;
+
+  function createEntry(): Entry {
+    const value = `${prefix}${made++}`;
+    const troublesBefore = deps.troubles();
+    return { value, troublesBefore, sent: 0, ok: 0, over: 0, failed: 0, lastAnswerMs: 0 };
+  }
+
+  function next(): Entry {
+    const place = turn++ % keysAtOnce;
+    const entry = active[place] ?? createEntry();
+    active[place] = entry;
+    if (++entry.sent === hitsPerKey) {
+      active[place] = createEntry();
+      through.push(entry);
+    }
+    return entry;
+  }
+
+  function note(entry: Entry, answer: CallAnswer): void {
+    const kind = answer === 'OK' ? 'ok' : answer === 'OVER_LIMIT' ? 'over' : 'failed';
+    entry[kind]++;
+    findings.answers[kind]++;
+    entry.lastAnswerMs = performance.now();
+    if (onFailure === 'error' || onFailure === 'deny') {
+      findings.check('never more OK than the limit', entry.ok <= limit, toText(entry));
+    }
+  }
+
+  async function checkEntry(entry: Entry): Promise<void> {
+    const { value, sent, ok, over, failed } = entry;
+    const troubles = await deps.readTroubles();
+    const isExact = failed === 0 && troubles === entry.troublesBefore;
+    if (isExact) await waitUntil(async () => (await store.countOf(value)) === sent, settleMs);
+    const counter = await store.countOf(value);
+    const text = `${toText(entry)}, counted ${counter}`;
+    findings.check('no hit is counted twice', counter <= sent, text);
+    if (isExact) {
+      findings.check('without trouble all is exact', ok === limit && counter === sent, text);
+    }
+    if (configuration.store === 'redis' && (onFailure === 'error' || isExact)) {
+      findings.check('what was answered by Redis was counted', counter >= ok + over, text);
+    }
+    if (onFailure !== 'deny') {
+      findings.check('no more refusals than the limit has', ok + failed >= limit, text);
+    }
+    excess += Math.max(0, ok - limit);
+    if (configuration.store === 'redis') {
+      const detail = `${excess} too many, ${troubles} decisions without the store; ${text}`;
+      findings.check('OK beyond the limit is owed to the policy', excess <= troubles, detail);
+    }
+  }
+
+  return {
+    next,
+    note,
+    async check(all) {
+      const now = performance.now();
+      const isDue = (entry: Entry) =>
+        entry.ok + entry.over + entry.failed === entry.sent &&
+        (all || now - entry.lastAnswerMs > settleMs);
+      for (const entry of through.filter(isDue)) {
+        through.splice(through.indexOf(entry), 1);
+        await checkEntry(entry);
+        checked.push(entry);
+      }
+      if (!all) return;
+      findings.check('every request is answered', through.length === 0, `${through.length} keys`);
+      for (const entry of checked) {
+        const counter = await store.countOf(entry.value);
+        const text = `${toText(entry)}, counted ${counter} in the end`;
+        findings.check('no hit is counted twice', counter <= entry.sent, text);
+      }
+    },
+  };
+}
+
+function toText({ value, sent, ok, over, failed }: Entry): string {
+  return `${value}: ${sent} sent, ${ok} OK of ${limit}, ${over} over, ${failed} failed`;
+}

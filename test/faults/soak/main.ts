@@ -1,0 +1,39 @@
+// `npm run soak`: exit code 0 when every invariant held, else 1 with the seed that repeats it.
+import { parseArgs } from 'node:util';
+import { runSoak } from './run-soak.ts';
+
+const usage = `Usage: npm run soak -- [flags]
+
+Breaks the ways from workers to their stores and to their control plane at random, under load, and
+checks what must hold all the while.
+
+  --seconds N  how long; default 600
+  --seed N     the faults of an earlier run; default: others each time
+`;
+
+function parse(): { seconds: number; seed: number } | undefined {
+  try {
+    const { values } = parseArgs({
+      options: { seconds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean' } },
+    });
+    const seconds = Number(values.seconds ?? 600);
+    const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
+    const areGood =
+      Number.isInteger(seed) && seed >= 0 && Number.isFinite(seconds) && seconds >= 20;
+    return values.help !== true && areGood ? { seconds, seed } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const flags = parse();
+if (flags === undefined) {
+  process.stderr.write(usage);
+  process.exit(2);
+}
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+const violations = await runSoak({ ...flags, say });
+if (violations.length > 0) {
+  say(`failed; to repeat it: npm run soak -- --seconds ${flags.seconds} --seed ${flags.seed}`);
+}
+process.exit(violations.length === 0 ? 0 : 1);
