@@ -174,6 +174,7 @@ export function createServing(deps: ServingDeps): Serving {
           },
           maxConnectionAgeMs: settings.grpc.maxConnectionAgeMs,
           maxConnectionAgeGraceMs: settings.grpc.maxConnectionAgeGraceMs,
+          maxConnections: settings.grpc.maxConnections,
         },
       );
       signal.throwIfAborted();

@@ -79,6 +79,7 @@ test('all other settings have their defaults', (t) => {
       transport: 'http2',
       maxConnectionAgeMs: undefined,
       maxConnectionAgeGraceMs: undefined,
+      maxConnections: 10_000,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
     debug: { host: '0.0.0.0', port: 6070, tls: { enabled: false } },
@@ -183,7 +184,8 @@ test('all other settings have their defaults', (t) => {
 /** Names without a product's name in them (specification, Settings; reference-behaviour 5.2). */
 const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVER_TLS_KEY
   DEBUG_SERVER_USE_TLS DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS GRPC_TRANSPORT
-  GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE GRPC_SERVER_USE_TLS GRPC_SERVER_TLS_CERT
+  GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE GRPC_MAX_CONNECTIONS
+  GRPC_SERVER_USE_TLS GRPC_SERVER_TLS_CERT
   GRPC_SERVER_TLS_KEY GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN LOG_LEVEL LOG_FORMAT CONFIG_TYPE
   FORCE_START_WITHOUT_INITIAL_CONFIG CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA
   CONFIG_GRPC_XDS_SERVER_URL CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL

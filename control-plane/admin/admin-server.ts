@@ -1,5 +1,6 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
@@ -37,6 +38,11 @@ export interface AdminServer {
 /** JSON may need a second character for many of a text's. */
 const maxYamlBytes = maxBodyBytes / 4;
 
+/** What one of them may bring is bounded by `maxBodyBytes`; people and pipelines are few. */
+const maxConnections = 256;
+/** Of what is said about those that are refused. */
+const refusalLogMs = 60_000;
+
 /** A write to a slow Git host takes a while, during which nothing is sent. */
 const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
 
@@ -66,6 +72,12 @@ export async function createAdminServer(
   await addWebhookRoute(fastify, webhook);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
+  let saidMs = Number.NEGATIVE_INFINITY;
+  limitConnections(fastify.server, maxConnections, () => {
+    if (performance.now() - saidMs < refusalLogMs) return;
+    saidMs = performance.now();
+    log.warning(`admin API: there are ${maxConnections} connections already, more are closed`);
+  });
 
   async function stopOnce(graceMs: number): Promise<void> {
     const { server } = fastify;

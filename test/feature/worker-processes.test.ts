@@ -106,6 +106,40 @@ function isRunning(pid: number): boolean {
 }
 
 test.serial(
+  'connections beyond those of all processes are closed, and nobody hands them on',
+  async (t) => {
+    const redis = await startStore(t);
+    const worker = await startProcesses(t, {
+      rules,
+      env: { ...environment(redis), GRPC_MAX_CONNECTIONS: '1' },
+    });
+    // Those of the start's own look at the port.
+    await eventually('the port has room', async () => {
+      const caller = createWorkerCaller(worker);
+      const answer = await caller.decide('d', 'k', 'v');
+      if (answer !== 'OK') caller.close();
+      else t.teardown(() => caller.close());
+      return answer === 'OK';
+    });
+    const sockets = Array.from({ length: 6 }, () => {
+      const socket = connect(worker.ports.grpc, '127.0.0.1');
+      t.teardown(() => socket.destroy());
+      return socket.on('error', () => {}).resume();
+    });
+    // One of two processes has room for one of them.
+    await eventually(
+      'the others are closed',
+      () => sockets.filter(({ closed }) => closed).length >= 5,
+    );
+    await eventually('they are counted', async () => {
+      const [, count = '0'] = /cx_refused: (\d+)/.exec(await page(worker, '/stats')) ?? [];
+      return Number(count) >= 5;
+    });
+    t.true(worker.output().includes('GRPC_MAX_CONNECTIONS sets how many there may be'));
+  },
+);
+
+test.serial(
   'connections are shared out, hits and statistics are those of the whole, and rules reach all',
   async (t) => {
     const redis = await startStore(t);

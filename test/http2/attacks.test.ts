@@ -542,6 +542,42 @@ attack('unfinished messages in many streams', async (t, { connectPeer, calls }) 
   return `${mostHeld} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
 });
 
+attack('unfinished messages on many connections', async (t, { connectPeer, calls }) => {
+  const head = toMessage(Buffer.alloc(maxRequestBytes)).subarray(0, 5);
+  const part = Buffer.alloc(16_000);
+  const modest = await connectPeer();
+  modest.send(toHeaders(1, grpcRequest('/attacked')), toData(1, head), toData(1, part));
+  await settle(modest);
+  const before = await heldBytes();
+  const streams = 50;
+  const rounds = 18;
+  let connections = 0;
+  let mostHeld = 0;
+  let cut = 0;
+  const peers: Http2Peer[] = [];
+  for (; cut === 0 && connections < 40; connections++) {
+    const peer = await connectPeer();
+    peers.push(peer);
+    for (let index = 0; index < streams; index++) {
+      peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')), toData(2 * index + 1, head));
+    }
+    for (let round = 0; round < rounds && !peer.isEnded; round++) {
+      const parts = Array.from({ length: streams }, (_, index) => toData(2 * index + 1, part));
+      await peer.sendAll(Buffer.concat(parts)).catch(() => {});
+      await settle(peer);
+    }
+    mostHeld = Math.max(mostHeld, (await heldBytes()) - before);
+    cut = peers.filter(({ isEnded }) => isEnded).length;
+  }
+  t.true(cut > 0, `none of ${connections} connections was cut`);
+  t.true(cut < peers.length, 'not all of them');
+  t.true(mostHeld < 1.2 * limits.maxHeldBytes, `${mostHeld} bytes held`);
+  await settle(modest);
+  t.false(modest.isEnded, 'who holds little stays');
+  t.is(calls.replies.length, 0);
+  return `${mostHeld} bytes held by ${connections} connections, ${cut} of them cut`;
+});
+
 attack('compressed messages that unfold in many streams', async (t, { connectPeer, calls }) => {
   const peer = await connectPeer();
   const before = process.memoryUsage().arrayBuffers;

@@ -130,6 +130,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     clock,
     peer: () => '127.0.0.1:1',
     onOutput() {},
+    onHeld() {},
     onEnd: () => ends++,
   });
   const frames: Frame[] = [];

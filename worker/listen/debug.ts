@@ -39,6 +39,7 @@ const defaultHeapSeconds = 10;
 const maxProfileSeconds = 120;
 /** Nothing is sent while a profile is taken. */
 const stallLimitMs = (maxProfileSeconds + 30) * 1000;
+const maxConnections = 128;
 
 type Handler = (
   request: FastifyRequest,
@@ -150,7 +151,7 @@ export function createDebugServer(
   const index = toText(pages.map(({ path, help }) => `${path}: ${help}`));
 
   return createPlainHttpServer(
-    { name: 'debug', host, port, tls, stallLimitMs, log, clock },
+    { name: 'debug', host, port, tls, stallLimitMs, maxConnections, log, clock },
     (server) => {
       for (const { path, handler } of pages) server.route({ method: METHODS, url: path, handler });
       // The root and every path that is not there.

@@ -18,10 +18,13 @@ import {
 import { parseJsonRequest } from './proto-json-reader.ts';
 import { toJsonResponse } from './proto-json-writer.ts';
 import { createRepeatedLog } from './repeated-log.ts';
-import { readBody } from './request-body.ts';
+import { createBodyReader } from './request-body.ts';
 
 /** The reference has no limit; a request of this size holds more than 100,000 descriptors. */
 const maxBodyBytes = 8 * 1024 * 1024;
+/** Of all bodies that are being read. */
+const maxAllBodiesBytes = 128 * 1024 * 1024;
+const maxConnections = 10_000;
 /** Above every bound of a decision. */
 const stallLimitMs = 60_000;
 
@@ -39,14 +42,19 @@ export function createHttpServer(
   { host, port, tls }: HttpTarget,
 ): HttpListener {
   const failures = createRepeatedLog({ log, clock });
+  const readBody = createBodyReader({ maxBytes: maxBodyBytes, maxAllBytes: maxAllBodiesBytes });
 
   async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const body = await readBody(request.raw, maxBodyBytes);
+    const body = await readBody(request.raw);
     if (body.kind === 'aborted')
       return refuse(reply, 'the caller went away before its request ended');
     if (body.kind === 'too-large') {
       failures.warning(`error: body of more than ${maxBodyBytes} bytes`);
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
+    }
+    if (body.kind === 'too-many') {
+      failures.warning(`error: bodies of more than ${maxAllBodiesBytes} bytes at once`);
+      return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
     }
     const parsed = parseJsonRequest(body.bytes);
     if (!parsed.ok) return refuse(reply, parsed.problem);
@@ -85,7 +93,7 @@ export function createHttpServer(
   }
 
   const listener = createPlainHttpServer(
-    { name: 'HTTP', host, port, tls, stallLimitMs, log, clock },
+    { name: 'HTTP', host, port, tls, stallLimitMs, maxConnections, log, clock },
     (server) => {
       server.route({ method: METHODS, url: '/json', handler: decide });
       server.route({

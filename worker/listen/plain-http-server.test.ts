@@ -14,6 +14,7 @@ test('a caller that does not finish its headers, and one that stalls, are cut', 
       host: '127.0.0.1',
       port: 0,
       stallLimitMs: 300,
+      maxConnections: 10,
       log: createRecordedLog(),
       clock: systemClock,
     },
@@ -46,4 +47,42 @@ test('a caller that does not finish its headers, and one that stalls, are cut', 
   t.true(performance.now() - startMs < 8000);
   await dripping.closed;
   t.true(performance.now() - startMs > 8000);
+});
+
+test('a connection beyond those that there may be is closed as it comes, and told once', async (t) => {
+  const log = createRecordedLog();
+  const server = createPlainHttpServer(
+    {
+      ...{ name: 'debug', host: '127.0.0.1', port: 0, stallLimitMs: 30_000 },
+      ...{ maxConnections: 2, log, clock: systemClock },
+    },
+    (fastify) => {
+      fastify.get('/', (_request, reply) => sendText(reply, 200, 'here'));
+    },
+  );
+  const { port } = await server.start();
+  t.teardown(() => server.stop(0));
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.setEncoding('utf8');
+    await once(socket, 'connect');
+    return socket;
+  };
+  const ask = async (socket: Awaited<ReturnType<typeof open>>) => {
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    return String(await once(socket, 'data', { signal: AbortSignal.timeout(10_000) }));
+  };
+  const [one, two] = [await open(), await open()];
+  t.regex(await ask(one), /here/);
+  t.regex(await ask(two), /here/);
+  for (let index = 0; index < 3; index++) {
+    const refused = await open();
+    refused.resume();
+    await once(refused, 'close', { signal: AbortSignal.timeout(10_000) });
+  }
+  t.regex(await ask(one), /here/, 'who is there is served on');
+  const told = log.lines.filter((line) => line.includes('one more was closed'));
+  t.is(told[0], 'warning there are 2 connections to the debug port already, one more was closed');
+  t.true(told.length <= 2);
 });

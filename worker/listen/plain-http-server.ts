@@ -5,10 +5,12 @@ import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
+import { limitConnections } from '../../shared/connection-limit.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
 import { boundAddress, type ListenAddress, type ListenerName, toListenError } from './address.ts';
+import { createRepeatedLog } from './repeated-log.ts';
 import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 
 export interface HttpListener {
@@ -30,6 +32,8 @@ export interface PlainHttpDeps extends HttpTarget {
   readonly name: ListenerName;
   /** How long a connection may stand still in the middle of a request or answer. */
   readonly stallLimitMs: number;
+  /** At once; more are closed as they come. */
+  readonly maxConnections: number;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -48,7 +52,7 @@ const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchema
 
 /** The routes are the caller's: `routes` adds them with `method: METHODS` and reads bodies itself. */
 export function createPlainHttpServer(
-  { name, host, port, stallLimitMs, tls, log, clock }: PlainHttpDeps,
+  { name, host, port, stallLimitMs, maxConnections, tls, log, clock }: PlainHttpDeps,
   routes: (server: FastifyInstance) => void,
 ): HttpListener {
   const limits = { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs };
@@ -85,6 +89,12 @@ export function createPlainHttpServer(
   });
   routes(server);
 
+  const repeatedLog = createRepeatedLog({ log, clock });
+  limitConnections(server.server, maxConnections, () => {
+    repeatedLog.warning(
+      `there are ${maxConnections} connections to the ${name} port already, one more was closed`,
+    );
+  });
   const sockets = new Set<Socket>();
   server.server.on('connection', (socket: Socket) => {
     sockets.add(socket);
@@ -110,6 +120,7 @@ export function createPlainHttpServer(
     });
     await server.close();
     cancelTimer();
+    repeatedLog.flush();
   }
 
   return {

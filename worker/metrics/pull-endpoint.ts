@@ -44,6 +44,7 @@ const metricsPerTurn = 250;
 const maxAnswers = 8;
 const answerLimitMs = 60_000;
 const stallLimitMs = 10_000;
+const maxConnections = 128;
 const waitingBytes = 64 * 1024;
 
 export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
@@ -82,7 +83,7 @@ export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
 
   const { host, port } = target;
   return createPlainHttpServer(
-    { name: 'metrics', host, port, stallLimitMs, log, clock },
+    { name: 'metrics', host, port, stallLimitMs, maxConnections, log, clock },
     (server) => server.route({ method: METHODS, url: '*', handler: answer }),
   );
 }

@@ -25,6 +25,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'the transport that is set speaks on the gRPC port': ['GRPC_TRANSPORT'],
     'a connection of that age is told to go away': ['GRPC_MAX_CONNECTION_AGE'],
     'so much later calls are cut': ['GRPC_MAX_CONNECTION_AGE_GRACE'],
+    'one more is closed as it comes': ['GRPC_MAX_CONNECTIONS'],
     'only a client certificate for that name opens the port': ['GRPC_CLIENT_TLS_SAN'],
   },
   'test/conformance/cases/grpc.json': {

@@ -52,6 +52,13 @@ export const workerTable = {
       example: 30_000,
       doc: 'How much later it is closed by force; 0 is no limit',
     }),
+    maxConnections: int({
+      names: ['GRPC_MAX_CONNECTIONS'],
+      default: 10_000,
+      min: 1,
+      max: 1_000_000,
+      doc: 'Connections at once, of each process; more are closed as they come',
+    }),
     tls: {
       enabled: bool({ names: ['GRPC_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),
       certFile: text({

@@ -5,6 +5,7 @@ import { lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
+import { limitConnections } from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
@@ -32,11 +33,14 @@ export interface AcceptorDeps {
   readonly tls: GrpcTls | undefined;
   readonly log: Log;
   readonly clock: Clock;
+  readonly maxConnections: number | undefined;
+  readonly onRefused: (() => void) | undefined;
   /** Takes over a connection that may speak. */
   readonly onConnection: (socket: Socket) => void;
 }
 
-export function createAcceptor({ target, tls, log, clock, onConnection }: AcceptorDeps): Acceptor {
+export function createAcceptor(deps: AcceptorDeps): Acceptor {
+  const { target, tls, maxConnections, log, clock, onConnection } = deps;
   const repeatedLog = createRepeatedLog({ log, clock });
   const sockets = new Set<Socket>();
   const tlsServer = tls && createTls(tls);
@@ -82,6 +86,14 @@ export function createAcceptor({ target, tls, log, clock, onConnection }: Accept
     onConnection(socket);
   }
 
+  if (maxConnections !== undefined) {
+    limitConnections(server, maxConnections, () => {
+      deps.onRefused?.();
+      repeatedLog.warning(
+        `there are ${maxConnections} gRPC connections already, one more was closed; GRPC_MAX_CONNECTIONS sets how many there may be`,
+      );
+    });
+  }
   server.on('connection', (socket: Socket) => {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, keepAliveMs);

@@ -38,7 +38,7 @@ const longestTimerMs = 1_950_000_000;
 type Call = ServerDuplexStream<Buffer, Buffer>;
 
 export function createGrpcJsTransport(
-  { methods, log, clock }: GrpcTransportDeps,
+  { methods, log, clock, onRefused }: GrpcTransportDeps,
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
@@ -66,8 +66,10 @@ export function createGrpcJsTransport(
   const acceptor = createAcceptor({
     target: options.target,
     tls: options.tls,
+    maxConnections: options.maxConnections,
     log,
     clock,
+    onRefused,
     onConnection: (socket) => injector.injectConnection(socket),
   });
   let stopping: Promise<void> | undefined;

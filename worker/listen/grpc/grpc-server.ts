@@ -35,7 +35,9 @@ export function createGrpcServer(
     ...createReflectionMethods(protos.describe),
     ...createFormerMethods(deps),
   ]);
-  const transport = deps.createTransport({ methods, log, clock }, options);
+  const refused = deps.metrics.counter('ratelimit.grpc.cx_refused');
+  const onRefused = () => refused.add(1);
+  const transport = deps.createTransport({ methods, log, clock, onRefused }, options);
   return {
     ...transport,
     async start() {

@@ -25,12 +25,16 @@ export interface GrpcTransportOptions {
   readonly maxConnectionAgeMs?: number | undefined;
   /** And after this it is cut, calls and all; undefined: never. */
   readonly maxConnectionAgeGraceMs?: number | undefined;
+  /** At once; more are closed as they come. Undefined: any number. */
+  readonly maxConnections?: number | undefined;
 }
 
 export interface GrpcTransportDeps {
   readonly methods: GrpcMethods;
   readonly log: Log;
   readonly clock: Clock;
+  /** A connection was closed because there were as many as there may be. */
+  readonly onRefused?: () => void;
 }
 
 export interface GrpcTransport {

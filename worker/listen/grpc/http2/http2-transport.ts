@@ -1,9 +1,10 @@
 // The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which know
 // the protocol. README.md beside this file says what it is and what bounds it.
 import type { Socket } from 'node:net';
+import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
-import { maxUnsentBytes, stalledMs } from './limits.ts';
+import { maxHeldBytes, maxUnsentBytes, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
 /** How often sessions look at the clock: while calls with a deadline wait, and otherwise. */
@@ -25,7 +26,7 @@ interface Connection {
 }
 
 export function createHttp2Transport(
-  { methods, log, clock }: GrpcTransportDeps,
+  { methods, log, clock, onRefused }: GrpcTransportDeps,
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
@@ -33,14 +34,20 @@ export function createHttp2Transport(
   const acceptor = createAcceptor({
     target: options.target,
     tls: options.tls,
+    maxConnections: options.maxConnections,
     log,
     clock,
+    onRefused,
     onConnection: serve,
   });
+  const repeatedLog = createRepeatedLog({ log, clock });
   /** With output that waits for the end of this tick. */
   let withOutput: Connection[] = [];
   let cancelSweep: (() => void) | undefined;
   let sweepIsSoon = false;
+  /** Of messages that are not whole, on all connections. */
+  let unfinishedBytes = 0;
+  let isRelieving = false;
   let stopping: Promise<void> | undefined;
 
   function serve(socket: Socket): void {
@@ -51,6 +58,15 @@ export function createHttp2Transport(
       onOutput() {
         if (withOutput.length === 0) process.nextTick(flushAll);
         withOutput.push(connection);
+      },
+      onHeld(bytes) {
+        unfinishedBytes += bytes;
+        if (unfinishedBytes <= maxHeldBytes || isRelieving) return;
+        isRelieving = true;
+        setImmediate(() => {
+          isRelieving = false;
+          cutLargest();
+        });
       },
       onEnd: () => end(connection),
     });
@@ -139,11 +155,14 @@ export function createHttp2Transport(
     cancelSweep = undefined;
     const nowMs = clock.monotonicMs();
     let hasDeadlines = false;
+    let bytes = 0;
     for (const connection of connections) {
       connection.session.sweep(nowMs, !connection.socket.isPaused());
       cutWhenStalled(connection, nowMs);
       hasDeadlines ||= connection.session.hasDeadlines;
+      bytes += heldBytes(connection);
     }
+    if (bytes > maxHeldBytes) cutLargest();
     if (connections.size > 0) scheduleSweep(hasDeadlines);
   }
 
@@ -157,6 +176,31 @@ export function createHttp2Transport(
     connection.unsentBytes = unsentBytes;
   }
 
+  /** Each by itself is within its bounds, and all together hold too much: who holds the most goes, so
+   * that no number of connections takes the memory from those that hold little. */
+  function cutLargest(): void {
+    const held = [...connections].map((connection) => ({
+      connection,
+      bytes: heldBytes(connection),
+    }));
+    let total = held.reduce((sum, { bytes }) => sum + bytes, 0);
+    if (total <= maxHeldBytes) return;
+    held.sort((left, right) => right.bytes - left.bytes);
+    let count = 0;
+    for (const { connection, bytes } of held) {
+      if (total <= maxHeldBytes) break;
+      total -= bytes;
+      count++;
+      connections.delete(connection);
+      connection.socket.destroy();
+      connection.session.close();
+    }
+    const megabytes = maxHeldBytes / 2 ** 20;
+    repeatedLog.warning(
+      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that held the most were cut`,
+    );
+  }
+
   async function stopOnce(graceMs: number): Promise<void> {
     acceptor.stopAccepting();
     for (const { session } of connections) {
@@ -167,6 +211,7 @@ export function createHttp2Transport(
     await acceptor.closed();
     cancelTimer();
     cancelSweep?.();
+    repeatedLog.flush();
   }
 
   return {
@@ -177,6 +222,11 @@ export function createHttp2Transport(
       return stopping;
     },
   };
+}
+
+/** What one peer makes us keep, beside what every connection has. */
+function heldBytes({ socket, session }: Connection): number {
+  return socket.writableLength + session.heldBytes;
 }
 
 /** Others get their turn before more is made of what this peer has asked for. */

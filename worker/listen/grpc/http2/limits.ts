@@ -38,6 +38,13 @@ export const maxDecompressions = 4;
 /** Answers that are written but not taken by the peer: beyond, its frames are not read. */
 export const maxUnsentBytes = 1_048_576;
 
+/** What all connections together may make us hold: beyond, those that hold the most are cut. Above what
+ * all decisions that may wait for the counter store take. */
+export const maxHeldBytes = 134_217_728;
+
+/** What a call takes that is open, its message aside: about. */
+export const callBytes = 1024;
+
 /** A peer that takes nothing of what waits for it, on the socket or behind a window, or that does not
  * finish a frame, is cut after this. */
 export const stalledMs = 30_000;

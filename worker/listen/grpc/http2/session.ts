@@ -37,6 +37,8 @@ export interface SessionDeps {
   readonly peer: () => string;
   /** There is output, for the first time since it was last taken. */
   readonly onOutput: () => void;
+  /** So many bytes more, or less, of messages that are not whole. */
+  readonly onHeld: (bytes: number) => void;
   /** Nothing more will come: what is in the output is the last to be sent. */
   readonly onEnd: () => void;
 }
@@ -104,6 +106,12 @@ export class Session implements StreamHost, FrameHandler {
   /** No input is wanted any more. */
   get ended(): boolean {
     return this.#state === 'ended';
+  }
+
+  /** About what this peer makes us keep until it sends the rest, reads, or gets its answers. */
+  get heldBytes(): number {
+    const calls = this.#streams.size + this.#abandoned;
+    return this.#heldBytes + this.sender.blockedBytes + calls * limits.callBytes;
   }
 
   /** Streams that are open and wait for time to pass. */
@@ -214,11 +222,14 @@ export class Session implements StreamHost, FrameHandler {
   hold(bytes: number): boolean {
     if (this.#heldBytes + bytes > limits.maxBufferedBytes) return false;
     this.#heldBytes += bytes;
+    this.#deps.onHeld(bytes);
     return true;
   }
 
   release(bytes: number): void {
+    if (bytes === 0) return;
     this.#heldBytes -= bytes;
+    this.#deps.onHeld(-bytes);
   }
 
   peer(): string {
