@@ -1,6 +1,7 @@
 // `check`: reads rules and tells everything that is wrong with them.
 import { Option } from 'commander';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
 import { defaultMaxResponseBytes } from '../snapshot/build.ts';
 import { formatGithub } from './check/github-format.ts';
 import { formatHuman } from './check/human-format.ts';
@@ -9,6 +10,7 @@ import { formatSarif } from './check/sarif-format.ts';
 import { findServedProblems } from './check/served-problems.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { readConfigDirectory } from './input/config-directory.ts';
+import { readPathInput } from './input/path-input.ts';
 import {
   addRuleInputOptions,
   checkRuleInputOptions,
@@ -28,6 +30,8 @@ interface CheckOptions extends RuleInputOptions {
   readonly config_dir?: string;
   readonly merge_domain_configs?: boolean;
   readonly maxResponseBytes: number;
+  readonly envoy?: readonly string[];
+  readonly strict?: boolean;
 }
 
 export const addCheck: AddCommand = (program, { io, finish }) => {
@@ -49,6 +53,12 @@ export const addCheck: AddCommand = (program, { io, finish }) => {
         .default(defaultMaxResponseBytes)
         .argParser(parseBytes),
     )
+    .option(
+      '--envoy <path>',
+      'hold the rules against this Envoy configuration; repeat it for several',
+      (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
+    )
+    .option('--strict', 'with --envoy: what Envoy asks about and no rule takes is an error')
     .option('--config_dir <dir>', "check one directory as the reference's config check does")
     .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
     .addHelpText(
@@ -56,6 +66,8 @@ export const addCheck: AddCommand = (program, { io, finish }) => {
       `
 sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workflow.
 -config_dir and -merge_domain_configs may have one dash.
+With --envoy, warnings also tell actions whose descriptors no rule takes, rules that no action can come
+to, and domains that only one side knows. What comes over LDS, RDS, VHDS or ECDS is named as not checked.
 ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, or an input that cannot be read')}`,
     )
     .action(async (paths: string[], options: CheckOptions) => {
@@ -66,6 +78,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
       }
       const { config_dir: directory } = options;
       if (directory !== undefined) {
+        if (options.envoy !== undefined) refuse('-config_dir excludes --envoy');
         if (paths.length > 0 || options.git !== undefined) {
           refuse('-config_dir excludes PATH and --git');
         }
@@ -84,6 +97,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
         return;
       }
       if (options.merge_domain_configs) refuse('-merge_domain_configs needs -config_dir');
+      if (options.strict && options.envoy === undefined) refuse('--strict needs --envoy');
       const misuse = checkRuleInputOptions(paths, options);
       if (misuse !== undefined) refuse(misuse);
       const read = await readRuleInput(paths, options, io);
@@ -92,12 +106,22 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
         finish(exitCodes.trouble);
         return;
       }
-      const { mergeDomains = false, maxResponseBytes } = options;
+      const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false } = options;
+      const envoyRead = await readPathInput(envoy);
+      if (!envoyRead.ok) {
+        io.writeError(`error: --envoy ${envoyRead.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
       const loaded = loadRules(read.input, mergeDomains);
-      const rules = withProblems(
-        loaded,
-        findServedProblems(loaded, { mergeDomains, maxResponseBytes }),
-      );
+      const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
+      const { files, problems } = envoyRead.input;
+      // Of rules with errors it is not known what they take.
+      const asked =
+        envoy.length > 0 && loaded.ruleSet !== undefined
+          ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
+          : [];
+      const rules = withProblems(loaded, [...served, ...problems, ...asked]);
       print(rules, options);
       finish(rules.ruleSet === undefined ? exitCodes.no : exitCodes.ok);
     });

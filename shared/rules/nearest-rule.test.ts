@@ -87,7 +87,7 @@ test('another value is told together with the values that there are', (t) => {
   ]);
   t.deepEqual(explain('generic_key=search'), [
     "no rule has the value 'search' for the key 'generic_key'",
-    "did you mean 'Search'?; upper and lower case are not the same",
+    "did you mean 'Search'? Upper and lower case are not the same",
     'shop.yaml:10:5',
   ]);
   t.deepEqual(explain('path=/web'), [

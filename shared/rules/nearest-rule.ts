@@ -7,11 +7,14 @@ import {
   findCandidates,
   findPossibleRules,
   type NamedRule,
+  type PossibleRules,
   type SoughtEntry,
 } from './possible-rules.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
 export interface NoMatch {
+  /** How many entries were taken before the lookup ended. */
+  readonly depth: number;
   /** The rule that comes nearest; undefined when none resembles the descriptor. */
   readonly nearest: NamedRule | undefined;
   /** A sentence without a final full stop. */
@@ -20,7 +23,9 @@ export interface NoMatch {
   readonly hint: string | undefined;
 }
 
-/** Rules that are looked at for entries in another order, and elsewhere in the tree. */
+/** Rules and entries that are looked at for another order. */
+const maxOrderLooks = 5_000;
+/** Rules that are looked at elsewhere in the tree. */
 const maxLooks = 20_000;
 /** Words that a misspelled one is compared with. */
 const maxWords = 5_000;
@@ -32,8 +37,20 @@ export function explainNoMatch(
   rules: readonly PlacedRule[],
   entries: readonly SoughtEntry[],
 ): NoMatch | undefined {
-  const { depth, reached, matched } = findPossibleRules(domain, rules, entries);
-  if (matched.length > 0) return undefined;
+  const possible = findPossibleRules(domain, rules, entries);
+  if (possible.matched.length > 0) return undefined;
+  const { depth } = possible;
+  return { ...findReason(domain, rules, entries, possible), depth };
+}
+
+type Reason = Omit<NoMatch, 'depth'>;
+
+function findReason(
+  domain: string,
+  rules: readonly PlacedRule[],
+  entries: readonly SoughtEntry[],
+  { depth, reached }: PossibleRules,
+): Reason {
   if (entries.length === 0) {
     return { nearest: undefined, reason: 'the descriptor has no entries', hint: undefined };
   }
@@ -65,7 +82,7 @@ export function explainNoMatch(
   );
 }
 
-function explainTooFew(holder: NamedRule | undefined): NoMatch {
+function explainTooFew(holder: NamedRule | undefined): Reason {
   const names = listWords((holder?.rule.children ?? []).map(({ descriptor }) => descriptor.key));
   return {
     nearest: holder,
@@ -78,7 +95,7 @@ function explainTooMany(
   last: NamedRule | undefined,
   entries: readonly SoughtEntry[],
   depth: number,
-): NoMatch {
+): Reason {
   const surplus = entries.slice(depth).map(toText).join('');
   return {
     nearest: last,
@@ -92,7 +109,7 @@ function explainValue(
   level: readonly NamedRule[],
   { key, value }: SoughtEntry,
   before: string,
-): NoMatch | undefined {
+): Reason | undefined {
   const others = level.filter(({ rule }) => rule.descriptor.key === key).slice(0, maxWords);
   const [first] = others;
   if (first === undefined || value === undefined) return undefined;
@@ -102,7 +119,7 @@ function explainValue(
   const reason = `${before}no rule ${before === '' ? '' : 'below it '}has the value '${toExcerpt(value)}' for the key '${toExcerpt(key)}'`;
   if (guess === undefined) return { nearest, reason, hint: `there is ${listWords(values)}` };
   const isCase = guess.toLowerCase() === value.toLowerCase();
-  const why = isCase ? '; upper and lower case are not the same' : '';
+  const why = isCase ? ' Upper and lower case are not the same' : '';
   return { nearest, reason, hint: `did you mean '${toExcerpt(guess)}'?${why}` };
 }
 
@@ -112,7 +129,7 @@ function explainKey(
   { key }: SoughtEntry,
   before: string,
   holder: NamedRule | undefined,
-): NoMatch | undefined {
+): Reason | undefined {
   const guess = nearestWord(key, keysOf(level));
   if (guess === undefined) return undefined;
   const nearest = level.find(({ rule }) => rule.descriptor.key === guess);
@@ -126,7 +143,7 @@ function explainSurplus(
   rules: readonly PlacedRule[],
   entries: readonly SoughtEntry[],
   depth: number,
-): NoMatch | undefined {
+): Reason | undefined {
   if (entries.length === 1) return undefined;
   for (let dropped = depth; dropped >= 0; dropped--) {
     const rest = entries.filter((_, index) => index !== dropped);
@@ -146,7 +163,7 @@ function explainElsewhere(
   domain: string,
   rules: readonly PlacedRule[],
   { key }: SoughtEntry,
-): NoMatch | undefined {
+): Reason | undefined {
   const open = childrenOf(domain, rules).map((named) => ({ named, parents: [] as string[] }));
   for (let index = 0; index < open.length && index < maxLooks; index++) {
     const { named, parents } = open[index] as (typeof open)[number];
@@ -171,7 +188,7 @@ function explainUnlike(
   { key }: SoughtEntry,
   before: string,
   holder: NamedRule | undefined,
-): NoMatch {
+): Reason {
   const keys = keysOf(level);
   const hint = keys.length === 0 ? undefined : `the keys there are ${listWords(keys)}`;
   return { nearest: holder, reason: withoutKey(key, before, holder), hint };
@@ -195,8 +212,8 @@ function findReordered(
     taken: readonly SoughtEntry[],
   ): { rule: NamedRule; entries: readonly SoughtEntry[] } | undefined => {
     for (const [index, entry] of left.entries()) {
-      looks += level.length;
-      if (looks > maxLooks) return undefined;
+      looks += level.length + left.length;
+      if (looks > maxOrderLooks) return undefined;
       const rest = left.filter((_, at) => at !== index);
       for (const found of findCandidates(level, entry)) {
         const order = [...taken, entry];

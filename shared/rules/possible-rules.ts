@@ -27,9 +27,6 @@ export interface PossibleRules {
   readonly matched: readonly NamedRule[];
 }
 
-/** Of one level: a few are enough to tell, and a hostile file may have very many. */
-const maxReached = 10_000;
-
 export function findPossibleRules(
   domain: string,
   rules: readonly PlacedRule[],
@@ -39,12 +36,8 @@ export function findPossibleRules(
   let depth = 0;
   let levels = [childrenOf(domain, rules)];
   for (const entry of entries) {
-    const next: NamedRule[] = [];
-    for (const level of levels) {
-      for (const rule of findCandidates(level, entry)) {
-        if (next.length < maxReached) next.push(rule);
-      }
-    }
+    // At most the rules of the level: each has one parent.
+    const next = levels.flatMap((level) => findCandidates(level, entry));
     if (next.length === 0) return { depth, reached, matched: [] };
     reached = next;
     depth++;

@@ -69,3 +69,18 @@ test('problems of what serves rules are of a known kind', (t) => {
   t.is(idOf('the group has no name'), 'node-groups');
   t.is(idOf("the rules for node group 'edge' are a response of 5 bytes"), 'response-size');
 });
+
+test('problems of rules beside an Envoy configuration are of a known kind', (t) => {
+  t.is(idOf("no rule of domain 'shop' takes (a=1): no rule has the key 'a'"), 'envoy-no-rule');
+  t.is(
+    idOf("there are no rules for domain 'shop', so nothing of it is limited"),
+    'envoy-unknown-domain',
+  );
+  t.is(
+    idOf('no Envoy action can come to this rule, nor to those below it'),
+    'envoy-unreached-rule',
+  );
+  t.is(idOf("no Envoy configuration asks about domain 'shop'"), 'envoy-unasked-domain');
+  t.is(idOf('these actions are never sent: no filter'), 'envoy-never-sent');
+  t.is(idOf('not checked: listeners that come over LDS'), 'envoy-not-checked');
+});

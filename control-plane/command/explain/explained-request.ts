@@ -3,6 +3,7 @@
 import { toCounterKey } from '../../../shared/counting/counter-key.ts';
 import { createWindows, type Window } from '../../../shared/counting/window.ts';
 import { explainLookup, type LookupExplanation } from '../../../shared/rules/lookup-explanation.ts';
+import { explainNoMatch, type NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
 import type { DomainRules, Entry, Limit } from '../../../shared/rules/rule.ts';
 
@@ -11,6 +12,8 @@ export interface ExplainedDescriptor {
   readonly lookup: LookupExplanation;
   /** Undefined when no rule with a limit matches. */
   readonly matched: MatchedRule | undefined;
+  /** Where no rule takes the descriptor, not even as an exemption. */
+  readonly noMatch: NoMatch | undefined;
 }
 
 export interface MatchedRule {
@@ -43,7 +46,8 @@ export function explainRequest(
     const lookup = explainLookup(rules, entries);
     const match = matches[index];
     if (lookup.rule === undefined || match === undefined) {
-      return { entries, lookup, matched: undefined };
+      const noMatch = explainNoMatch(domainRules.domain, rules, entries);
+      return { entries, lookup, matched: undefined, noMatch };
     }
     const { limit, metricKey, sharedValues } = match;
     const replacedBy = limit.unlimited
@@ -58,6 +62,7 @@ export function explainRequest(
       const cacheKey = toCounterKey('', domain, entries, sharedValues, window.start);
       counted = { cacheKey, metricKey, window };
     }
-    return { entries, lookup, matched: { rule: lookup.rule, limit, replacedBy, counted } };
+    const matched = { rule: lookup.rule, limit, replacedBy, counted };
+    return { entries, lookup, matched, noMatch: undefined };
   });
 }

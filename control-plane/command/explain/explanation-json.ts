@@ -6,11 +6,18 @@ import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
   return {
     domain,
-    descriptors: descriptors.map(({ entries, lookup, matched }) => ({
+    descriptors: descriptors.map(({ entries, lookup, matched, noMatch }) => ({
       entries,
       levels: lookup.levels.map(toLevel),
       verdict: lookup.verdict,
       match: matched ? toMatch(matched) : null,
+      noMatch: noMatch
+        ? {
+            reason: noMatch.reason,
+            hint: noMatch.hint ?? null,
+            nearest: noMatch.nearest ? toPlace(noMatch.nearest.rule) : null,
+          }
+        : null,
     })),
   };
 }

@@ -1,6 +1,7 @@
 // An explanation as a person reads it.
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
+import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { toCountText } from '../count-text.ts';
@@ -19,6 +20,7 @@ export function formatExplanation(
       ...each.lookup.levels.flatMap(formatLevel),
       `  result: ${each.lookup.verdict}`,
       ...(each.matched ? formatMatched(each.matched) : []),
+      ...(each.noMatch ? formatNoMatch(each.noMatch) : []),
     ];
     return lines.map((line) => `${escapeText(line)}\n`).join('');
   });
@@ -71,6 +73,13 @@ function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): strin
   } else if (limit.unlimited) {
     lines.push('  answered without counting: no cache key, no statistics');
   }
+  return lines;
+}
+
+function formatNoMatch({ reason, hint, nearest }: NoMatch): string[] {
+  const lines = [`  why: ${reason}`];
+  if (hint !== undefined) lines.push(`  hint: ${hint}`);
+  if (nearest !== undefined) lines.push(`  nearest rule: ${toPlaceText(nearest.rule)}`);
   return lines;
 }
 

@@ -1,0 +1,175 @@
+// Holds an Envoy configuration against rules: what Envoy asks about and no rule takes, and rules that
+// nothing of it comes to. Both are silent where they happen: the request passes.
+import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
+import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
+import { nearestWord } from '../../shared/rules/nearest-word.ts';
+import {
+  createRuleWarning,
+  type PlacedRule,
+  placeRules,
+  toPlaceText,
+} from '../../shared/rules/placed-rule.ts';
+import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible-rules.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
+import { createProblemList } from '../../shared/rules/problem-list.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import type { RulesFile } from '../../shared/rules-directory.ts';
+import type { ActionEntry } from './envoy-action.ts';
+import { type AskedDescriptor, type EnvoyFile, readEnvoyQuestions } from './envoy-config.ts';
+
+export interface EnvoyCheckOptions {
+  /** Whether what passes unlimited is an error. */
+  readonly isStrict: boolean;
+}
+
+/** Of optional entries, so many are tried with and without one another. */
+const maxOptional = 4;
+/** Of so many it is said why no rule takes them; more are not shown anyway. */
+const maxExplained = 200;
+
+export function findEnvoyProblems(
+  documents: readonly RuleDocument[],
+  files: readonly RulesFile[],
+  { isStrict }: EnvoyCheckOptions,
+): Problem[] {
+  const placed = placeRules(documents);
+  const parsed: EnvoyFile[] = [];
+  const reporters = files.map(({ path, text }) => {
+    const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
+    const reporter = createDocumentReporter(yaml, path);
+    const root = parseYamlTree(yaml, reporter);
+    if (root !== undefined && !reporter.hasErrors) parsed.push({ root, reporter });
+    return reporter;
+  });
+  const areAllRead = parsed.length === files.length;
+  const { domains, descriptors, unsent, isComplete } = readEnvoyQuestions(parsed);
+  const tell = isStrict ? 'error' : 'warning';
+  const asked = new Set(domains.map(({ domain }) => domain));
+
+  for (const { domain, reporter, offset } of domains) {
+    if (placed.has(domain)) continue;
+    const guess = nearestWord(domain, [...placed.keys()]);
+    const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
+    reporter[tell](offset, '', message, guess && `did you mean '${toExcerpt(guess)}'?`);
+  }
+  for (const { reporter, offset, reason } of unsent) {
+    reporter[tell](offset, '', `these actions are never sent: ${reason}`);
+  }
+  const reached = new Set<PlacedRule>();
+  const known = new Map<string, boolean>();
+  let told = 0;
+  for (const descriptor of descriptors) {
+    const rules = placed.get(descriptor.domain);
+    if (rules === undefined) continue;
+    const identity = JSON.stringify([
+      descriptor.domain,
+      descriptor.entries.map(({ key, value, isOptional }) => [key, value ?? null, isOptional]),
+    ]);
+    let isTaken = known.get(identity);
+    if (isTaken === undefined) {
+      isTaken = reachRules(descriptor, rules, reached);
+      known.set(identity, isTaken);
+    }
+    if (isTaken || descriptor.hasOwnLimit) continue;
+    tellNoRule(descriptor, ++told <= maxExplained ? rules : undefined, tell);
+  }
+  const list = createProblemList('(all documents)');
+  if (areAllRead && isComplete) {
+    for (const [domain, rules] of placed) {
+      if (asked.has(domain)) tellUnreached(rules, reached, list.add);
+      else tellUnasked(domain, documents, list.add);
+    }
+  }
+  return [...reporters.flatMap((reporter) => reporter.toProblems()), ...list.toProblems()];
+}
+
+/** Notes the rules that take the descriptor; false when none does. */
+function reachRules(
+  { domain, entries }: AskedDescriptor,
+  rules: readonly PlacedRule[],
+  reached: Set<PlacedRule>,
+): boolean {
+  let isTaken = false;
+  for (const variant of toVariants(entries)) {
+    for (const { rule } of findPossibleRules(domain, rules, variant).matched) {
+      reached.add(rule);
+      isTaken = true;
+    }
+  }
+  return isTaken;
+}
+
+/** With and without the entries that a request may lack. */
+function toVariants(entries: readonly ActionEntry[]): (readonly SoughtEntry[])[] {
+  const optional = entries.filter(({ isOptional }) => isOptional);
+  if (optional.length > maxOptional) {
+    return [entries, entries.filter(({ isOptional }) => !isOptional)];
+  }
+  return Array.from({ length: 2 ** optional.length }, (_, bits) =>
+    entries.filter((entry) => {
+      const index = optional.indexOf(entry);
+      return index === -1 || (bits & (1 << index)) === 0;
+    }),
+  ).filter(({ length }) => length > 0);
+}
+
+function tellNoRule(
+  { domain, entries, reporter, offset }: AskedDescriptor,
+  rules: readonly PlacedRule[] | undefined,
+  tell: Problem['severity'],
+): void {
+  const shown = toExcerpt(entries.map(toText).join(''), 200);
+  const message = `no rule of domain '${toExcerpt(domain)}' takes ${shown}`;
+  const explained = rules && explainNoMatch(domain, rules, entries);
+  if (explained === undefined) {
+    reporter[tell](offset, '', message);
+    return;
+  }
+  const { nearest, reason, depth } = explained;
+  const place = nearest && toPlaceText(nearest.rule);
+  const toRule = place && `the nearest rule is at ${place}`;
+  const hint =
+    explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
+  const at = entries[depth]?.offset ?? offset;
+  reporter[tell](at, '', `${message}: ${reason}`, hint);
+}
+
+/** The topmost ones: what is below a rule that nothing comes to is not told again. */
+function tellUnreached(
+  rules: readonly PlacedRule[],
+  reached: ReadonlySet<PlacedRule>,
+  add: (problem: Problem) => void,
+): void {
+  const leadsOn = (rule: PlacedRule): boolean => reached.has(rule) || rule.children.some(leadsOn);
+  for (const rule of rules) {
+    const isOnTheWay = leadsOn(rule);
+    const isEnd = rule.descriptor.rateLimit !== undefined || rule.children.length === 0;
+    if (!isOnTheWay || (isEnd && !reached.has(rule))) {
+      const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor to those below it';
+      const message = `no Envoy action can come to this rule${below}`;
+      const hint = 'add an action with its keys in this order, or remove the rule';
+      add(createRuleWarning(rule, undefined, message, hint));
+    }
+    if (isOnTheWay) tellUnreached(rule.children, reached, add);
+  }
+}
+
+function tellUnasked(
+  domain: string,
+  documents: readonly RuleDocument[],
+  add: (problem: Problem) => void,
+): void {
+  const document = documents.find((each) => each.domain === domain);
+  add({
+    severity: 'warning',
+    file: document?.file ?? '',
+    line: document?.position?.line,
+    column: document?.position?.column,
+    path: 'domain',
+    message: `no Envoy configuration asks about domain '${toExcerpt(domain)}'`,
+    hint: "it is named as 'domain' of a rate limit filter",
+    sourceLine: document?.position?.sourceLine,
+  });
+}

@@ -1,0 +1,82 @@
+// `check --envoy` says what Envoy sends without asking it; here a real one sends every kind of action
+// to a worker, whose page of unmatched descriptors shows what arrived.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test from 'ava';
+import { readEnvoyQuestions } from '../../control-plane/envoy/envoy-config.ts';
+import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
+import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { startEnvoy } from '../support/envoy.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const fixture = join(import.meta.dirname, '..', 'fixtures', 'envoy', 'every-action.yaml');
+
+/** What `check` takes this Envoy to send: the keys in their order, and the values it knows. */
+function readExpected(yaml: string) {
+  const reporter = createDocumentReporter(yaml, 'envoy.yaml');
+  const root = parseYamlTree(yaml, reporter);
+  if (root === undefined) throw new Error(JSON.stringify(reporter.toProblems()));
+  const { descriptors, isComplete, unsent } = readEnvoyQuestions([{ root, reporter }]);
+  return { descriptors, isComplete, unsent };
+}
+
+test('what check takes Envoy to send is what Envoy sends', async (t) => {
+  const yaml = await readFile(fixture, 'utf8');
+  const { descriptors, isComplete, unsent } = readExpected(yaml);
+  t.true(isComplete);
+  t.is(unsent.length, 1, 'of another stage');
+  const rule = 'descriptors:\n  - {key: none, rate_limit: {unit: day, requests_per_unit: 1}}\n';
+  const worker = await startWorkerProcess({
+    env: { BACKEND_TYPE: 'memory' },
+    rules: { 'shop.yaml': `domain: shop\n${rule}`, 'other.yaml': `domain: other\n${rule}` },
+    readyTimeoutMs: 30_000,
+  });
+  t.teardown(worker.stop);
+  const port = await freePort();
+  const envoy = await startEnvoy(
+    yaml.replace('LISTEN_PORT', `${port}`).replace('WORKER_PORT', `${worker.ports.grpc}`),
+    port,
+  );
+  t.teardown(envoy.stop);
+
+  const expected = descriptors
+    // Without the header there is no such descriptor, or no such entry.
+    .filter(({ entries }) => entries[0]?.key !== 'never')
+    .map(({ domain, entries }) => ({ domain, entries: entries.filter((e) => !e.isOptional) }));
+  t.is(expected.length, 14);
+  const readPage = async () => {
+    for (const path of ['/?q=1', '/per-route']) {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+        headers: { 'x-customer': 'ada' },
+        signal: AbortSignal.timeout(10_000),
+      });
+      await answer.body?.cancel();
+    }
+    const url = `http://127.0.0.1:${worker.ports.debug}/unmatched`;
+    return (await fetch(url, { signal: AbortSignal.timeout(10_000) })).text();
+  };
+  const missing = (page: string) => {
+    const domains = page.split(/^domain /m);
+    return expected.filter(({ domain, entries }) => {
+      const part = domains.find((each) => each.startsWith(`${domain}:`)) ?? '';
+      const patterns = entries.map(({ key, value }) =>
+        value === undefined ? `\\(${key}=[^)]+\\)` : `\\(${key}=${value}\\)`,
+      );
+      return !new RegExp(`^    ${patterns.join('')}$`, 'm').test(part);
+    });
+  };
+  let page = '';
+  await eventually(
+    'every descriptor arrived',
+    async () => {
+      page = await readPage();
+      return missing(page).length === 0;
+    },
+    30_000,
+  ).catch(() => {});
+  t.deepEqual(missing(page), [], page);
+  t.false(page.includes('of-another-stage'));
+  t.false(page.includes('(never'));
+});
