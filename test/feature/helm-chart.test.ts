@@ -1,0 +1,180 @@
+// The Helm chart: rendered and linted by Helm's own library and read by Kubernetes' own, strictly
+// (test/setup/go-tools/chart-check); what it sets is held against what the programs know and need.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { parseAllDocuments } from 'yaml';
+import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
+import { parseWorkerSettings } from '../../worker/settings.ts';
+import { runTool, testWith } from '../support/installed-tool.ts';
+
+const project = join(import.meta.dirname, '..', '..');
+const chart = join(project, 'compose', 'helm', 'ratelane');
+/** After SIGTERM, as worker/README.md says. */
+const workerStopSeconds = 15;
+const testChart = testWith(test, 'chart-check');
+
+/** Of the shapes that a chart may take, those that differ most. */
+const shapes = {
+  'as it comes': {},
+  'with Git, tokens, metrics and a network policy': {
+    image: { repository: 'registry.example/ratelane', tag: 'abc', pullSecrets: [{ name: 'pull' }] },
+    worker: {
+      settings: { KVSTORE_URL: 'redis:6379', KVSTORE_TLS: true, HTTP_SERVER_USE_TLS: false },
+      settingsSecret: 'worker-secrets',
+      preStopSeconds: 20,
+      annotations: { 'example.org/team': 'edge' },
+      nodeSelector: { pool: 'edge' },
+      tolerations: [{ key: 'edge', operator: 'Exists' }],
+    },
+    controlPlane: {
+      git: {
+        url: 'https://git.example/rules.git',
+        ref: 'main',
+        path: 'rules',
+        secret: 'rules-git',
+        webhook: true,
+      },
+      adminTokensSecret: 'admin-tokens',
+      settings: { RATELANE_GIT_POLL: '10s' },
+    },
+    serviceMonitor: {
+      enabled: true,
+      labels: { release: 'prometheus' },
+      tokenSecret: { name: 'a' },
+    },
+    networkPolicy: { enabled: true, scrapers: [{ namespaceSelector: {} }] },
+  },
+  'without a control plane and without autoscaling': {
+    controlPlane: { enabled: false },
+    worker: { autoscaling: { enabled: false }, replicas: 2 },
+    networkPolicy: { enabled: true, callers: [{ podSelector: { matchLabels: { app: 'envoy' } } }] },
+  },
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: manifests of many kinds
+type Manifest = any;
+
+for (const [title, values] of Object.entries(shapes)) {
+  testChart(`the chart ${title} gives manifests that fit together`, async (t) => {
+    const { code, output } = await render(t, values);
+    t.is(code, 0, output);
+    const manifests = parseAllDocuments(output)
+      .map((document): Manifest => document.toJS())
+      .filter((manifest) => manifest !== null);
+    const pods = new Map<string, Manifest>();
+    for (const { kind, metadata, spec } of manifests) {
+      if (kind === 'Deployment') pods.set(metadata.name, spec.template);
+      if (kind === 'Deployment') t.like(spec.template.metadata.labels, spec.selector.matchLabels);
+    }
+    for (const pod of pods.values()) checkPod(t, pod);
+    for (const { kind, metadata, spec } of manifests) {
+      const named = `${kind} ${metadata.name}`;
+      const selector = {
+        Service: spec?.selector,
+        PodDisruptionBudget: spec?.selector?.matchLabels,
+      };
+      const wanted = selector[kind as keyof typeof selector];
+      if (wanted !== undefined) {
+        const chosen = [...pods.values()].filter((pod) => isPartOf(wanted, pod.metadata.labels));
+        t.is(chosen.length, 1, `${named} chooses one Deployment`);
+        for (const port of spec.ports ?? [])
+          t.true(portNames(chosen[0]).has(port.targetPort), named);
+      }
+      if (kind === 'HorizontalPodAutoscaler') t.true(pods.has(spec.scaleTargetRef.name));
+      if (kind === 'ServiceMonitor') {
+        const services = manifests.filter(
+          (other) =>
+            other.kind === 'Service' && isPartOf(spec.selector.matchLabels, other.metadata.labels),
+        );
+        t.is(services.length, 1, named);
+        const ports = services[0].spec.ports.map((port: Manifest) => port.name);
+        for (const endpoint of spec.endpoints) t.true(ports.includes(endpoint.port), named);
+      }
+    }
+    const kinds = manifests.map((manifest) => manifest.kind);
+    t.is(kinds.includes('HorizontalPodAutoscaler'), !title.includes('without autoscaling'));
+    const worker = [...pods].find(([name]) => name.endsWith('-worker'))?.[1];
+    const settings = parseWorkerSettings(environmentOf(worker));
+    t.deepEqual(settings.ok ? [] : settings.problems, []);
+    t.deepEqual(settings.warnings, []);
+    const grace = worker.spec.terminationGracePeriodSeconds;
+    const [, waited] = worker.spec.containers[0].lifecycle.preStop.exec.command;
+    t.true(grace >= Number(waited) + workerStopSeconds, `${grace} s are enough to stop in`);
+    const plane = [...pods].find(([name]) => name.endsWith('-control-plane'))?.[1];
+    t.is(plane === undefined, title.includes('without a control plane'));
+    if (plane !== undefined) {
+      const server = environmentOf(worker)['CONFIG_GRPC_XDS_SERVER_URL']?.split(':')[0];
+      t.true(
+        manifests.some(({ kind, metadata }) => kind === 'Service' && metadata.name === server),
+      );
+      const parsed = parseControlPlaneSettings(environmentOf(plane));
+      t.deepEqual(parsed.ok ? [] : parsed.problems, []);
+    }
+  });
+}
+
+testChart('values that the chart does not know are refused with their place', async (t) => {
+  const { code, output } = await render(t, { worker: { replica: 3, settings: { lower: 'case' } } });
+  t.is(code, 1);
+  t.regex(output, /replica/);
+  t.regex(output, /lower/);
+});
+
+testChart('a manifest that the API server would refuse is found', async (t) => {
+  // What is given as it is reaches the pod: a field of another type.
+  const { code, output } = await render(t, { worker: { resources: { limits: ['a'] } } });
+  t.is(code, 1);
+  t.regex(output, /worker\.yaml.*limits/s);
+});
+
+test('the chart has the version of the package', (t) => {
+  const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
+  const [about] = parseAllDocuments(readFileSync(join(chart, 'Chart.yaml'), 'utf8'));
+  t.like(about?.toJS(), { version, appVersion: version });
+});
+
+function checkPod(t: ExecutionContext, { spec }: Manifest): void {
+  t.like(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+  const volumes = new Set((spec.volumes ?? []).map((volume: Manifest) => volume.name));
+  for (const container of spec.containers) {
+    t.like(container.securityContext, {
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    });
+    t.truthy(container.resources.requests.memory);
+    for (const mount of container.volumeMounts ?? []) t.true(volumes.has(mount.name), mount.name);
+    const names = new Set(container.ports.map((port: Manifest) => port.name));
+    for (const probe of [container.livenessProbe, container.readinessProbe]) {
+      const port = (probe.httpGet ?? probe.tcpSocket)?.port;
+      if (port !== undefined) t.true(names.has(port), `${port} is a port`);
+    }
+  }
+  for (const constraint of spec.topologySpreadConstraints) {
+    t.truthy(constraint.labelSelector.matchLabels);
+  }
+}
+
+function portNames(pod: Manifest): Set<string> {
+  return new Set(pod.spec.containers[0].ports.map((port: Manifest) => port.name));
+}
+
+/** What comes from the pod itself is there only when it runs. */
+function environmentOf(pod: Manifest): Record<string, string> {
+  const rows: Manifest[] = pod.spec.containers[0].env;
+  return Object.fromEntries(rows.map(({ name, value = 'a-pod' }) => [name, value]));
+}
+
+function isPartOf(part: Record<string, string>, whole: Record<string, string>): boolean {
+  return Object.entries(part).every(([key, value]) => whole[key] === value);
+}
+
+function render(t: ExecutionContext, values: object) {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-chart-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'values.yaml');
+  writeFileSync(file, JSON.stringify(values));
+  return runTool('chart-check', [chart, file], 60_000);
+}
