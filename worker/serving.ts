@@ -74,6 +74,9 @@ export interface ServingDeps {
   readonly tracer: Tracer | undefined;
 }
 
+/** For callers that do not stop asking. */
+const leaveLimitMs = 2_000;
+
 /** Bounds of a look-up of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
@@ -189,6 +192,7 @@ export function createServing(deps: ServingDeps): Serving {
     ],
     async stop(graceMs) {
       certificateWatch?.close();
+      await grpc?.letCallersLeave(leaveLimitMs);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       await store.close(graceMs);
     },

@@ -160,6 +160,24 @@ export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
     for (const answered of await Promise.all(uses)) t.true(answered > 0);
   });
 
+  check('callers that are turned away are served, and told with each answer', async (t) => {
+    const { transport, connect } = await start(t);
+    t.false(transport.turnAway(), 'nobody is connected');
+    const [late, echoed] = [await connect(), Buffer.from('x')];
+    const told = (answer: { fields: Readonly<Record<string, unknown>> }) =>
+      answer.fields['x-envoy-immediate-health-check-fail'];
+    const answer = await late.call('/test.Echo/Echo', echoed);
+    t.deepEqual(answer.messages, [echoed]);
+    t.is(told(answer), 'true', 'who came afterwards');
+    t.true(transport.turnAway());
+
+    const { transport: other, connect: connectOther } = await start(t);
+    const early = await connectOther();
+    t.is(told(await early.call('/test.Echo/Echo', echoed)), undefined);
+    t.true(other.turnAway());
+    t.is(told(await early.call('/test.Echo/Echo', echoed)), 'true', 'who was there before');
+  });
+
   check('stopping lets calls in flight finish and ends streams', async (t) => {
     const calls = recordCalls();
     const { transport, connect, address } = await start(t, {

@@ -19,7 +19,11 @@ descriptors:
 `;
 
 /** One of two workers gets the signal under load; gives what failed, and what could. */
-async function endOne(t: ExecutionContext, signal: 'SIGTERM' | 'SIGKILL') {
+async function endOne(
+  t: ExecutionContext,
+  signal: 'SIGTERM' | 'SIGKILL',
+  changes: Parameters<typeof readEnvoySample>[1] = [],
+) {
   t.timeout(testMs);
   const redis = await startRedisServer();
   t.teardown(redis.stop);
@@ -41,6 +45,7 @@ async function endOne(t: ExecutionContext, signal: 'SIGTERM' | 'SIGKILL') {
         ...generousTimes,
         ['failure_mode_deny: false', 'failure_mode_deny: true'],
         ['interval: 5s', 'interval: 1s'],
+        ...changes,
       ],
     ),
     port,
@@ -88,6 +93,16 @@ async function endOne(t: ExecutionContext, signal: 'SIGTERM' | 'SIGKILL') {
 
 test.serial('a worker that gets SIGTERM under load costs no caller its answer', async (t) => {
   const { end, failed, output } = await endOne(t, 'SIGTERM');
+  t.is(end, 0);
+  t.deepEqual(failed, [], output);
+});
+
+test.serial('nor does it where Envoy tries nothing again', async (t) => {
+  const { end, failed, output } = await endOne(t, 'SIGTERM', [
+    ['num_retries: 2', 'num_retries: 0'],
+    // Not by chance either: Envoy has to be told, its checks are too far apart to find out.
+    ['interval: 1s', 'interval: 60s'],
+  ]);
   t.is(end, 0);
   t.deepEqual(failed, [], output);
 });

@@ -22,6 +22,7 @@ export interface Acceptor {
   replaceCertificates(certificates: ServerCertificates): void;
   /** Accepts no more. What is connected stays. */
   stopAccepting(): void;
+  hasConnections(): boolean;
   /** Cuts every connection. */
   destroyConnections(): void;
   /** Resolves when nothing is listening or connected any more. */
@@ -115,6 +116,7 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
     stopAccepting() {
       if (isListening) server.close();
     },
+    hasConnections: () => sockets.size > 0,
     destroyConnections() {
       for (const socket of sockets) socket.destroy();
     },

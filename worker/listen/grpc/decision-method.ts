@@ -18,13 +18,14 @@ export interface RpcTracing {
   readonly description: RpcSpanDescription;
 }
 
+export const decisionMethodName = 'ShouldRateLimit';
 const scope = 'ratelimit grpc server';
 
 /** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3). */
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, log, tracing } = deps;
   return createUnaryMethod(deps, {
-    name: 'ShouldRateLimit',
+    name: decisionMethodName,
     decode: decodeRateLimitRequest,
     handle(request, call) {
       const span = tracing === undefined ? undefined : startSpan(tracing, call);

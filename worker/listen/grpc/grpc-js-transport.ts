@@ -1,7 +1,7 @@
 // The gRPC transport over @grpc/grpc-js: HTTP/2, frames and deadlines are its work. Connections come
 // from the acceptor, so that binding, TLS and the checks of clients are the same for every transport.
 import {
-  type Metadata,
+  Metadata,
   Server,
   ServerCredentials,
   type ServerDuplexStream,
@@ -34,6 +34,10 @@ const keepAliveMs = 2 * 60 * 60 * 1000;
 const keepAliveTimeoutMs = 20_000;
 /** The longest age whose jitter still fits into a timer; about 22 days. */
 const longestTimerMs = 1_950_000_000;
+
+/** Envoy asks other servers from then on, without waiting for its health check. */
+const farewell = new Metadata();
+farewell.set('x-envoy-immediate-health-check-fail', 'true');
 
 type Call = ServerDuplexStream<Buffer, Buffer>;
 
@@ -72,6 +76,7 @@ export function createGrpcJsTransport(
     onRefused,
     onConnection: (socket) => injector.injectConnection(socket),
   });
+  let isTurningAway = false;
   let stopping: Promise<void> | undefined;
 
   function register(path: string, type: string, handler: (call: never, reply: never) => void) {
@@ -98,6 +103,7 @@ export function createGrpcJsTransport(
         header: (name) => call.metadata.get(name)[0]?.toString(),
         succeed(message, length) {
           // A copy: the library may write it later.
+          if (isTurningAway) send(() => call.sendMetadata(farewell));
           send(() => reply(null, Buffer.from(message.subarray(0, length))));
         },
         fail: (code, details) => send(() => reply({ code, details })),
@@ -155,6 +161,10 @@ export function createGrpcJsTransport(
   return {
     start: () => acceptor.start(),
     replaceCertificates: (certificates) => acceptor.replaceCertificates(certificates),
+    turnAway() {
+      isTurningAway = true;
+      return acceptor.hasConnections();
+    },
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);
       return stopping;

@@ -1,6 +1,6 @@
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../../shared/clock.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
@@ -37,7 +37,7 @@ const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, done) => {
 
 async function start(
   t: ExecutionContext,
-  parts: { shouldRateLimit?: ShouldRateLimit; health?: Health } = {},
+  parts: { shouldRateLimit?: ShouldRateLimit; health?: Health; clock?: Clock } = {},
 ) {
   const log = createRecordedLog();
   const metrics = createStubMetrics();
@@ -48,7 +48,7 @@ async function start(
       health,
       metrics,
       log,
-      clock: systemClock,
+      clock: parts.clock ?? systemClock,
       protos,
       createTransport: createGrpcJsTransport,
     },
@@ -260,6 +260,35 @@ test('a caller that goes away cancels the decision, one that was answered does n
   call?.cancel();
   t.true(await waitUntil(() => cancelled > 0, 5000));
   t.is(cancelled, 1);
+});
+
+test('before the stop, callers are served until they have stopped asking, within bounds', async (t) => {
+  const clock = createManualClock();
+  const { server, address, metrics } = await start(t, { clock });
+  const asked = metrics.counter('ratelimit_server.ShouldRateLimit.total_requests');
+  await server.letCallersLeave(2_000);
+  t.is(clock.pending, 0, 'nobody is connected, nothing is waited for');
+  const client = connect(t, protos.rateLimitService, address.port);
+  await callUnary(client, 'ShouldRateLimit', {});
+
+  /** How long it took, where a request came in each of the first quarters of a second. */
+  const leave = async (quarters: number) => {
+    let hasLeft = false;
+    const leaving = server.letCallersLeave(2_000).then(() => {
+      hasLeft = true;
+    });
+    let waitedMs = 0;
+    for (; !hasLeft && waitedMs < 5_000; waitedMs += 250) {
+      if (waitedMs < quarters * 250) asked.add(1);
+      clock.advance(250);
+      await new Promise(setImmediate);
+    }
+    await leaving;
+    return waitedMs;
+  };
+  t.is(await leave(0), 250);
+  t.is(await leave(3), 1_000);
+  t.is(await leave(100), 2_000);
 });
 
 test('health is the same for the service and for the empty name', async (t) => {

@@ -5,12 +5,13 @@ import type { Protos } from '../../../shared/wire/protos.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
-import { createDecisionMethod, type RpcTracing } from './decision-method.ts';
+import { createDecisionMethod, decisionMethodName, type RpcTracing } from './decision-method.ts';
 import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
 import type { GrpcMethod } from './method.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
 import type { CreateGrpcTransport, GrpcTransport, GrpcTransportOptions } from './transport.ts';
+import { requestCounterName } from './unary-method.ts';
 
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
@@ -24,22 +25,39 @@ export interface GrpcServerDeps {
   readonly tracing?: RpcTracing | undefined;
 }
 
-export function createGrpcServer(
-  deps: GrpcServerDeps,
-  options: GrpcTransportOptions,
-): GrpcTransport {
-  const { log, clock, protos } = deps;
+export interface GrpcServer extends GrpcTransport {
+  /** Serves on, telling proxies with each answer to ask others, until they have stopped asking for
+   * decisions, but no longer than `limitMs`. To be called before `stop`. */
+  letCallersLeave(limitMs: number): Promise<void>;
+}
+
+/** Who asks less often than this may not have heard it. */
+const quietMs = 250;
+
+export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOptions): GrpcServer {
+  const { log, clock, metrics, protos } = deps;
   const methods = new Map<string, GrpcMethod>([
     [protos.rateLimitService.ShouldRateLimit.path, createDecisionMethod(deps)],
     ...createHealthMethods({ ...deps, service: protos.healthService }),
     ...createReflectionMethods(protos.describe),
     ...createFormerMethods(deps),
   ]);
-  const refused = deps.metrics.counter('ratelimit.grpc.cx_refused');
+  const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
   const transport = deps.createTransport({ methods, log, clock, onRefused }, options);
+  const decisions = metrics.counter(requestCounterName(decisionMethodName));
+
   return {
     ...transport,
+    async letCallersLeave(limitMs) {
+      if (!transport.turnAway()) return;
+      const endMs = clock.monotonicMs() + limitMs;
+      let seen: number;
+      do {
+        seen = decisions.value;
+        await new Promise<void>((resolve) => clock.after(quietMs, resolve));
+      } while (decisions.value > seen && clock.monotonicMs() < endMs);
+    },
     async start() {
       const address = await transport.start();
       log.warning(`Listening for gRPC on '${address.text}'`);

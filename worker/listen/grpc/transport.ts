@@ -43,6 +43,8 @@ export interface GrpcTransport {
   /** For handshakes from now on; connections stay. Throws on a pair that does not fit, and keeps the
    * old one. Whether clients need a certificate cannot change. */
   replaceCertificates(certificates: ServerCertificates): void;
+  /** Goes on, but each answer asks proxies to take further calls elsewhere. False: nobody is connected. */
+  turnAway(): boolean;
   /** Accepts no more, ends streams, lets calls in flight finish, and cuts what is left after
    * `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;

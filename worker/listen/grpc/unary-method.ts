@@ -27,12 +27,17 @@ export interface UnaryMethodParts<Request> {
   readonly handle: (request: Request, call: UnaryCall) => PendingAnswer | undefined;
 }
 
+/** The counter of the requests of a method, by the last part of its path. */
+export function requestCounterName(name: string): string {
+  return `ratelimit_server.${name}.total_requests`;
+}
+
 /** Counted as `ratelimit_server.<name>` (reference-behaviour 6.1); undecodable requests are not. */
 export function createUnaryMethod<Request>(
   { metrics, clock, log }: UnaryMethodDeps,
   { name, decode, handle }: UnaryMethodParts<Request>,
 ): UnaryMethod {
-  const totalRequests = metrics.counter(`ratelimit_server.${name}.total_requests`);
+  const totalRequests = metrics.counter(requestCounterName(name));
   const responseTime = metrics.timer(`ratelimit_server.${name}.response_time`);
   return {
     kind: 'unary',

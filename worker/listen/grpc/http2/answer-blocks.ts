@@ -9,6 +9,11 @@ const common = [
 ] as const;
 
 export const messageHeaders = encodeHeaderBlock(common);
+/** The same, and Envoy asks other servers from then on, without waiting for its health check. */
+export const farewellHeaders = encodeHeaderBlock([
+  ...common,
+  ['x-envoy-immediate-health-check-fail', 'true'],
+]);
 export const okTrailers = encodeHeaderBlock([['grpc-status', '0']]);
 
 /** An answer without a message: headers and trailers in one block. */

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
+import { farewellHeaders } from './answer-blocks.ts';
 import { maxHeldBytes, maxUnsentBytes, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
@@ -48,6 +49,7 @@ export function createHttp2Transport(
   /** Of messages that are not whole, on all connections. */
   let unfinishedBytes = 0;
   let isRelieving = false;
+  let isTurningAway = false;
   let stopping: Promise<void> | undefined;
 
   function serve(socket: Socket): void {
@@ -72,6 +74,7 @@ export function createHttp2Transport(
     });
     const connection: Connection = { socket, session, unsentBytes: 0, unsentSinceMs: undefined };
     connections.add(connection);
+    if (isTurningAway) session.sender.answerHeaders = farewellHeaders;
     const cancelAge = maxConnectionAgeMs === undefined ? undefined : startAge(connection);
     socket.on('data', (chunk: Buffer) => {
       session.receive(chunk);
@@ -217,6 +220,11 @@ export function createHttp2Transport(
   return {
     start: () => acceptor.start(),
     replaceCertificates: (certificates) => acceptor.replaceCertificates(certificates),
+    turnAway() {
+      isTurningAway = true;
+      for (const { session } of connections) session.sender.answerHeaders = farewellHeaders;
+      return acceptor.hasConnections();
+    },
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);
       return stopping;

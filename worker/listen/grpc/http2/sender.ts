@@ -39,6 +39,8 @@ export class Sender {
   blockedSinceMs: number | undefined;
   /** There is more to be sent when the output has gone: `goOn`. */
   isHeldUp = false;
+  /** Before the message of an answer. */
+  answerHeaders: Uint8Array = messageHeaders;
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -57,7 +59,7 @@ export class Sender {
     }
     // The stream ends with it, so its own window is of no more interest.
     this.#window -= bytes;
-    this.output.answer(stream.id, messageHeaders, message, length, okTrailers);
+    this.output.answer(stream.id, this.answerHeaders, message, length, okTrailers);
     this.tell();
     return true;
   }

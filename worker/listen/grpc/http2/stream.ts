@@ -14,7 +14,6 @@ import {
 } from '../method.ts';
 import { maxRequestBytes } from '../transport.ts';
 import {
-  messageHeaders,
   okTrailers,
   toErrorBlock,
   toErrorTrailers,
@@ -398,7 +397,7 @@ export class Stream implements UnaryCall {
   #sendHeaders(): void {
     if (this.#headersSent) return;
     this.#headersSent = true;
-    this.#host.sender.sendHeaders(this, messageHeaders, false);
+    this.#host.sender.sendHeaders(this, this.#host.sender.answerHeaders, false);
   }
 
   #queueMessage(message: Uint8Array): SendQueue {
