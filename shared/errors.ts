@@ -1,14 +1,7 @@
 // The closed list of ways in which an operation fails that is not the reader's bad input:
 // bad input travels as `Problem` values instead (shared/rules/problem.ts, shared/settings).
 
-/**
- * - `bad_request`: the caller's message cannot be decided (empty domain, no descriptors, ...).
- * - `not_ready`: no rules have ever been loaded.
- * - `store`: the store of counters or of configuration refused, failed, or did not answer in time.
- * - `overloaded`: a bound of this process was reached (queue, memory).
- * - `cannot_start`: a setting, file or address makes serving impossible; the process exits.
- * - `internal`: a defect of ours.
- */
+/** Each with what it means and what to do about it. What callers see of them is in `ErrorFacts`. */
 export type ErrorCode =
   | 'bad_request'
   | 'not_ready'
@@ -16,6 +9,59 @@ export type ErrorCode =
   | 'overloaded'
   | 'cannot_start'
   | 'internal';
+
+export interface ErrorFacts {
+  readonly meaning: string;
+  /** What a caller of the worker sees; undefined where it sees nothing. Whatever fails a decision is
+   * the same for callers, as in the reference. */
+  readonly decision: { readonly grpc: 'UNKNOWN'; readonly http: 400 } | undefined;
+  /** Of the admin API; undefined where it cannot be. */
+  readonly adminStatus: 400 | 500 | 503 | undefined;
+  readonly whatToDo: string;
+}
+
+const failedDecision = { grpc: 'UNKNOWN', http: 400 } as const;
+
+export const errorFacts: Readonly<Record<ErrorCode, ErrorFacts>> = {
+  bad_request: {
+    meaning:
+      "The caller's message cannot be decided: empty domain, no descriptors, an unknown unit",
+    decision: failedDecision,
+    adminStatus: 400,
+    whatToDo: 'The message names what is wrong: correct the caller',
+  },
+  not_ready: {
+    meaning: 'No rules have ever been loaded',
+    decision: failedDecision,
+    adminStatus: undefined,
+    whatToDo: 'See `/status` on the debug port: it says what is awaited, and what was refused',
+  },
+  store: {
+    meaning: 'The store of counters or of configuration refused, failed, or did not answer in time',
+    decision: failedDecision,
+    adminStatus: 503,
+    whatToDo: 'The message has its address and its words: look at the store and at the way to it',
+  },
+  overloaded: {
+    meaning:
+      'A bound of this process was reached: too much waits for the store, or too many counters',
+    decision: failedDecision,
+    adminStatus: 500,
+    whatToDo: 'A store that is slow or away is the usual cause; else add workers',
+  },
+  cannot_start: {
+    meaning: 'A setting, a file or an address makes serving impossible',
+    decision: undefined,
+    adminStatus: undefined,
+    whatToDo: 'The process has ended with exit code 1: the log names the setting',
+  },
+  internal: {
+    meaning: 'A defect of this program',
+    decision: failedDecision,
+    adminStatus: 500,
+    whatToDo: 'Report it, with the lines of the log',
+  },
+};
 
 export class AppError extends Error {
   readonly code: ErrorCode;

@@ -1,4 +1,5 @@
 // The documents made from a table: the text for --help and the tables for a README.
+import { replaceSection } from '../generated-section.ts';
 import { type Setting, type SettingsTable, toRows } from './setting.ts';
 
 const widthOfHelp = 96;
@@ -97,9 +98,6 @@ function meaningOf({ kind, doc, accepts, notYet, deprecated }: Setting<unknown>)
   ].join('. ');
 }
 
-const begin = '<!-- settings:begin -->';
-const end = '<!-- settings:end -->';
-
 /**
  * The README with the tables between its two settings marks. Undefined when a mark is missing or
  * they are in the wrong order.
@@ -109,8 +107,5 @@ export function replaceSettings(
   table: SettingsTable,
   proofs?: readonly SettingProof[],
 ): string | undefined {
-  const from = readme.indexOf(begin);
-  const to = readme.indexOf(end);
-  if (from < 0 || to < from) return undefined;
-  return `${readme.slice(0, from + begin.length)}\n\n${toMarkdown(table, proofs)}\n\n${readme.slice(to)}`;
+  return replaceSection(readme, 'settings', toMarkdown(table, proofs));
 }

@@ -32,7 +32,14 @@ const known = new Set([
     'NODE_OPTIONS',
   ],
   // Words, not settings.
-  ...['OVER_LIMIT', 'GRPC_XDS_SOTW', 'INVALID_ARGUMENT', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'],
+  ...[
+    'OVER_LIMIT',
+    'NOT_SERVING',
+    'GRPC_XDS_SOTW',
+    'INVALID_ARGUMENT',
+    'RESOURCE_EXHAUSTED',
+    'DEADLINE_EXCEEDED',
+  ],
 ]);
 
 for (const document of documents) {

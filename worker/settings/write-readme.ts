@@ -1,14 +1,23 @@
-// Writes the settings tables of the worker's README anew. Run it after a change of the table; a
-// test compares the two.
+// Writes anew what the worker's documents take from its code: settings, statistics, errors. Run it after
+// a change of one; tests compare them.
 import { readFile, writeFile } from 'node:fs/promises';
 import { AppError } from '../../shared/errors.ts';
-import { replaceSettings } from '../../shared/settings/document.ts';
+import { type GeneratedSection, replaceSection } from '../../shared/generated-section.ts';
+import { toMarkdown } from '../../shared/settings/document.ts';
 import { settingProofs } from './proofs.ts';
+import { workerSections } from './readme-sections.ts';
 import { workerTable } from './table.ts';
 
-const path = new URL('../README.md', import.meta.url);
-const readme = replaceSettings(await readFile(path, 'utf8'), workerTable, settingProofs);
-if (readme === undefined) {
-  throw new AppError('cannot_start', 'worker/README.md has no marks for the settings');
+const settings: GeneratedSection = {
+  document: new URL('../README.md', import.meta.url),
+  mark: 'settings',
+  text: toMarkdown(workerTable, settingProofs),
+};
+
+for (const { document, mark, text } of [settings, ...workerSections]) {
+  const written = replaceSection(await readFile(document, 'utf8'), mark, text);
+  if (written === undefined) {
+    throw new AppError('cannot_start', `${document.pathname} has no marks for ${mark}`);
+  }
+  await writeFile(document, written);
 }
-await writeFile(path, readme);

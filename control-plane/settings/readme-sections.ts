@@ -1,0 +1,107 @@
+// What the control plane's README takes from its code, besides the settings: the commands of the command
+// line, the routes of the admin API, and the metrics.
+import type { Command } from 'commander';
+import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
+import { bearer } from '../../shared/router/guard.ts';
+import { createAdminApp } from '../admin/admin-app.ts';
+import { createProgram } from '../command/program.ts';
+import { createControlPlaneMetrics } from '../metrics/metrics.ts';
+
+const document = new URL('../README.md', import.meta.url);
+
+export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
+  return [
+    { document, mark: 'commands', text: toCommandTable() },
+    { document, mark: 'routes', text: await toRouteTable() },
+    { document, mark: 'metrics', text: await toMetricsTable() },
+  ];
+}
+
+function toCommandTable(): string {
+  const program = createProgram({
+    io: {
+      write() {},
+      writeError() {},
+      isTerminal: false,
+      environment: {},
+      clock: { wallMs: () => 0, monotonicMs: () => 0, after: () => () => {} },
+    },
+    finish() {},
+  });
+  const rows = program.commands
+    .filter((command) => command.name() !== 'help')
+    .map((command) => [toUsage(command), command.summary(), toExitCodes(command)]);
+  return toTable(['Command', 'Does', 'Exit codes'], rows);
+}
+
+function toUsage(command: Command): string {
+  const given = command.registeredArguments.map((argument) => {
+    const text = `${argument.name()}${argument.variadic ? '...' : ''}`;
+    return argument.required ? `<${text}>` : `[${text}]`;
+  });
+  return `\`${[command.name(), ...given].join(' ')}\``;
+}
+
+/** Of the paragraph in the help. */
+function toExitCodes(command: Command): string {
+  let help = '';
+  command.configureOutput({
+    writeOut(text) {
+      help += text;
+    },
+  });
+  command.outputHelp();
+  const [, paragraph = ''] = help.split('Exit codes:\n');
+  const lines = paragraph.split('\n\n')[0]?.trim().split('\n') ?? [];
+  return lines.map((line) => line.trim().replace(/^(\d) +/, '$1 ')).join('; ');
+}
+
+interface Operation {
+  readonly summary?: string;
+  readonly description?: string;
+  readonly security?: readonly unknown[];
+}
+
+async function toRouteTable(): Promise<string> {
+  const app = await createAdminApp({ api: undefined, guard: bearer() });
+  const { paths } = app.describe() as { paths: Record<string, Record<string, Operation>> };
+  const rows = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, { summary = '', description, security }]) => [
+      `\`${method.toUpperCase()} ${path}\``,
+      description === undefined ? summary : `${summary}. ${description}`,
+      security === undefined ? '' : 'yes',
+    ]),
+  );
+  return toTable(['Request', 'Does', 'Token'], rows);
+}
+
+async function toMetricsTable(): Promise<string> {
+  const { text } = await createControlPlaneMetrics(() => nothingYet).expose();
+  const kinds = new Map(
+    [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, ...pair]) => pair as [string, string]),
+  );
+  const rows = [...text.matchAll(/^# HELP (ratelane_\S+) (.*)$/gm)].map(
+    ([, name = '', help = '']) => {
+      const labels = new RegExp(`^${name}\\{([a-z_]+)=`, 'm').exec(text)?.[1];
+      return [
+        `\`${name}${labels === undefined ? '' : `{${labels}}`}\``,
+        kinds.get(name) ?? '',
+        help,
+      ];
+    },
+  );
+  return toTable(['Name', 'Kind', 'Meaning'], rows);
+}
+
+const nothingYet = {
+  revisionInForceAtMs: 0,
+  isStale: false,
+  isNewestValid: true,
+  errors: 0,
+  warnings: 0,
+  domains: 0,
+  isStoreReachable: true,
+  storeSuccessAtMs: 0,
+  revisions: { accepted: 0, refused: 0 },
+  workers: { in_force: 0, pending: 0, refused: 0 },
+};

@@ -1,0 +1,39 @@
+// Each alert has its section in the operating guide, and each section there its alert: whoever is woken
+// up by one finds what to do.
+import { readFileSync } from 'node:fs';
+import test from 'ava';
+import { parse } from 'yaml';
+
+interface Alert {
+  readonly alert: string;
+  readonly annotations: { readonly runbook: string };
+}
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const { groups } = parse(read('compose/observability/alerts.yaml')) as {
+  readonly groups: readonly { readonly rules: readonly Alert[] }[];
+};
+const alerts = groups.flatMap(({ rules }) => rules);
+const [, chapter = ''] = read('worker/docs/operating.md').split('\n## Alerts\n');
+const sections = [...chapter.matchAll(/^### (.*)$/gm)].map(([, title]) => title);
+
+test('the alerts and the sections of the guide are the same, in the same order', (t) => {
+  t.true(alerts.length > 10);
+  t.deepEqual(
+    sections,
+    alerts.map(({ alert }) => alert),
+  );
+});
+
+test('each alert leads to its section', (t) => {
+  for (const { alert, annotations } of alerts) {
+    t.is(annotations.runbook, `worker/docs/operating.md#${alert.toLowerCase()}`);
+  }
+});
+
+test('each section says what to look at and what to do', (t) => {
+  for (const section of chapter.split('\n### ').slice(1)) {
+    t.regex(section, /^- Look: /m, section.split('\n')[0]);
+    t.regex(section, /^- Do: /m, section.split('\n')[0]);
+  }
+});

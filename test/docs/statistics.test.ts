@@ -1,0 +1,100 @@
+// The list of the worker's statistics is complete, and has none that does not exist: held against the
+// names of workers with each store and each source of rules.
+import test, { type ExecutionContext } from 'ava';
+import { catalogue } from '../../worker/metrics/catalogue.ts';
+import { createRegistry } from '../../worker/metrics/registry.ts';
+import { startMemcachedServer } from '../support/memcached-server.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
+import { startWorker } from '../support/worker-in-process.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const rules =
+  'domain: d\ndescriptors: [{key: k, rate_limit: {unit: second, requests_per_unit: 5}}]\n';
+const memory = { BACKEND_TYPE: 'memory' };
+
+/** Timers are not shown by `/stats`. */
+const shown = catalogue.filter(({ kind }) => kind !== 'timer');
+const patternOf = (name: string) =>
+  new RegExp(`^${name.replaceAll('.', '\\.').replace(/<[^>]*>/g, '.+')}$`);
+
+function namesOf(page: string): string[] {
+  const lines = page.split('\n').map((line) => /^([^\s{}]+): -?\d/.exec(line)?.[1]);
+  return lines.filter((name) => name !== undefined);
+}
+
+async function namesOfWorker(
+  t: ExecutionContext,
+  env: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const worker = await startWorker(t, { env, rules });
+  for (const entry of ['k', 'k', 'no']) await worker.decide(entry);
+  return namesOf(await worker.page('/stats'));
+}
+
+async function namesOfProcesses(t: ExecutionContext, redisUrl: string): Promise<string[]> {
+  const worker = await startWorkerProcess({
+    env: { REDIS_URL: redisUrl, WORKER_PROCESSES: '2' },
+    rules: { 'a.yaml': rules },
+    readyTimeoutMs: 60_000,
+  });
+  t.teardown(worker.stop);
+  return namesOf(await (await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`)).text());
+}
+
+/** Counters of rules are shown once they have counted. */
+function namesOfRules(): string[] {
+  const metrics = createRegistry({ runtimeNamesMax: 10, log: createRecordedLog() });
+  const stats = metrics.ruleStats('d.k', true);
+  const { totalHits, overLimit, nearLimit, withinLimit } = stats;
+  const { overLimitWithLocalCache, shadowMode, totalNegativeHits } = stats;
+  const counters = [totalHits, overLimit, nearLimit, withinLimit, overLimitWithLocalCache];
+  for (const each of [...counters, shadowMode, totalNegativeHits]) each.add(1);
+  metrics.unknownDomain('x').add(1);
+  return [...metrics.snapshot().keys()];
+}
+
+async function namesOfFollower(t: ExecutionContext): Promise<string[]> {
+  const server = await startScriptedAdsServer();
+  t.teardown(server.stop);
+  const started = startWorker(t, {
+    env: { ...memory, CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.url },
+  });
+  (await server.stream(0)).send('1', 'a', [limitResource('d', 'd', 5)]);
+  return namesOf(await (await started).page('/stats'));
+}
+
+test('every statistic that workers have is in the list, and every one of the list exists', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  const names = new Set([
+    ...(await namesOfWorker(t, { ...memory, LOCAL_CACHE_SIZE_IN_BYTES: '1000000' })),
+    ...(await namesOfWorker(t, {
+      REDIS_URL: redis.url,
+      REDIS_PERSECOND: 'true',
+      REDIS_PERSECOND_URL: redis.url,
+      KVSTORE_FAILURE_MODE: 'allow',
+    })),
+    ...(await namesOfWorker(t, { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url })),
+    ...namesOfRules(),
+    ...(await namesOfFollower(t)),
+    ...(await namesOfProcesses(t, redis.url)),
+  ]);
+  t.true(names.size > shown.length / 2, `${names.size} names`);
+  const isKnown = (name: string) => shown.some((entry) => patternOf(entry.name).test(name));
+  t.deepEqual(
+    [...names].filter((name) => !isKnown(name)),
+    [],
+    'missing in the list',
+  );
+  const isThere = ({ name }: { name: string }) =>
+    [...names].some((one) => patternOf(name).test(one));
+  t.deepEqual(
+    shown.filter((entry) => !isThere(entry)).map(({ name }) => name),
+    [],
+    'not there',
+  );
+});

@@ -1,0 +1,122 @@
+// Every statistic of the worker by name, for people: what it is and what it means. A test compares the
+// list with the names that workers really have.
+
+export interface CatalogueEntry {
+  /** Words in <> stand for what a configuration or a request brings; several names stand for a family. */
+  readonly name: string;
+  readonly kind: 'counter' | 'gauge' | 'timer';
+  readonly meaning: string;
+}
+
+const rule = 'ratelimit.service.rate_limit.<metric key>';
+
+export const catalogue: readonly CatalogueEntry[] = [
+  counter(
+    `${rule}.total_hits`,
+    'Hits of a rule. The metric key is the domain, and key or key_value of each level',
+  ),
+  counter(`${rule}.over_limit`, 'Hits that were too many'),
+  counter(`${rule}.near_limit`, 'Hits above NEAR_LIMIT_RATIO of the limit, up to it'),
+  counter(`${rule}.within_limit`, 'Hits of requests that passed'),
+  counter(
+    `${rule}.over_limit_with_local_cache`,
+    'Those of over_limit that the local cache knew, so that the store was not asked',
+  ),
+  counter(`${rule}.shadow_mode`, 'Decisions over the limit that shadow mode let pass'),
+  counter(`${rule}.total_negative_hits`, 'Hits taken back'),
+  counter(
+    'ratelimit.service.rate_limit.<domain>.domain_not_found',
+    'Descriptors of a domain that has no rules',
+  ),
+  counter(
+    'ratelimit.service.no_match.<domain>',
+    'Descriptors that no rule is for: they pass. `/unmatched` on the debug port shows which',
+  ),
+  counter(
+    'ratelimit.service.folded_metric_names',
+    'How often a name was not kept apart, because there are RUNTIME_METRIC_NAMES_MAX already',
+  ),
+  counter('ratelimit.service.config_load_success', 'Loads of rules that took effect'),
+  counter('ratelimit.service.config_load_error', 'Loads with errors: the rules in force stay'),
+  counter(
+    'ratelimit.service.global_shadow_mode',
+    'Requests over the limit that SHADOW_MODE let pass',
+  ),
+  counter(
+    'ratelimit.service.call.should_rate_limit.redis_error',
+    'Decisions that failed because of the store',
+  ),
+  counter(
+    'ratelimit.service.call.should_rate_limit.service_error',
+    'Decisions that failed for another reason, such as an empty domain or no rules',
+  ),
+  counter(
+    'ratelimit.failure_mode.<mode>',
+    'Decisions that were answered without the store, by KVSTORE_FAILURE_MODE',
+  ),
+  counter('ratelimit_server.<method>.total_requests', 'gRPC calls, such as ShouldRateLimit'),
+  timer('ratelimit_server.<method>.response_time', 'Milliseconds of a gRPC call'),
+  counter('ratelimit.grpc.cx_refused', 'gRPC connections that were not taken, see the log'),
+  gauge(
+    'ratelimit.agreement',
+    'A number of what all workers that count together must have in common: it must be one',
+  ),
+  gauge('ratelimit.<store>.breaker.open', 'Servers of the store that are away and are not asked'),
+  counter('ratelimit.<store>.breaker.opened', 'How often a server of the store was found away'),
+  counter('ratelimit.<store>.breaker.closed', 'How often one came back'),
+  gauge('ratelimit.<store>.clock_offset_ms', "How far this clock is ahead of the store's"),
+  gauge(
+    'ratelimit.<pool>.cx_active',
+    'Open connections to the store; the pools are redis_pool and redis_per_second_pool',
+  ),
+  counter('ratelimit.<pool>.cx_total', 'Connections opened'),
+  counter('ratelimit.<pool>.cx_local_close', 'Connections closed'),
+  counter(
+    'ratelimit.memcache.multiget.__code=<outcome>',
+    'Decisions whose counters were read, or not',
+  ),
+  counter('ratelimit.memcache.keys_requested', 'Counters asked for'),
+  counter('ratelimit.memcache.keys_found', 'Counters that were there'),
+  counter(
+    'ratelimit.memcache.increment.__code=<outcome>',
+    'Counters added to, not there, or not added to',
+  ),
+  counter(
+    'ratelimit.memcache.add.__code=<outcome>',
+    'Counters begun, begun by another at that moment, or not begun',
+  ),
+  gauge(
+    'ratelimit.localcache.<count>',
+    'The local cache of keys over their limit (LOCAL_CACHE_SIZE_IN_BYTES): entryCount, hitCount, missCount, lookupCount, expiredCount, evacuateCount, overwriteCount',
+  ),
+  gauge('ratelimit.xds.connected', '1 while a stream to the management server is open'),
+  counter('ratelimit.xds.responses', 'Responses of the management server'),
+  counter('ratelimit.xds.acks', 'Responses accepted'),
+  counter('ratelimit.xds.nacks', 'Responses refused, with the reason in the log and on `/status`'),
+  counter('ratelimit.xds.reconnects', 'Attempts to connect after the first'),
+  counter('runtime.load_attempts', 'Loads of rules files'),
+  counter('runtime.load_failures', 'Files that could not be read'),
+  gauge('runtime.num_values', 'Rules files'),
+  gauge('ratelimit.processes.serving', 'Processes that decide (WORKER_PROCESSES)'),
+  counter('ratelimit.processes.replaced', 'Processes that ended and were replaced'),
+  gauge(
+    'ratelimit.node.<measure>',
+    'The process: rss_bytes, heap_used_bytes, heap_total_bytes, external_bytes, uptime_seconds, event_loop_busy_percent, event_loop_delay_p99_us, event_loop_delay_max_us',
+  ),
+  counter(
+    'ratelimit.node.dropped_metric_lines',
+    'Lines of statistics that their receiver did not take in time',
+  ),
+];
+
+function counter(name: string, meaning: string): CatalogueEntry {
+  return { name, kind: 'counter', meaning };
+}
+
+function gauge(name: string, meaning: string): CatalogueEntry {
+  return { name, kind: 'gauge', meaning };
+}
+
+function timer(name: string, meaning: string): CatalogueEntry {
+  return { name, kind: 'timer', meaning };
+}
