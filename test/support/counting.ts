@@ -38,7 +38,7 @@ export function createHit(options: HitOptions): Hit {
     windowSeconds: options.windowSeconds ?? 3600,
     unit: options.unit ?? 'hour',
     descriptorIndex: options.descriptorIndex ?? 0,
-    after: Number.NaN,
+    after: -1,
   };
 }
 

@@ -23,6 +23,10 @@ export interface MemcachedServer {
   flush(): Promise<void>;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
+  /** SIGSTOP: keeps its connections and says nothing. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
   /** Starts it again at the same address, empty, after `kill`. */
   restart(): Promise<void>;
   /** Idempotent. */
@@ -132,6 +136,12 @@ export async function startMemcachedServer(
       await exchange('flush_all\r\n', ['OK']);
     },
     kill: end,
+    pause: () => {
+      child.kill('SIGSTOP');
+    },
+    resume: () => {
+      child.kill('SIGCONT');
+    },
     async restart() {
       await end();
       child = await start();

@@ -1,0 +1,79 @@
+// What the policy says of hits that the store has not counted, and what it leaves behind.
+import test from 'ava';
+import { AppError } from '../../../shared/errors.ts';
+import { createHit } from '../../../test/support/counting.ts';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
+import type { Hit } from '../store.ts';
+import type { AnsweringMode } from './failure-mode.ts';
+import { createFailurePolicy } from './failure-policy.ts';
+
+const failure = new AppError('store', 'key-value store h:1: connect ECONNREFUSED');
+
+function setUp(mode: AnsweringMode) {
+  const metrics = createStubMetrics();
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  const policy = createFailurePolicy({ mode, metrics, clock, log });
+  const answer = (hits: readonly Hit[]) =>
+    new Promise<AppError | undefined>((resolve) => policy.answer(hits, 'add', failure, resolve));
+  const counted = async (hits: number) => {
+    const hit = createHit({ key: 'a', hits, limit: 10 });
+    const error = await answer([hit]);
+    return error ?? hit.after;
+  };
+  return { policy, metrics, clock, log, answer, counted };
+}
+
+for (const mode of ['allow', 'deny'] as const) {
+  test(`${mode}: counts the decision and none of its hits`, async (t) => {
+    const { metrics, counted, policy } = setUp(mode);
+    t.is(await counted(3), -1);
+    t.is(await counted(3), -1);
+    t.is(metrics.counter(`ratelimit.failure_mode.${mode}`).value, 2);
+    t.is(policy.describe(), `KVSTORE_FAILURE_MODE=${mode}: 2 decisions answered without the store`);
+  });
+}
+
+test('local: hits are counted here, and thrown away when the store is back', async (t) => {
+  const { counted, policy } = setUp('local');
+  t.is(await counted(3), 3);
+  t.is(await counted(4), 7);
+  t.regex(policy.describe(), /2 decisions answered without the store, 1 counters in this process$/);
+  policy.storeIsBack();
+  t.is(await counted(2), 2);
+});
+
+test('local: a counter goes with its window', async (t) => {
+  const { counted, clock } = setUp('local');
+  t.is(await counted(3), 3);
+  clock.advance(86_400_000 * 400);
+  t.is(await counted(2), 2);
+});
+
+test('local: what cannot be counted here fails', async (t) => {
+  const { answer } = setUp('local');
+  const hit = createHit({ key: 'a', hits: 2n ** 63n - 1n });
+  t.is(await answer([hit]), undefined);
+  t.regex(String((await answer([createHit({ key: 'a' })]))?.message), /would overflow/);
+});
+
+test('the log says it at once, then with a count every few seconds, and when it is over', async (t) => {
+  const { answer, clock, log, policy } = setUp('allow');
+  for (let round = 0; round < 1_000; round++) await answer([createHit({ key: 'a' })]);
+  clock.advance(6_000);
+  await answer([createHit({ key: 'a' })]);
+  policy.storeIsBack();
+  t.deepEqual(log.lines, [
+    `error a decision was allowed without the store: ${failure.message}`,
+    `error a decision was allowed without the store: ${failure.message} (and 999 more since this was last said)`,
+    'warning the store counts again; without it 1001 decisions were answered (KVSTORE_FAILURE_MODE=allow)',
+  ]);
+});
+
+test('where no decision was answered nothing is said of the store being back', (t) => {
+  const { log, policy } = setUp('deny');
+  policy.storeIsBack();
+  t.deepEqual(log.lines, []);
+});
