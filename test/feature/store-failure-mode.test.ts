@@ -118,3 +118,64 @@ for (const mode of modes) {
     await checkAnswers(t, worker, mode);
   });
 }
+
+test.serial('several processes: their statistics and states are those of the worker', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  await redis.kill();
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: 'allow', WORKER_PROCESSES: '2' },
+    rules,
+  });
+  t.teardown(worker.stop);
+  const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(worker, 'day')));
+  t.true(statuses.every(({ status }) => status === 200));
+  await eventually('both processes have told', async () => {
+    const stats = await readPage(worker, 'stats');
+    return (
+      /^ratelimit\.failure_mode\.allow: 20$/m.test(stats) &&
+      /^ratelimit\.store\.breaker\.open: 2$/m.test(stats)
+    );
+  });
+  const page = await readPage(worker, 'status');
+  t.is(page.match(/when the store fails: KVSTORE_FAILURE_MODE=allow/g)?.length, 2, page);
+  t.is(page.match(/not asked: key-value store [^ ]+: connect ECONNREFUSED/g)?.length, 2, page);
+  await redis.restart();
+  await eventually('it is back in both', async () => {
+    await ask(worker, 'shadow');
+    return /^ratelimit\.store\.breaker\.open: 0$/m.test(await readPage(worker, 'stats'));
+  });
+});
+
+test.serial(
+  'a health that needs a connection has none without the store, whatever is answered',
+  async (t) => {
+    const redis = await startRedisServer({ args: ['--requirepass', 'secret'], auth: ['secret'] });
+    t.teardown(redis.stop);
+    await redis.kill();
+    const worker = await startWorkerProcess({
+      env: {
+        KVSTORE_URL: `redis://:secret@${redis.url}`,
+        KVSTORE_FAILURE_MODE: 'allow',
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      rules,
+    });
+    t.teardown(worker.stop);
+    const readHealth = async () => {
+      const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    t.is(await readHealth(), 500);
+    t.is((await ask(worker, 'day')).status, 200);
+    await redis.restart();
+    await eventually('healthy', async () => (await readHealth()) === 200);
+    await redis.kill();
+    await eventually('unhealthy', async () => (await readHealth()) === 500);
+    t.is((await ask(worker, 'day')).status, 200);
+    const shown = `${await readPage(worker, 'status')}${worker.output()}`;
+    t.true(shown.includes(redis.url));
+    t.false(shown.includes('secret'));
+  },
+);

@@ -108,6 +108,8 @@ export function createClusterStore(
       scheduleRefresh(refreshMs);
     } else {
       await startWithoutWaiting();
+      // Nothing else says so when there has never been one.
+      if (totals.active === 0) deps.onHealthChange(false);
     }
     clockComparison?.start();
   }

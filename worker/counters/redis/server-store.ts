@@ -55,6 +55,8 @@ export function createServerStore(
       pool.keepOpen();
     } else {
       await pool.start();
+      // Nothing else says so when there has never been one.
+      if (totals.active === 0) deps.onHealthChange(false);
     }
     clockComparison?.start();
   }
