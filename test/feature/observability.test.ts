@@ -1,0 +1,245 @@
+// Alerts and dashboard of compose/observability: read by Prometheus' own tool, fed with what each alert
+// is for, and held against what real programs say of themselves.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { parse } from 'yaml';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { runTool, testWith } from '../support/installed-tool.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { createWorkerCaller } from '../support/worker-caller.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const project = join(import.meta.dirname, '..', '..');
+const folder = join(project, 'compose', 'observability');
+const read = (path: string) => readFileSync(join(folder, path), 'utf8');
+const toolMs = 60_000;
+const startMs = 60_000;
+
+interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: Readonly<Record<'summary' | 'description' | 'runbook', string>>;
+}
+
+const groups: readonly { readonly rules: readonly Alert[] }[] = parse(read('alerts.yaml')).groups;
+const alerts = groups.flatMap(({ rules }) => rules);
+const dashboard = JSON.parse(read('grafana/dashboards/ratelane.json'));
+const expressions: string[] = dashboard.panels.flatMap((panel: { targets: { expr: string }[] }) =>
+  panel.targets.map(({ expr }) => expr),
+);
+
+const calls = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit",job="w"}';
+const failed = (type: string) =>
+  `ratelimit_service_should_rate_limit_error{err_type="${type}",job="w"}`;
+const times = (le: string) =>
+  `ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="${le}"}`;
+/** What each alert is for, as series in the notation of promtool: `0+1x60` grows each minute. */
+const causes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  RatelaneWorkerDown: { 'up{job="sample-ratelane-worker"}': '0x60' },
+  RatelaneStoreDown: { ratelimit_redis_pool_cx_active: '0x60' },
+  RatelaneStoreErrors: { [failed('redis_error')]: '0+10x60', [calls]: '0+600x60' },
+  RatelaneBreakerOpen: { ratelimit_per_second_store_breaker_open: '1x60' },
+  RatelaneAnsweredWithoutStore: { ratelimit_failure_mode_local: '0+60x60' },
+  RatelaneRequestsRefused: { [failed('service_error')]: '0+60x60' },
+  RatelaneDecisionsSlow: {
+    [times('0.01')]: '0+10x60',
+    [times('0.1')]: '0+600x60',
+    [times('+Inf')]: '0+600x60',
+  },
+  RatelaneWorkerBusy: { ratelimit_node_event_loop_busy_percent: '90x60' },
+  RatelaneRulesRefused: { ratelimit_service_config_load_error: '0+1x60' },
+  RatelaneXdsDisconnected: { ratelimit_xds_connected: '0x60' },
+  RatelaneWorkersDisagree: {
+    'ratelimit_agreement{job="w",instance="a"}': '7x60',
+    'ratelimit_agreement{job="w",instance="b"}': '8x60',
+  },
+  RatelaneClockOffset: { ratelimit_store_clock_offset_ms: '-1500x60' },
+  RatelaneMetricNamesFolded: { ratelimit_service_folded_metric_names: '0+1x60' },
+  RatelaneProcessReplaced: { ratelimit_processes_replaced: '0+1x60' },
+  RatelaneControlPlaneDown: { 'up{job="ratelane-control-plane"}': '0x60' },
+  RatelaneRevisionInvalid: { ratelane_control_plane_newest_revision_valid: '0x60' },
+  RatelaneRulesStale: { ratelane_control_plane_stale: '1x60' },
+  RatelaneRulesPending: { 'ratelane_control_plane_workers{state="pending"}': '2x60' },
+  RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },
+};
+/** All is well. */
+const calm = {
+  'up{job="ratelane-worker"}': '1x60',
+  'up{job="ratelane-control-plane"}': '1x60',
+  ratelimit_redis_pool_cx_active: '10x60',
+  ratelimit_store_breaker_open: '0x60',
+  ratelimit_failure_mode_allow: '5x60',
+  [failed('redis_error')]: '5x60',
+  [calls]: '0+600x60',
+  [times('0.01')]: '0+600x60',
+  [times('+Inf')]: '0+600x60',
+  ratelimit_node_event_loop_busy_percent: '30x60',
+  ratelimit_service_config_load_error: '1x60',
+  ratelimit_xds_connected: '1x60',
+  'ratelimit_agreement{job="w",instance="a"}': '7x60',
+  'ratelimit_agreement{job="w",instance="b"}': '7x60',
+  ratelimit_store_clock_offset_ms: '-20x60',
+  ratelimit_processes_replaced: '1x60',
+  ratelane_control_plane_newest_revision_valid: '1x60',
+  ratelane_control_plane_stale: '0x60',
+  'ratelane_control_plane_workers{state="in_force"}': '9x60',
+  'ratelane_control_plane_workers{state="pending"}': '0x60',
+  'ratelane_control_plane_workers{state="refused"}': '0x60',
+};
+
+testWith(test, 'promtool')('Prometheus takes its configuration and the alerts', async (t) => {
+  const { code, output } = await runTool(
+    'promtool',
+    ['check', 'config', join(folder, 'prometheus.yaml')],
+    toolMs,
+  );
+  t.is(code, 0, output);
+  t.true(output.includes(`SUCCESS: ${alerts.length} rules found`), output);
+});
+
+testWith(test, 'promtool')('each alert fires for what it is for, and none without', async (t) => {
+  t.deepEqual(Object.keys(causes).sort(), alerts.map(({ alert }) => alert).sort());
+  const firing = 'count by (alertname) (ALERTS{alertstate="firing"})';
+  const unit = (series: Readonly<Record<string, string>>, fires: readonly string[]) => ({
+    interval: '1m',
+    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+    promql_expr_test: [
+      {
+        expr: firing,
+        eval_time: '50m',
+        exp_samples: fires.map((alertname) => ({ labels: `{alertname="${alertname}"}`, value: 1 })),
+      },
+    ],
+  });
+  const place = mkdtempSync(join(tmpdir(), 'ratelane-alerts-'));
+  t.teardown(() => rmSync(place, { recursive: true }));
+  const tests = [
+    ...Object.entries(causes).map(([alert, series]) => unit(series, [alert])),
+    unit(calm, []),
+  ];
+  const file = join(place, 'alerts.test.json');
+  const alertsFile = join(folder, 'alerts.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({ rule_files: [alertsFile], evaluation_interval: '1m', tests }),
+  );
+  const { code, output } = await runTool('promtool', ['test', 'rules', file], toolMs);
+  t.is(code, 0, output);
+});
+
+testWith(test, 'promtool')("the dashboard's expressions can be read", async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'ratelane-dashboard-'));
+  t.teardown(() => rmSync(place, { recursive: true }));
+  const rules = expressions.map((expr, index) => ({
+    record: `panel:expression_${index}`,
+    expr: expr.replaceAll('$__rate_interval', '5m'),
+  }));
+  const file = join(place, 'rules.json');
+  writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+  const { code, output } = await runTool('promtool', ['check', 'rules', file], toolMs);
+  t.is(code, 0, output);
+});
+
+test('each alert says what is wrong and where to read on', (t) => {
+  for (const { alert, labels, annotations } of alerts) {
+    t.true(['critical', 'warning', 'info'].includes(labels.severity), alert);
+    t.truthy(annotations.summary, alert);
+    t.truthy(annotations.description, alert);
+    t.is(annotations.runbook, `worker/docs/operating.md#${alert.toLowerCase()}`);
+  }
+});
+
+test('Grafana finds its dashboard and its source of data where they are', (t) => {
+  const [source] = parse(read('grafana/datasources/prometheus.yaml')).datasources;
+  const [provider] = parse(read('grafana/dashboards/dashboards.yaml')).providers;
+  const compose = parse(readFileSync(join(project, 'compose', 'observability.yaml'), 'utf8'));
+  const mounts: string[] = compose.services.grafana.volumes;
+  t.true(mounts.some((mount) => provider.options.path.startsWith(mount.split(':')[1])));
+  const ids = dashboard.panels.map((panel: { id: number }) => panel.id);
+  t.is(new Set(ids).size, ids.length);
+  for (const panel of dashboard.panels) t.is(panel.datasource.uid, source.uid, panel.title);
+});
+
+test('the collector has what its pipelines name, and the port that workers send to', (t) => {
+  const config = parse(read('otel-collector.yaml'));
+  for (const [name, pipeline] of Object.entries(config.service.pipelines)) {
+    for (const [kind, used] of Object.entries(pipeline as Record<string, string[]>)) {
+      for (const component of used) t.true(component in config[kind], `${name}: ${component}`);
+    }
+  }
+  const compose = parse(readFileSync(join(project, 'compose', 'observability.yaml'), 'utf8'));
+  const worker = compose.services['worker-1'].environment;
+  const { port } = new URL(worker.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const { endpoint } = config.receivers.otlp.protocols[worker.TRACING_EXPORTER_PROTOCOL];
+  t.is(endpoint.split(':')[1], port);
+});
+
+test('alerts and dashboard name metrics that workers and control plane have', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 1));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+  const metricsPort = await freePort();
+  const worker = await startWorkerProcess({
+    readyTimeoutMs: startMs,
+    env: {
+      KVSTORE_URL: redis.url,
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_PERSECOND_URL: redis.url,
+      KVSTORE_FAILURE_MODE: 'allow',
+      WORKER_PROCESSES: '2',
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+      DISABLE_STATS: 'false',
+      USE_PULLMETRICS: 'true',
+      PULLMETRICS_ADDR: `127.0.0.1:${metricsPort}`,
+    },
+  });
+  t.teardown(worker.stop);
+  const caller = createWorkerCaller(worker);
+  t.teardown(caller.close);
+  t.is(await caller.decide('shop', 'k', 'v'), 'OK');
+  t.is(await caller.decide('shop', 'k', 'v'), 'OVER_LIMIT');
+  t.regex(await caller.decide('', 'k', 'v'), /^failed/);
+
+  const text = async (url: string) =>
+    (await fetch(url, { signal: AbortSignal.timeout(startMs) })).text();
+  const namesNow = async () => {
+    // A counter is pulled once it has counted; the debug port has all of them, by their pushed names.
+    const pulled = await text(`http://127.0.0.1:${metricsPort}/metrics`);
+    const all = await text(`http://127.0.0.1:${worker.ports.debug}/stats`);
+    const served = await text(`${plane.adminUrl}/metrics`);
+    return new Set([
+      'up',
+      ...[...`${pulled}\n${served}`.matchAll(/^([a-z]\w*)(?=[{ ])/gm)].map(([name]) => name),
+      ...[...all.matchAll(/^([^:\s]+): /gm)].map(([, name = '']) => name.replaceAll('.', '_')),
+    ]);
+  };
+  const used = [...alerts.map(({ expr }) => expr), ...expressions].flatMap((expr) =>
+    [...expr.matchAll(/\b(?:up|(?:ratelimit|ratelane)_\w+)\b/g)].map(([name]) => name),
+  );
+  t.true(used.length > alerts.length);
+  let missing: string[] = [];
+  await eventually(
+    'every metric is there',
+    async () => {
+      const names = await namesNow();
+      missing = used.filter((name) =>
+        // A regular expression goes on after it.
+        name.endsWith('_') ? ![...names].some((other) => other.startsWith(name)) : !names.has(name),
+      );
+      return missing.length === 0;
+    },
+    startMs,
+  ).catch(() => t.deepEqual(missing, []));
+  t.pass();
+});
