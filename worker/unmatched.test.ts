@@ -38,7 +38,7 @@ test('samples are shown by domain and keys, each with the nearest rule and why i
   take('shop', 'customer=grace,plan=silver', 1_700_000_061);
   take('shopp', 'customer=ada', 1_700_000_062);
   t.deepEqual(await unmatched.describe(), [
-    'domain shop: 3 descriptors found no rule',
+    'domain shop: 3 descriptors since the start found no rule',
     '  (customer)(plan): sampled 3 times, last at 2023-11-14T22:14:21Z',
     '    (customer=ada)(plan=gold)',
     "      rule shop.customer matches the first entry, but no rule below it has the key 'plan'; did you mean 'plans'?",

@@ -81,10 +81,11 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
       return;
     }
-    yield `domain ${domain}: ${noMatchCounter(metrics, domain).value} descriptors found no rule`;
+    const total = count(noMatchCounter(metrics, domain).value, 'descriptor');
+    yield `domain ${domain}: ${total} since the start found no rule`;
     for (const { examples, samples, lastSeconds } of shapes.values()) {
       const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
-      yield `  ${keys}: sampled ${samples} times, last at ${toTime(lastSeconds)}`;
+      yield `  ${keys}: sampled ${count(samples, 'time')}, last at ${toTime(lastSeconds)}`;
       for (const { entries, isCut } of examples) {
         const explained = explainNoMatch(domain, rules, entries);
         const cut = isCut ? ' (shortened)' : '';
@@ -95,7 +96,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
         if (nearest !== undefined) yield `      nearest rule: ${toPlaceText(nearest.rule)}`;
       }
     }
-    if (left > 0) yield `  and ${left} samples with other keys`;
+    if (left > 0) yield `  and ${count(left, 'sample')} with other keys`;
   }
 
   return {
@@ -137,7 +138,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
           await setImmediate();
         }
       }
-      if (left > 0) lines.push(`and ${left} samples of other domains`);
+      if (left > 0) lines.push(`and ${count(left, 'sample')} of other domains`);
       return lines;
     },
   };
@@ -149,4 +150,8 @@ function toText(entries: readonly Entry[]): string {
 
 function toTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('.000', '');
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

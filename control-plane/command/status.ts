@@ -11,12 +11,14 @@ import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/adm
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { startProgress } from './progress.ts';
+import { parseDebugUrl, readUnmatchedPage, type UnmatchedPage } from './status/unmatched-page.ts';
 
 interface StatusOptions extends AdminOptions {
   readonly revision?: string;
   readonly wait?: boolean;
   readonly timeout: string;
   readonly json?: boolean;
+  readonly workerDebug?: readonly URL[];
 }
 
 const pauseMs = 250;
@@ -35,6 +37,14 @@ export const addStatus: AddCommand = (program, { io, finish }) => {
     .option('--revision <id>', 'ask for this revision: it has to be the newest one')
     .option('--wait', 'wait until the answer is yes, or the revision is invalid')
     .option('--timeout <duration>', 'with --wait: for how long', '60s')
+    .option(
+      '--worker-debug <address>',
+      'show the traffic that this worker finds no rule for, from its debug port; repeat it for several',
+      (text: string, earlier: readonly URL[] | undefined) => [
+        ...(earlier ?? []),
+        parseWorker(text),
+      ],
+    )
     .addHelpText(
       'after',
       `
@@ -44,7 +54,8 @@ Exit codes:
   3  not yet, or not everywhere
   4  the newest revision is invalid; workers keep what they have
 
-A warning tells of workers whose settings make them count differently; it changes no exit code.`,
+A warning tells of workers whose settings make them count differently; it changes no exit code. Nor does
+what --worker-debug shows.`,
     )
     .action(async (options: StatusOptions) => {
       const timeout = parseDuration(options.timeout);
@@ -73,6 +84,13 @@ A warning tells of workers whose settings make them count differently; it change
       finish(await answer(opened.client, options, timeout.ms, io, note));
       stopProgress();
     });
+
+  function parseWorker(text: string): URL {
+    const url = parseDebugUrl(text);
+    if (url !== undefined) return url;
+    const message = `error: --worker-debug '${text}': expected the address of a debug port, such as 127.0.0.1:6070`;
+    return command.error(message, { exitCode: exitCodes.trouble });
+  }
 };
 
 async function answer(
@@ -91,7 +109,8 @@ async function answer(
       const status = result.answer.value as StatusJson;
       const exitCode = judge(status, options.revision);
       if (exitCode !== exitCodes.pending || isLast) {
-        print(status, options, io, exitCode);
+        const unmatched = await Promise.all((options.workerDebug ?? []).map(readUnmatchedPage));
+        print({ status, unmatched }, options, io, exitCode);
         return exitCode;
       }
       note(toLine(status, options.revision));
@@ -114,13 +133,19 @@ function judge({ verdict, newest }: StatusJson, revision: string | undefined): E
 }
 
 function print(
-  status: StatusJson,
+  { status, unmatched }: { status: StatusJson; unmatched: readonly UnmatchedPage[] },
   { json, revision }: StatusOptions,
   io: CommandIo,
   exitCode: ExitCode,
 ): void {
   if (json) {
-    io.write(`${JSON.stringify(status, undefined, 2)}\n`);
+    const pages = unmatched.map(({ worker, lines = null, error = null }) => ({
+      worker,
+      lines,
+      error,
+    }));
+    const shown = unmatched.length === 0 ? status : { ...status, unmatched: pages };
+    io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
     return;
   }
   io.write(`${toLine(status, revision)}\n`);
@@ -128,6 +153,11 @@ function print(
   const errors = status.newest?.problems.filter(({ severity }) => severity === 'error') ?? [];
   if (exitCode === exitCodes.invalid && errors.length > 0) {
     io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
+  }
+  for (const { worker, lines, error } of unmatched) {
+    if (lines === undefined)
+      io.writeError(`warning: worker ${worker}: ${escapeText(`${error}`)}\n`);
+    else io.write(`worker ${worker}:\n${lines.map((line) => `  ${escapeText(line)}\n`).join('')}`);
   }
 }
 

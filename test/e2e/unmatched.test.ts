@@ -53,7 +53,7 @@ for (const processes of ['1', '2']) {
       };
       await eventually('the page shows it', isShown, 30_000);
       const text = await page('/unmatched');
-      t.regex(text, /^domain shop: \d+ descriptors found no rule\n/, text);
+      t.regex(text, /^domain shop: \d+ descriptors? since the start found no rule\n/, text);
       t.true(text.includes("no rule has the key 'custommer'; did you mean 'customer'?"), text);
       t.regex(text, /nearest rule: .*shop\.yaml:\d+:\d+\n/);
       t.regex(await page('/status'), /^unmatched: \d+ of domain shop; \/unmatched says why$/m);
