@@ -1,6 +1,11 @@
-// Faults as a seed has them.
+// Faults as a seed has them, and how long anything about them may take.
 import type { Random } from '../../support/random.ts';
 import type { Fault } from '../../support/tcp-proxy.ts';
+
+/** How long a fault may last at most, and the pause until the next. */
+export const longestFaultMs = 3_000;
+/** Until all is well again after a repair; a second or less by itself, the rest is for a busy machine. */
+export const recoveryMs = 20_000;
 
 export function drawFault(random: Random): Fault {
   const kind = random.pick(['latency', 'stall', 'drip', 'reset', 'half-close', 'cut'] as const);

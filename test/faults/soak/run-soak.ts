@@ -4,8 +4,9 @@ import { createControlPlaneProcess } from '../../support/control-plane-process.t
 import { createRandom } from '../../support/random.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
 import { configurations } from './configuration.ts';
-import { rulesOf, runEpisode } from './episode.ts';
+import { runEpisode } from './episode.ts';
 import { createFindings, type Findings } from './findings.ts';
+import { rulesOf } from './rules-changer.ts';
 
 export interface SoakOptions {
   readonly seconds: number;

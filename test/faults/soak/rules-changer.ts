@@ -1,0 +1,96 @@
+// Changes the rules of a worker, well and badly, and breaks the way to its control plane meanwhile.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../support/random.ts';
+import type { RulesFolder } from '../../support/rules-folder.ts';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import { waitUntil } from '../../support/wait-until.ts';
+import { drawFault, drawMs, longestFaultMs, recoveryMs } from './draw-fault.ts';
+import type { Findings } from './findings.ts';
+import { limit } from './ledger.ts';
+
+export interface RulesChanger {
+  push(): void;
+  /** Until `isOver`. */
+  run(random: Random, isOver: () => boolean): Promise<void>;
+  /** Waits for the newest rules to be in force. */
+  checkNewest(): Promise<void>;
+  /** What is in force is good, and no older than before. */
+  checkInForce(): Promise<void>;
+}
+
+export interface RulesChangerDeps {
+  readonly rules: RulesFolder;
+  /** To the control plane. */
+  readonly proxy: TcpProxy;
+  /** Of the rules, counted up over all episodes. */
+  readonly versions: { newest: number };
+  readonly findings: Findings;
+  /** The rules in force, as the worker shows them. */
+  readonly readRules: () => Promise<string>;
+}
+
+/** Rules whose version can be seen where they are in force. */
+export function rulesOf(version: number): string {
+  return `domain: d
+descriptors:
+  - key: k
+    rate_limit: { unit: year, requests_per_unit: ${limit} }
+  - key: version
+    rate_limit: { unit: year, requests_per_unit: ${version} }
+`;
+}
+
+export function createRulesChanger(deps: RulesChangerDeps): RulesChanger {
+  const { rules, proxy, versions, findings } = deps;
+  let versionSeen = 0;
+
+  function push(): void {
+    findings.goodPushes++;
+    rules.replace('d.yaml', rulesOf(++versions.newest));
+  }
+
+  function pushBad(): void {
+    findings.badPushes++;
+    rules.replace('d.yaml', 'domain: [');
+  }
+
+  async function readVersion(): Promise<number> {
+    const text = await deps.readRules();
+    return Number(/version\b.*requests_per_unit=(\d+),/.exec(text)?.[1]);
+  }
+
+  async function checkNewest(): Promise<void> {
+    const isNewest = async () => (await readVersion()) === versions.newest;
+    const isThere = await waitUntil(isNewest, recoveryMs, 50);
+    const text = `version ${await readVersion()} instead of ${versions.newest}`;
+    findings.check('the newest rules come into force', isThere, text);
+  }
+
+  return {
+    push,
+    checkNewest,
+    async run(random, isOver) {
+      while (!isOver()) {
+        await sleep(drawMs(random, longestFaultMs));
+        if (random.chance(0.6)) {
+          const fault = drawFault(random);
+          findings.noteFault(`xDS ${fault.kind}`);
+          proxy.inject(fault);
+        }
+        const isGood = random.chance(0.75);
+        if (isGood) push();
+        else pushBad();
+        await sleep(drawMs(random, longestFaultMs));
+        proxy.heal();
+        if (isGood) await checkNewest();
+      }
+    },
+    async checkInForce() {
+      const version = await readVersion();
+      const isGood = version >= versionSeen && version <= versions.newest;
+      const text = `version ${version} after ${versionSeen}, newest ${versions.newest}`;
+      findings.check('good rules stay in force', isGood, text);
+      versionSeen = version;
+    },
+  };
+}

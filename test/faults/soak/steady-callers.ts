@@ -1,0 +1,59 @@
+// Calls of a worker at a steady rate, and whether each was answered in time, with a decision or with a
+// reason that helps.
+import type { Caller } from '../../support/worker-caller.ts';
+import type { Findings } from './findings.ts';
+import type { Ledger } from './ledger.ts';
+
+const requestsPerSecond = 100;
+/** The bounds of the worker itself are 2 s and less; the rest is for a busy machine. */
+const longestAnswerMs = 8_000;
+
+export interface SteadyCallers {
+  /** Resolves when every call is answered. Idempotent. */
+  stop(): Promise<void>;
+}
+
+export interface SteadyCallersDeps {
+  /** Asked in turn. */
+  readonly callers: readonly Caller[];
+  readonly ledger: Ledger;
+  readonly findings: Findings;
+  /** Whether this text is a failure that a caller may get at all. */
+  readonly isKnownFailure: (text: string) => boolean;
+  readonly wasTroubledSince: (ms: number) => boolean;
+}
+
+export function startSteadyCallers(deps: SteadyCallersDeps): SteadyCallers {
+  const { callers, ledger, findings } = deps;
+  const open = new Set<Promise<void>>();
+  const beganMs = performance.now();
+  let sent = 0;
+
+  async function ask(caller: Caller): Promise<void> {
+    const entry = ledger.next();
+    const askedMs = performance.now();
+    const answer = await caller.decide('d', 'k', entry.value);
+    ledger.note(entry, answer);
+    const tookMs = Math.round(performance.now() - askedMs);
+    const text = `${answer} after ${tookMs} ms`;
+    findings.check('answers come in time', tookMs <= longestAnswerMs, text);
+    if (!answer.startsWith('failed')) return;
+    findings.check('a failure names the store', deps.isKnownFailure(answer), text);
+    findings.check('no failure without a fault', deps.wasTroubledSince(askedMs), text);
+  }
+
+  const timer = setInterval(() => {
+    while (sent < ((performance.now() - beganMs) / 1000) * requestsPerSecond) {
+      const caller = callers[sent++ % callers.length];
+      if (caller === undefined) return;
+      const asking = ask(caller).finally(() => open.delete(asking));
+      open.add(asking);
+    }
+  }, 10);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(open);
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// Breaks the way from a worker to its store again and again, and sees to it that hits are counted soon
+// after each repair.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../support/random.ts';
+import type { TcpProxy } from '../../support/tcp-proxy.ts';
+import { waitUntil } from '../../support/wait-until.ts';
+import type { Caller } from '../../support/worker-caller.ts';
+import type { SoakStore } from './configuration.ts';
+import { drawFault, drawMs, longestFaultMs, recoveryMs } from './draw-fault.ts';
+import type { Findings } from './findings.ts';
+import { limit } from './ledger.ts';
+
+export interface StoreBreaker {
+  /** Until `isOver`. */
+  run(random: Random, isOver: () => boolean): Promise<void>;
+  /** Whether the store was not well at some time since then, on performance.now(). */
+  wasTroubledSince(ms: number): boolean;
+  /** To be called when nothing else is asked: one more limit, from its first hit to beyond its last. */
+  checkExact(): Promise<void>;
+}
+
+export interface StoreBreakerDeps {
+  /** Of the values that are asked about. */
+  readonly prefix: string;
+  readonly caller: Caller;
+  readonly store: SoakStore;
+  readonly proxy: TcpProxy;
+  readonly findings: Findings;
+}
+
+/** Counters in a row that must be counted: one connection may be well before another. */
+const probesInARow = 5;
+const hitsBeyond = 5;
+
+export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
+  const { caller, store, proxy, findings } = deps;
+  let isTroubled = false;
+  let lastTroubledMs = Number.NEGATIVE_INFINITY;
+  let probes = 0;
+
+  const isCounted = (value: string, hits: number, withinMs: number) =>
+    waitUntil(async () => (await store.countOf(value)) === hits, withinMs);
+
+  function becomesWell(): Promise<boolean> {
+    let inARow = 0;
+    return waitUntil(async () => {
+      const value = `${deps.prefix}probe${probes++}`;
+      await caller.decide('d', 'k', value);
+      inARow = (await isCounted(value, 1, 500)) ? inARow + 1 : 0;
+      return inARow === probesInARow;
+    }, recoveryMs);
+  }
+
+  return {
+    wasTroubledSince: (ms) => isTroubled || lastTroubledMs >= ms,
+    async run(random, isOver) {
+      while (!isOver()) {
+        await sleep(drawMs(random, longestFaultMs));
+        const fault = drawFault(random);
+        findings.noteFault(`store ${fault.kind}`);
+        isTroubled = true;
+        proxy.inject(fault);
+        await sleep(drawMs(random, longestFaultMs));
+        proxy.heal();
+        const healedMs = performance.now();
+        const isWell = await becomesWell();
+        isTroubled = false;
+        lastTroubledMs = performance.now();
+        const tookMs = Math.round(lastTroubledMs - healedMs);
+        findings.longestRecoveryMs = Math.max(findings.longestRecoveryMs, tookMs);
+        findings.check('the store counts again after a repair', isWell, `not in ${tookMs} ms`);
+      }
+    },
+    async checkExact() {
+      let text = '';
+      const hits = limit + hitsBeyond;
+      // On a busy machine the worker may take a slow memory cache for an absent one: then again.
+      const isExact = await waitUntil(async () => {
+        const value = `${deps.prefix}exact${probes++}`;
+        let ok = 0;
+        for (let hit = 0; hit < hits; hit++) {
+          if ((await caller.decide('d', 'k', value)) === 'OK') ok++;
+        }
+        const isWhole = await isCounted(value, hits, 2_000);
+        text = `${ok} OK of ${limit}, ${await store.countOf(value)} of ${hits} counted`;
+        return isWhole && ok === limit;
+      }, recoveryMs);
+      findings.check('in the end all is exact', isExact, text);
+    },
+  };
+}
