@@ -63,6 +63,19 @@ const routes: readonly RouteOptions[] = [
   toRoute('three', 'override', {
     limit: { dynamic_metadata: { metadata_key: { key: 'tests', path: [{ key: 'limit' }] } } },
   }),
+  {
+    ...toRoute('ten', 'told'),
+    fields: {
+      response_headers_to_add: [
+        {
+          header: {
+            key: 'x-asked',
+            value: '%DYNAMIC_METADATA(envoy.filters.http.ratelimit:descriptors)%',
+          },
+        },
+      ],
+    },
+  },
   toRoute('ten'),
 ];
 
@@ -129,6 +142,7 @@ async function startWorker() {
     env: {
       BACKEND_TYPE: 'memory',
       LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+      RESPONSE_DYNAMIC_METADATA: 'true',
       LIMIT_REQUEST_HEADERS_ENABLED: 'true',
       LIMIT_REQUEST_RESET_HEADER: 'X-Window-Ends-In',
     },
@@ -219,6 +233,14 @@ test.serial(
     t.is(echo['ratelimit-remaining'], '2');
     t.regex(String(echo['x-window-ends-in']), /^\d+$/);
     t.is(echo['ratelimit-reset'], undefined);
+  },
+);
+
+test.serial(
+  'what was asked is dynamic metadata of the request, for logs and other filters',
+  async (t) => {
+    const { headers } = await ask('plain', 'told', 'ada');
+    t.deepEqual(JSON.parse(headers.get('x-asked') ?? ''), [{ entries: ['ten=ada'] }]);
   },
 );
 
