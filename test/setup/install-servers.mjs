@@ -31,7 +31,8 @@ const goTools = [
 ];
 const goToolSources = fileURLToPath(new URL('go-tools', import.meta.url));
 const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
-const goTimeoutMs = 5 * 60_000;
+/** Of one of them: the libraries of Kubernetes are large. */
+const goTimeoutMs = 10 * 60_000;
 
 const needed = process.argv.slice(2);
 let absent = missingServers();
