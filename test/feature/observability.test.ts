@@ -55,6 +55,7 @@ const causes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   RatelaneWorkerBusy: { ratelimit_node_event_loop_busy_percent: '90x60' },
   RatelaneRulesRefused: { ratelimit_service_config_load_error: '0+1x60' },
+  RatelaneNoRuleMatches: { 'ratelimit_service_no_match{domain="d",job="w"}': '0+60x60' },
   RatelaneXdsDisconnected: { ratelimit_xds_connected: '0x60' },
   RatelaneWorkersDisagree: {
     'ratelimit_agreement{job="w",instance="a"}': '7x60',
@@ -209,6 +210,7 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   t.teardown(caller.close);
   t.is(await caller.decide('shop', 'k', 'v'), 'OK');
   t.is(await caller.decide('shop', 'k', 'v'), 'OVER_LIMIT');
+  t.is(await caller.decide('shop', 'none', 'v'), 'OK');
   t.regex(await caller.decide('', 'k', 'v'), /^failed/);
 
   const text = async (url: string) =>
