@@ -318,6 +318,7 @@ async function startAll(): Promise<number> {
   stops.push(upstream.stop);
   const worker = await startWorkerProcess({
     env: { BACKEND_TYPE: 'memory' },
+    readyTimeoutMs: 30_000,
     rules: {
       'envoy.yaml': `domain: envoy\ndescriptors:\n${indent(cases.map(({ rule }) => rule))}`,
     },

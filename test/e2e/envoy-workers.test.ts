@@ -64,11 +64,16 @@ test.serial('a worker that is not healthy is taken out, and comes back', async (
   const upstream = await startEchoServer();
   t.teardown(upstream.stop);
   // Told apart by their limits.
-  const steady = await startWorkerProcess({ env: memory, rules: { 'a.yaml': rules(1_000_000) } });
+  const steady = await startWorkerProcess({
+    env: memory,
+    rules: { 'a.yaml': rules(1_000_000) },
+    readyTimeoutMs: waitMs,
+  });
   t.teardown(steady.stop);
   const wavering = await startWorkerProcess({
     env: { ...memory, HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' },
     rules: { 'a.yaml': rules(2_000_000) },
+    readyTimeoutMs: waitMs,
   });
   t.teardown(wavering.stop);
   const port = await freePort();
@@ -157,6 +162,7 @@ test.serial('only an Envoy with the right certificate is answered', async (t) =>
       GRPC_CLIENT_TLS_SAN: 'proxy.example',
     },
     rules: { 'a.yaml': rules(1) },
+    readyTimeoutMs: waitMs,
   });
   t.teardown(worker.stop);
   const upstream = await startEchoServer();
