@@ -21,6 +21,9 @@ const hotLanes = 2;
 const furtherLaneMs = 5;
 /** How late a deadline may be noticed. One timer for all requests, there only while some are open. */
 const sweepMs = 25;
+/** How long requests wait for the outcome of a trial: for a server that is back, which is the rule, none
+ * of them is to fail. */
+const trialMs = 100;
 /** What an answer may take beyond the timeout before its connection is given up. */
 const resetGraceMs = 25;
 
@@ -124,9 +127,12 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     closeIdleOverflow();
   }
 
-  /** On trial one batch is sent, and what does not fit into it is refused. */
+  /** On trial one batch is sent; what comes after it waits for the answer, but not for long. */
   function refuseWaiting(refusal: AppError): void {
-    if (breaker.state === 'on-trial' && inFlight.size === 0) sendWaiting();
+    if (breaker.state === 'on-trial') {
+      if (inFlight.size === 0) sendWaiting();
+      if (clock.monotonicMs() - lastSentMs < trialMs) return;
+    }
     for (const request of waiting.takeAll()) fail(request, refusal);
     finishDraining();
   }
@@ -304,7 +310,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function giveUp(): void {
     silentMs = 0;
-    breaker.open(`no answer in ${patienceMs} ms`);
+    breaker.fallSilent(`no answer in ${patienceMs} ms`);
     if (breaker.refusal === undefined) return;
     for (const { batch } of inFlight.values()) {
       for (const [index, request] of batch.requests.entries()) {

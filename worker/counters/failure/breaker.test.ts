@@ -27,9 +27,9 @@ test('a breaker opens, is tried out, and closes, and each change is told once', 
   t.is(breaker.refusal, undefined);
   breaker.tryOut();
   breaker.close();
+  breaker.fallSilent('silent');
   breaker.open('refused');
-  breaker.open('still refused');
-  t.is(breaker.refusal?.message, 'a: still refused');
+  t.is(breaker.refusal?.message, 'a: refused');
   t.is(breaker.refusal?.code, 'store');
   breaker.tryOut();
   breaker.tryOut();
@@ -41,21 +41,37 @@ test('a breaker opens, is tried out, and closes, and each change is told once', 
   t.deepEqual(changes, ['a: closed -> open', 'a: open -> on-trial', 'a: on-trial -> closed']);
 });
 
-test('a trial that fails opens it again', (t) => {
+test('what refused connections and takes them again needs no trial', (t) => {
+  const { add, changes } = setUp();
+  const breaker = add('a');
+  breaker.open('refused');
+  breaker.tryOut();
+  t.deepEqual(changes, ['a: closed -> open', 'a: open -> closed']);
+  breaker.fallSilent('silent');
+  breaker.tryOut();
+  breaker.close();
+  breaker.open('refused');
+  breaker.tryOut();
+  t.is(breaker.state, 'closed', 'also after an outage of the other kind');
+});
+
+test('a trial that fails opens it again, and the next one is a trial too', (t) => {
   const { add, changes, stats } = setUp();
   const breaker = add('a');
-  breaker.open('silent');
+  breaker.fallSilent('silent');
   breaker.tryOut();
-  breaker.open('silent again');
+  breaker.open('the connection was closed');
   t.is(breaker.state, 'open');
   t.is(changes.at(-1), 'a: on-trial -> open');
+  breaker.tryOut();
+  t.is(breaker.state, 'on-trial');
   t.is(stats()['ratelimit.store.breaker.opened'], 2);
 });
 
 test('statistics say how many are open, and how often they were opened and closed', (t) => {
   const { add, stats } = setUp();
   const [first, second] = [add('a'), add('b')];
-  first.open('x');
+  first.fallSilent('x');
   second.open('x');
   t.is(stats()['ratelimit.store.breaker.open'], 2);
   first.tryOut();
@@ -72,7 +88,7 @@ test('statistics say how many are open, and how often they were opened and close
 test('the outages are over when the last breaker is closed or removed', (t) => {
   const { outages, add, overs } = setUp();
   const [first, second, third] = [add('a'), add('b'), add('c')];
-  for (const breaker of [first, second, third]) breaker.open('x');
+  for (const breaker of [first, second, third]) breaker.fallSilent('x');
   first.tryOut();
   first.close();
   t.is(overs(), 0);
@@ -90,7 +106,7 @@ test('what is away is listed with its reason and since when', (t) => {
   const breaker = add('key-value store h:1');
   add('key-value store h:2');
   t.deepEqual(outages.describe(), []);
-  breaker.open('no answer in 500 ms');
+  breaker.fallSilent('no answer in 500 ms');
   clock.advance(60_000);
   breaker.tryOut();
   t.deepEqual(outages.describe(), [

@@ -6,8 +6,9 @@ import { AppError } from '../../../shared/errors.ts';
 /**
  * - `closed`: it is asked.
  * - `open`: it is away. Nothing is sent but one attempt to connect at a time.
- * - `on-trial`: it has answered the attempt. One batch is sent, and nothing else before its answer:
- *   a proxy may answer for a server that does not count.
+ * - `on-trial`: it had accepted what it was sent and said nothing; now it has answered an attempt to
+ *   connect. One batch is sent, and nothing else before its answer: a proxy may answer for a server that
+ *   does not count.
  */
 export type BreakerState = 'closed' | 'open' | 'on-trial';
 
@@ -21,7 +22,9 @@ export interface Breaker {
   describe(): string | undefined;
   /** The server is away, or still is; the last reason is the one that is told. */
   open(reason: string): void;
-  /** The server answers again: from `open` to `on-trial`. */
+  /** As `open`, because it does not answer what it was sent. */
+  fallSilent(reason: string): void;
+  /** The server answers again: from `open` to `on-trial` if it had fallen silent, else to `closed`. */
   tryOut(): void;
   /** The server counts: from `on-trial` to `closed`. */
   close(): void;
@@ -40,13 +43,22 @@ export function createBreaker({ name, clock, onChange }: BreakerDeps): Breaker {
   let refusal: AppError | undefined;
   let reason = '';
   let since = '';
+  let needsTrial = false;
 
   function change(next: BreakerState): void {
     const before = state;
     state = next;
-    if (next === 'closed') refusal = undefined;
-    else if (before === 'closed') since = new Date(clock.wallMs()).toISOString();
+    if (next === 'closed') {
+      refusal = undefined;
+      needsTrial = false;
+    } else if (before === 'closed') since = new Date(clock.wallMs()).toISOString();
     onChange(next, before);
+  }
+
+  function open(why: string): void {
+    reason = why;
+    refusal = new AppError('store', `${name}: ${why}`);
+    if (state !== 'open') change('open');
   }
 
   return {
@@ -61,13 +73,13 @@ export function createBreaker({ name, clock, onChange }: BreakerDeps): Breaker {
     },
     describe: () =>
       refusal && `${refusal.message} (away since ${since}${state === 'open' ? '' : ', on trial'})`,
-    open(why) {
-      reason = why;
-      refusal = new AppError('store', `${name}: ${reason}`);
-      if (state !== 'open') change('open');
+    open,
+    fallSilent(why) {
+      needsTrial = true;
+      open(why);
     },
     tryOut() {
-      if (state === 'open') change('on-trial');
+      if (state === 'open') change(needsTrial ? 'on-trial' : 'closed');
     },
     close() {
       if (state === 'on-trial') change('closed');
