@@ -13,9 +13,22 @@ const codes = new Map<unknown, CallAnswer>([
 /** The overall code, or `failed: ` and the reason. */
 export type CallAnswer = 'OK' | 'OVER_LIMIT' | `failed: ${string}`;
 
+export interface CallOutcome {
+  readonly answer: CallAnswer;
+  /** Undefined where nothing was answered. */
+  readonly remaining: number | undefined;
+}
+
+interface Answer {
+  readonly overallCode?: unknown;
+  readonly statuses?: readonly { readonly limitRemaining?: number }[];
+}
+
 export interface Caller {
   /** One hit of a descriptor with one entry. */
   decide(domain: string, key: string, value: string): Promise<CallAnswer>;
+  /** The same, with what the limit has left. */
+  ask(domain: string, key: string, value: string): Promise<CallOutcome>;
   close(): void;
 }
 
@@ -36,22 +49,25 @@ export function createCaller(address: string): Caller {
   const client = new RateLimitClient(address, credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
   });
+  function ask(domain: string, key: string, value: string): Promise<CallOutcome> {
+    const request = { domain, descriptors: [{ entries: [{ key, value }] }] };
+    return new Promise((resolve, reject) => {
+      client['ShouldRateLimit']?.(
+        request,
+        { deadline: Date.now() + deadlineMs },
+        (error: ServiceError | null, answer?: Answer) => {
+          const code = codes.get(answer?.overallCode);
+          const remaining = answer?.statuses?.[0]?.limitRemaining;
+          if (error !== null) resolve({ answer: `failed: ${error.details}`, remaining });
+          else if (code !== undefined) resolve({ answer: code, remaining });
+          else reject(new Error(`an answer without a decision: ${JSON.stringify(answer)}`));
+        },
+      );
+    });
+  }
   return {
-    decide(domain, key, value) {
-      const request = { domain, descriptors: [{ entries: [{ key, value }] }] };
-      return new Promise((resolve, reject) => {
-        client['ShouldRateLimit']?.(
-          request,
-          { deadline: Date.now() + deadlineMs },
-          (error: ServiceError | null, answer?: { overallCode?: unknown }) => {
-            const code = codes.get(answer?.overallCode);
-            if (error !== null) resolve(`failed: ${error.details}`);
-            else if (code !== undefined) resolve(code);
-            else reject(new Error(`an answer without a decision: ${JSON.stringify(answer)}`));
-          },
-        );
-      });
-    },
+    ask,
+    decide: async (domain, key, value) => (await ask(domain, key, value)).answer,
     close: () => client.close(),
   };
 }

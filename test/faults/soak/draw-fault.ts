@@ -2,7 +2,7 @@
 import type { Random } from '../../support/random.ts';
 import type { Fault } from '../../support/tcp-proxy.ts';
 
-/** How long a fault may last at most, and the pause until the next. */
+/** How long a fault may last at most. */
 export const longestFaultMs = 3_000;
 /** Until all is well again after a repair; a second or less by itself, the rest is for a busy machine. */
 export const recoveryMs = 20_000;

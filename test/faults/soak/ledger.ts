@@ -1,14 +1,14 @@
 // Who was asked about how often and what was answered, key by key, and whether that agrees with the
 // limit, with what the store has counted, and with what the worker says of its troubles.
 import { waitUntil } from '../../support/wait-until.ts';
-import type { CallAnswer } from '../../support/worker-caller.ts';
+import type { CallOutcome } from '../../support/worker-caller.ts';
 import type { Configuration, SoakStore } from './configuration.ts';
 import type { Findings } from './findings.ts';
 
 /** Of every value of key `k`. */
 export const limit = 20;
 const hitsPerKey = 40;
-const keysAtOnce = 5;
+const keysAtOnce = 10;
 /** What was answered may be counted later by so much: in the background, or when a stall ends. */
 const settleMs = 3_000;
 
@@ -20,12 +20,14 @@ export interface Entry {
   over: number;
   failed: number;
   lastAnswerMs: number;
+  /** What OK answers said the limit had left. */
+  readonly left: Set<number>;
 }
 
 export interface Ledger {
   /** Whom to ask about next. */
   next(): Entry;
-  note(entry: Entry, answer: CallAnswer): void;
+  note(entry: Entry, outcome: CallOutcome): void;
   /** Checks the keys that are through; with `all`, waits for them and checks every key again. */
   check(all: boolean): Promise<void>;
 }
@@ -55,7 +57,16 @@ export function createLedger(deps: LedgerDeps): Ledger {
   function createEntry(): Entry {
     const value = `${prefix}${made++}`;
     const troublesBefore = deps.troubles();
-    return { value, troublesBefore, sent: 0, ok: 0, over: 0, failed: 0, lastAnswerMs: 0 };
+    return {
+      value,
+      troublesBefore,
+      sent: 0,
+      ok: 0,
+      over: 0,
+      failed: 0,
+      lastAnswerMs: 0,
+      left: new Set(),
+    };
   }
 
   function next(): Entry {
@@ -69,13 +80,17 @@ export function createLedger(deps: LedgerDeps): Ledger {
     return entry;
   }
 
-  function note(entry: Entry, answer: CallAnswer): void {
+  function note(entry: Entry, { answer, remaining }: CallOutcome): void {
     const kind = answer === 'OK' ? 'ok' : answer === 'OVER_LIMIT' ? 'over' : 'failed';
     entry[kind]++;
     findings.answers[kind]++;
     entry.lastAnswerMs = performance.now();
     if (onFailure === 'error' || onFailure === 'deny') {
       findings.check('never more OK than the limit', entry.ok <= limit, toText(entry));
+      if (kind !== 'ok' || remaining === undefined) return;
+      const text = `${remaining} left twice; ${toText(entry)}`;
+      findings.check('no two OK saw the same count', !entry.left.has(remaining), text);
+      entry.left.add(remaining);
     }
   }
 

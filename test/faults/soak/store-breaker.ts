@@ -31,6 +31,7 @@ export interface StoreBreakerDeps {
 /** Counters in a row that must be counted: one connection may be well before another. */
 const probesInARow = 5;
 const hitsBeyond = 5;
+const longestPauseMs = 1_500;
 
 export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
   const { caller, store, proxy, findings } = deps;
@@ -55,12 +56,15 @@ export function createStoreBreaker(deps: StoreBreakerDeps): StoreBreaker {
     wasTroubledSince: (ms) => isTroubled || lastTroubledMs >= ms,
     async run(random, isOver) {
       while (!isOver()) {
-        await sleep(drawMs(random, longestFaultMs));
-        const fault = drawFault(random);
-        findings.noteFault(`store ${fault.kind}`);
+        await sleep(drawMs(random, longestPauseMs));
         isTroubled = true;
-        proxy.inject(fault);
-        await sleep(drawMs(random, longestFaultMs));
+        // One upon the other: what a slow or silent server holds is lost when its connections end.
+        do {
+          const fault = drawFault(random);
+          findings.noteFault(`store ${fault.kind}`);
+          proxy.inject(fault);
+          await sleep(drawMs(random, longestFaultMs));
+        } while (random.chance(0.6));
         proxy.heal();
         const healedMs = performance.now();
         const isWell = await becomesWell();
