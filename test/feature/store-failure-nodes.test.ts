@@ -8,7 +8,7 @@ import { startMemcachedServer } from '../support/memcached-server.ts';
 import { openMemcachedStore } from '../support/memcached-store.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startRedisServer } from '../support/redis-server.ts';
-import { openRedisStore } from '../support/redis-store.ts';
+import { createRecordedRedisStore, openRedisStore } from '../support/redis-store.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
 const openGauge = 'ratelimit.store.breaker.open';
@@ -66,6 +66,27 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
   });
   await eventually('every connection', () => store.connections.active === 6);
   t.is(store.metrics.gauge(openGauge).value, 0);
+});
+
+test.serial('a silent cluster holds up no start, and is counted in once it speaks', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  for (const master of cluster.masters) master.pause();
+  const store = createRecordedRedisStore(cluster.url, {
+    type: 'cluster',
+    timeoutMs: 20_000,
+    failureMode: 'allow',
+  });
+  t.teardown(() => store.close(0));
+  const beganMs = performance.now();
+  await store.connect(AbortSignal.timeout(15_000));
+  t.true(performance.now() - beganMs < 15_000, 'not the time of an attempt to connect');
+  t.deepEqual(store.healthChanges, [false]);
+  t.regex(String((await count(store, 'early_')).error?.message), /no node serves slot/);
+  for (const master of cluster.masters) master.resume();
+  await eventually('every master', async () => {
+    return (await count(store, 'a_', 'b_', 'c_', 'd_')).error === undefined;
+  });
 });
 
 test.serial('a per-second store that is away leaves the main one alone', async (t) => {
