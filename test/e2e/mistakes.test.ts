@@ -226,7 +226,9 @@ test.serial('mistake 8: the store dies later', async (t) => {
   const [lost] = messages(worker, 'error');
   t.regex(
     lost ?? '',
-    new RegExp(`^key-value store ${redis.url}: .+; trying again until it answers$`),
+    new RegExp(
+      `^key-value store ${redis.url}: .+; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$`,
+    ),
   );
   t.true(
     messages(worker, 'error').some((text) =>

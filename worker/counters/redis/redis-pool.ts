@@ -95,7 +95,10 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const connectionFailures = createFailureLog({
     clock,
     intervalMs: connectionFailureIntervalMs,
-    write: (text) => log.error(`${text}; trying again until it answers`),
+    write: (text) =>
+      log.error(
+        `${text}; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=${options.failureMode}`,
+      ),
   });
   let active = 0;
   let lastFailure: string | undefined;
