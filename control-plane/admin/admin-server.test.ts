@@ -318,3 +318,13 @@ test('the description of the API is the one that is kept with it', async (t) => 
   const kept = await readFile(new URL('openapi.json', import.meta.url), 'utf8');
   t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept), 'run npm run generate');
 });
+
+test('a webhook call whose body cannot be read gets a problem document as well', async (t) => {
+  const { port } = await run(t, {});
+  const head =
+    'POST /webhooks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n';
+  const answer = await sendRaw(port, `${head}Content-Type: nothing\r\n\r\n{}`);
+  t.regex(answer, /^HTTP\/1\.1 415 /);
+  t.regex(answer, /content-type: application\/problem\+json/i);
+  t.notRegex(answer, /FST_/);
+});

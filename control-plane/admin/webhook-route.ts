@@ -1,6 +1,12 @@
 // `POST /webhooks`: a Git host says that there is news. Its signature takes the place of a token, and
 // is made over the bytes of the body, so this is a route of its own beside the router.
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+} from 'fastify';
 import { HttpError } from '../../shared/router/errors.ts';
 import { toErrorResponse } from '../../shared/router/problem.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
@@ -31,6 +37,12 @@ export async function addWebhookRoute(
       { parseAs: 'buffer', bodyLimit: maxBytes },
       (_request, body, done) => done(null, body),
     );
+    // What cannot be read is told as everything else is.
+    scope.setErrorHandler((error: FastifyError, request, reply) => {
+      const status = error.statusCode ?? 500;
+      if (status >= 500) throw error;
+      return refuse(new HttpError(status, { detail: error.message }), request, reply);
+    });
     scope.post('/webhooks', { bodyLimit: maxBytes }, async (request, reply) => {
       const body = request.body instanceof Uint8Array ? request.body : Buffer.alloc(0);
       const verdict = await verify({ body, header: (name) => headerOf(request, name) });

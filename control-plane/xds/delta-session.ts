@@ -162,7 +162,8 @@ export function createDeltaSession(): DeltaSession {
       return next();
     },
     get wantedNames() {
-      return subscription?.names.size ?? 0;
+      // What all clients have is not kept for this one.
+      return Math.max(subscription?.names.size ?? 0, isHeldByMany ? 0 : held.size);
     },
   };
 }

@@ -1,7 +1,8 @@
 // One discovery stream: requests go to its session, responses go out, and what happens is recorded.
 // What is answered is the session's matter, bytes and connections are the call's.
+
 import type { Clock } from '../../shared/clock.ts';
-import { errorText } from '../../shared/errors.ts';
+import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { NodeIdentity, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { EventLog } from './event-log.ts';
@@ -118,7 +119,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
         problem = 'the node is too large';
       }
     } catch (error) {
-      problem = `malformed request: ${errorText(error)}`;
+      problem = `malformed request: ${toDecodingProblem(error)}`;
     }
     refuse('bad_request', grpcStatus.invalidArgument, problem);
     return undefined;

@@ -1,6 +1,7 @@
 // The one-shot form of discovery: a request, and everything it asks for as the answer.
+
 import type { Clock } from '../../shared/clock.ts';
-import { errorText } from '../../shared/errors.ts';
+import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
@@ -35,7 +36,7 @@ export function createFetch(
       try {
         request = protocol.decode(bytes);
       } catch (error) {
-        refuse(grpcStatus.invalidArgument, `malformed request: ${errorText(error)}`);
+        refuse(grpcStatus.invalidArgument, `malformed request: ${toDecodingProblem(error)}`);
         return;
       }
       const typeUrl = request.typeUrl || protocol.impliedTypeUrl;

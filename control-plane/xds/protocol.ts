@@ -49,7 +49,10 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
       mode: 'delta',
       decode: aggregated.DeltaAggregatedResources.requestDeserialize,
       createSession: createDeltaSession,
-      namesIn: ({ resourceNamesSubscribe = [] }) => resourceNamesSubscribe,
+      namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
+        ...resourceNamesSubscribe,
+        ...Object.keys(initialResourceVersions ?? {}),
+      ],
       impliedTypeUrl: undefined,
     },
     dedicatedSotw: { ...aggregatedSotw, impliedTypeUrl: rateLimitConfigTypeUrl },

@@ -26,7 +26,7 @@ const rows: readonly Row[] = [
   row('further-document', /^only the first document of a file/, 'A file holds several documents'),
   row(
     'text-encoding',
-    /^(the text is not valid UTF-8|the file is not UTF-8|the character U\+)/,
+    /^(the text is not valid UTF-8|the text has half of|the file is not UTF-8|the character U\+)/,
     'The text is not UTF-8, or has characters that YAML does not allow',
   ),
   row(

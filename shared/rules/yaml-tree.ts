@@ -205,6 +205,12 @@ function toScalar(
   const source = scalar.source ?? '';
   const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
   const text: ScalarValue = { kind: 'text', value: source };
+  // An escape can make one of what the text itself may not have; no wire could carry it.
+  if (!source.isWellFormed()) {
+    const hint = 'write the character itself, or both halves of its escape';
+    reporter.error(offset, path, 'the text has half of a surrogate pair', hint);
+    return { kind: 'gap', offset };
+  }
   if (scalar.tag === undefined) {
     return { ...(isQuoted ? text : toScalarValue(source)), source, isQuoted, offset };
   }

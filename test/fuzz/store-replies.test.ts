@@ -9,6 +9,7 @@ import { createHit, startCounting } from '../support/counting.ts';
 import { createRecordedMemcachedStore } from '../support/memcached-store.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { createRecordedRedisStore } from '../support/redis-store.ts';
+import { waitUntil } from '../support/wait-until.ts';
 import { damageBytes } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
@@ -209,6 +210,8 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
   await store.connect(AbortSignal.timeout(20_000));
   await fuzz(t, 'requests to a hostile Redis', async (random) => {
     server.random = createRandom(random.below(2 ** 30));
+    // Without a connection nothing is asked of the server.
+    await waitUntil(() => store.state().healthy, 1000, 1);
     await countOnce(store, random);
   });
   for (const line of store.log.lines) checkNamedProblem(line);

@@ -106,7 +106,9 @@ export function createMapReader(
       }
       return [...node.entries].flatMap(([key, { value }]) => {
         const text =
-          value.kind === 'gap' ? undefined : toText(value, key, `${pathOf(name)}.${key}`);
+          value.kind === 'gap'
+            ? undefined
+            : toText(value, toExcerpt(key), `${pathOf(name)}.${toExcerpt(key)}`);
         return text === undefined ? [] : [[key, text] as const];
       });
     },
@@ -133,7 +135,12 @@ export function createMapReader(
         if (known.has(name)) continue;
         const guess = nearestWord(name, [...known]);
         const hint = guess === undefined ? undefined : `did you mean ${guess}?`;
-        reporter.warning(key.offset, pathOf(name), `${toExcerpt(name)} has no effect here`, hint);
+        reporter.warning(
+          key.offset,
+          pathOf(toExcerpt(name)),
+          `${toExcerpt(name)} has no effect here`,
+          hint,
+        );
       }
     },
   };

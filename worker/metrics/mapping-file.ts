@@ -9,6 +9,7 @@ import {
 } from '../../shared/rules/document-reporter.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblem, formatProblems } from '../../shared/rules/problem-text.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { createMapReader, type MapReader } from './map-reader.ts';
 import { readDefaultObserver, readObserver } from './mapping-observer.ts';
@@ -95,12 +96,12 @@ function readRule(
   if (name === '' && action === 'map') reader.error('name', "the metric's name is missing");
   else if (!/^(?:[A-Za-z_:$][\w:${}]*)?$/.test(name)) {
     const hint = 'letters, digits and _ make a name, and $1 for what the first * or group matched';
-    reader.error('name', `'${name}' is not the name of a metric`, hint);
+    reader.error('name', `'${toExcerpt(name)}' is not the name of a metric`, hint);
   }
   const labels = reader.texts('labels');
   for (const [label] of labels) {
     if (!/^[A-Za-z_]\w*$/.test(label)) {
-      reader.error('labels', `'${label}' is not the name of a label`);
+      reader.error('labels', `'${toExcerpt(label)}' is not the name of a label`);
     }
   }
   const kind = reader.word('match_metric_type', ['counter', 'gauge', 'observer', 'timer']);
@@ -129,12 +130,12 @@ function readMatch(reader: MapReader, defaults: Defaults): readonly string[] | R
   if (type === 'regex') {
     const compiled = compilePattern(text);
     if (compiled.ok) return compiled.pattern;
-    reader.error('match', `not a regular expression (${compiled.reason})`);
+    reader.error('match', `not a regular expression (${toExcerpt(compiled.reason, 200)})`);
     return undefined;
   }
   const parts = text.split('.');
   if (parts.every((part) => part === '*' || /^[\w-]+$/.test(part))) return parts;
   const hint = 'each part between dots is * or letters, digits, _ and -; or set match_type: regex';
-  reader.error('match', `'${text}' is not a pattern of parts`, hint);
+  reader.error('match', `'${toExcerpt(text)}' is not a pattern of parts`, hint);
   return undefined;
 }

@@ -1,13 +1,14 @@
 // What becomes of the resources of one response: good ones replace what was there, a bad one keeps
 // its last good version in force, and what is gone is gone. The exchange is left to ads-client.ts.
+
 import { createHash } from 'node:crypto';
-import { errorText } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { fromResource } from '../../shared/rules/resource.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 
@@ -165,7 +166,7 @@ function decodeResource(
   try {
     return { ok: true, config: decode(value) };
   } catch (error) {
-    const reason = toExcerpt(errorText(error), 200);
+    const reason = toExcerpt(toDecodingProblem(error), 200);
     return { ok: false, message: `cannot be read as ${typeName} (${reason})` };
   }
 }

@@ -1,0 +1,22 @@
+import test from 'ava';
+import { toDecodingProblem } from './decoding-problem.ts';
+import { loadProtos } from './protos.ts';
+
+const { rateLimitConfig } = loadProtos();
+
+function problemOf(hex: string): string {
+  try {
+    rateLimitConfig.deserialize(Buffer.from(hex, 'hex'));
+    return 'none';
+  } catch (error) {
+    return toDecodingProblem(error);
+  }
+}
+
+test('what is wrong with the bytes is named, and nothing of how they are read', (t) => {
+  // A descriptor whose metadata has the entry `a`, with an empty value and without one.
+  t.is(problemOf('1a09 4207 0a05 0a01 61 1200'.replaceAll(' ', '')), 'none');
+  t.is(problemOf('1a07 4205 0a03 0a01 61'.replaceAll(' ', '')), 'an entry of a map has no value');
+  t.regex(problemOf('0aff'), /^index out of range/);
+  t.regex(problemOf('7f'), /^invalid wire type/);
+});

@@ -1,0 +1,247 @@
+// The admin API against requests that no client of ours sends: each is answered with a problem of its
+// own, nothing is written that was not asked for, and nothing is a defect.
+import { request as httpRequest } from 'node:http';
+import test, { type ExecutionContext } from 'ava';
+import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
+import { createAudit } from '../../control-plane/admin/audit.ts';
+import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
+import { createExamine } from '../../control-plane/admin/examination.ts';
+import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
+import { toOverview } from '../../control-plane/metrics/overview.ts';
+import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
+import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
+import { verifyWebhook } from '../../control-plane/store/webhook.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import type { Random } from '../support/random.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { damageJson, damageText, strangeWords } from './damage.ts';
+import { fuzz } from './fuzz-run.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const options = { mergeDomains: false, maxResponseBytes: 1_000_000 };
+
+async function startAdmin(t: ExecutionContext) {
+  const rules = createRulesFolder(t);
+  const stateDirectory = createRulesFolder(t).path;
+  rules.write('shop.yaml', ruleText('shop', 1));
+  const log = createRecordedLog();
+  const clock = systemClock;
+  const store = createDirectoryStore({
+    options: { directory: rules.path, stateDirectory },
+    log,
+    clock,
+  });
+  const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
+  const workers = { list: () => [] };
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  const authorizer = createAuthorizer(undefined);
+  const server = await createAdminServer(
+    {
+      api: {
+        store,
+        snapshots,
+        workers,
+        examine: createExamine({ encode, options }),
+        clock,
+        audit: createAudit(log),
+        callerOf: authorizer.callerOf,
+        awaited: () => undefined,
+        exposeMetrics: metrics.expose,
+      },
+      guard: authorizer.guard,
+      webhook: {
+        verify: async (call) => verifyWebhook(call, 'secret'),
+        trigger: store.trigger,
+        onCall() {},
+      },
+      log,
+      onAnswer: metrics.adminAnswer,
+    },
+    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
+  );
+  t.teardown(async () => {
+    await server.stop(100);
+    await snapshots.close();
+    await store.close();
+  });
+  await snapshots.start();
+  return { port: await server.start(), log, rules, store };
+}
+
+const paths = [
+  ...[
+    '/',
+    '/domains',
+    '/domains',
+    '/domains/shop',
+    '/domains/shop',
+    '/domains/a%20b',
+    '/revisions',
+  ],
+  ...['/revisions/current', '/revisions?limit=3', '/validations', '/explanations', '/rollbacks'],
+  ...['/webhooks', '/status', '/status?look=true', '/metrics', '/healthcheck', '/openapi.json'],
+  ...['/workers', '/workers?state=pending'],
+];
+const pathWords = [
+  ...[
+    '/',
+    '//',
+    '..',
+    '%2e%2e',
+    '%2f',
+    '%00',
+    '%',
+    '?',
+    '&',
+    '=',
+    '#',
+    ';',
+    '*',
+    '%ff',
+    '%F0%9F%98%80',
+  ],
+  ...[
+    '?limit=-1',
+    '?limit=1e9',
+    '?message=a',
+    '?__proto__=1',
+    '&constructor[a]=1',
+    '[]',
+    '\\',
+    '|',
+  ],
+  ...['domains', 'revisions', 'x'.repeat(300), '?'.padEnd(9000, 'a=b&')],
+];
+const bodies: readonly unknown[] = [
+  { yaml: ruleText('shop', 2), message: 'm' },
+  { yaml: ruleText('new', 2) },
+  { yaml: 'domain: "\\ud800"\ndescriptors:\n- key: k\n' },
+  { yaml: 'domain: "a\\0\\nb"\ndescriptors:\n- key: k\n' },
+  {
+    files: [
+      { path: 'a.yaml', yaml: ruleText('a', 1) },
+      { path: '../b.yaml', yaml: '' },
+    ],
+  },
+  { domain: 'shop', descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] },
+  { domain: 'shop', descriptor: [{ key: 'k', value: 'v' }] },
+  { revision: 'x', expectedRevision: 'y' },
+];
+const bodyWords = ['{', '}', '[', ']', '"', ':', ',', 'null', '1e999', '\\u0000', '\\ud800', '//'];
+const methods = ['GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'DELETE', 'HEAD'];
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly headers: Record<string, string>;
+}
+
+function toRequest(random: Random): Sent {
+  const given = random.pick(paths);
+  const path = random.chance(0.3) ? damageText(random, given, pathWords) : given;
+  const json = JSON.stringify(damageJson(random, random.pick(bodies))) ?? 'null';
+  const isYaml = random.chance(0.2);
+  const body = isYaml
+    ? damageText(random, ruleText('shop', 2), ['"', '\\ud800', ':', '*a', '- '])
+    : random.chance(0.3)
+      ? damageText(random, json, bodyWords)
+      : json;
+  const word = () => random.pick(strangeWords).replaceAll(/[^\x20-\x7e]/g, '');
+  const headers: Record<string, string> = {
+    'content-type': isYaml
+      ? 'application/yaml'
+      : random.chance(0.9)
+        ? 'application/json'
+        : random.pick(['text/plain', 'a/b; c="', '']),
+    ...(random.chance(0.2) && { 'if-match': random.pick(['*', '"x"', 'W/"x"', word()]) }),
+    ...(random.chance(0.1) && { 'if-none-match': random.pick(['*', word()]) }),
+    ...(random.chance(0.1) && { accept: word() }),
+    ...(random.chance(0.1) && { authorization: random.pick(['Bearer', 'Bearer x y', word()]) }),
+    ...(random.chance(0.1) && { 'x-request-id': word() }),
+    ...(random.chance(0.05) && { origin: random.pick(['null', 'http://evil.example', word()]) }),
+    ...(random.chance(0.1) && { 'x-hub-signature-256': random.pick(['sha256=', word()]) }),
+    ...(random.chance(0.1) && { 'x-gitlab-token': word() }),
+    ...(random.chance(0.05) && { 'content-encoding': random.pick(['gzip', 'br', word()]) }),
+  };
+  // What a client of HTTP would refuse to send is not for the server to answer; see requests.test.ts.
+  const target = `/${path.slice(1)}`.replaceAll(/[^\x21-\x7e]/g, '_');
+  return {
+    method: random.chance(0.95) ? random.pick(methods) : random.pick(['OPTIONS', 'TRACE', 'PATCH']),
+    path: target,
+    body,
+    headers,
+  };
+}
+
+interface Reply {
+  readonly status: number;
+  readonly type: string;
+  readonly headers: string;
+  readonly text: string;
+}
+
+function send(port: number, { method, path, body, headers }: Sent): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: '127.0.0.1', port, method, path, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          type: response.headers['content-type'] ?? '',
+          headers: JSON.stringify(response.headers),
+          text,
+        }),
+      );
+    });
+    request.setTimeout(20_000, () => request.destroy(new Error('no answer')));
+    request.on('error', reject);
+    request.end(method === 'GET' || method === 'HEAD' ? '' : body);
+  });
+}
+
+test.serial('any request of the admin API is answered, and none is a defect', async (t) => {
+  const { port, log, rules, store } = await startAdmin(t);
+  const statuses = new Map<number, number>();
+  await fuzz(t, 'requests of the admin API', async (random) => {
+    const sent = toRequest(random);
+    const shown = JSON.stringify(sent).slice(0, 1000);
+    let reply: Reply;
+    try {
+      reply = await send(port, sent);
+    } catch (error) {
+      throw new Error(`${shown}: ${error}`);
+    }
+    statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1);
+    if (reply.status >= 500 && reply.status !== 501 && reply.status !== 503) {
+      throw new Error(
+        `${reply.status} to ${shown}: ${reply.text.slice(0, 500)} ${log.lines.at(-1)}`,
+      );
+    }
+    if (reply.headers.includes('x-injected')) throw new Error(`a header was put in by ${shown}`);
+    if (reply.status < 400 || sent.method === 'HEAD') return;
+    if (reply.type.includes('json')) {
+      const { title, detail, status } = JSON.parse(reply.text);
+      if (typeof title !== 'string' || status !== reply.status) throw new Error(reply.text);
+      checkNamedProblem(String(detail ?? title));
+      if (reply.text.length > 400_000) throw new Error(`${reply.text.length} characters`);
+    } else checkNamedProblem(reply.text);
+  });
+  t.log(
+    [...statuses]
+      .sort()
+      .map(([status, count]) => `${status}: ${count}`)
+      .join(', '),
+  );
+  t.true((statuses.get(200) ?? 0) > 0 && (statuses.get(400) ?? 0) > 0);
+  for (const line of log.lines) t.false(/was answered with 5|\n\s+at /.test(line), line);
+  // The files are still files of rules, below their directory.
+  for (const { path } of (await store.read()).files) t.regex(path, /^[\w.-]+\.yaml$/, rules.path);
+});

@@ -1,0 +1,282 @@
+// What is too much of everything: refused with the limit that it passes, in bounded time and memory.
+// Times are of the processor, as others may keep a small machine busy, and are logged.
+import test, { type ExecutionContext } from 'ava';
+import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
+import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
+import { parseMapping } from '../../worker/metrics/mapping-file.ts';
+import { takeResources } from '../../worker/rules-source/ads-resources.ts';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
+import { toAny } from '../support/scripted-ads-server.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const { rateLimitConfig } = loadProtos();
+const longestMs = 20_000;
+const largestBytes = 1024 * 1024 * 1024;
+
+/** Runs it, and says what it took. */
+function measure<T>(t: ExecutionContext, what: string, run: () => T): T {
+  const heldBefore = process.memoryUsage().rss;
+  const before = process.cpuUsage();
+  const result = run();
+  const { user, system } = process.cpuUsage(before);
+  const tookMs = (user + system) / 1000;
+  const grownBytes = process.memoryUsage().rss - heldBefore;
+  t.log(`${what}: ${Math.round(tookMs)} ms, ${Math.round(grownBytes / 1e6)} MB`);
+  t.true(tookMs < longestMs, what);
+  t.true(grownBytes < largestBytes, what);
+  return result;
+}
+
+/** Of the whole text, if it is as short as a person can read. */
+function problemsOf(t: ExecutionContext, what: string, text: string): string {
+  const { problems } = measure(t, what, () => parseRuleDocument(text, 'rules.yaml'));
+  const shown = formatProblems(problems);
+  if (shown !== '') checkNamedProblem(shown);
+  t.true(shown.length < 300_000, `${what}: ${shown.length} characters`);
+  t.true(problems.length <= 202, what);
+  return shown;
+}
+
+const head = 'domain: d\ndescriptors:\n';
+
+test.serial('a YAML bomb is refused by the limit that it passes', (t) => {
+  t.timeout(120_000);
+  const levels = Array.from({ length: 30 }, (_, level) =>
+    level === 0
+      ? 'a0: &a0 [x, x, x, x, x, x, x, x, x, x]'
+      : `a${level}: &a${level} [${Array(10)
+          .fill(`*a${level - 1}`)
+          .join(', ')}]`,
+  );
+  t.regex(
+    problemsOf(t, 'aliases of aliases', levels.join('\n')),
+    /aliases stand for more than 500000/,
+  );
+  const merges = Array.from({ length: 30 }, (_, level) =>
+    level === 0
+      ? 'a0: &a0 {k: 1}'
+      : `a${level}: &a${level} {<<: [${`*a${level - 1}, `.repeat(10)}]}`,
+  );
+  t.regex(
+    problemsOf(t, 'merges of merges', merges.join('\n')),
+    /aliases stand for more than 500000/,
+  );
+  t.regex(problemsOf(t, 'an anchor in itself', 'a: &a [*a, *a]\n'), /anchor 'a' contains itself/);
+  for (const [what, text] of [
+    ['brackets', '['.repeat(1_000_000)],
+    ['braces', '{a: '.repeat(500_000)],
+    ['lists in lists', '- '.repeat(1_000_000)],
+    ['complex keys', '? '.repeat(1_000_000)],
+    [
+      'indented mappings',
+      Array.from({ length: 1500 }, (_, at) => `${' '.repeat(at)}a:`).join('\n'),
+    ],
+  ] as const) {
+    t.regex(problemsOf(t, what, text), /nested more than 200 levels deep/, what);
+  }
+  const nested = `${head}${Array.from({ length: 300 }, (_, at) => `${'  '.repeat(at)}- key: k\n${'  '.repeat(at)}  descriptors:`).join('\n')}`;
+  t.regex(problemsOf(t, 'descriptors in descriptors', nested), /nested more than 200 levels deep/);
+});
+
+test.serial('a document that is too large is refused by its size', (t) => {
+  t.timeout(120_000);
+  t.regex(
+    problemsOf(t, 'a text of 5 MB', `${head}# ${'x'.repeat(5_000_000)}`),
+    /longer than 4194304 characters/,
+  );
+  t.regex(problemsOf(t, 'many parts', '- a\n'.repeat(1_000_000)), /more than 2000000 parts/);
+  const scalar = problemsOf(
+    t,
+    'a value of 4 MB',
+    `${head}- key: ${'x'.repeat(4_000_000)}\n  value: 1.5\n`,
+  );
+  t.regex(scalar, /1\.5 is neither text nor a whole number/);
+  const digits = problemsOf(
+    t,
+    'a number of 4 MB',
+    `${head}- key: k\n  rate_limit: {unit: day, requests_per_unit: ${'9'.repeat(4_000_000)}}\n`,
+  );
+  t.regex(digits, /requests_per_unit is '9+\.\.\.', not a whole number/);
+  const zeros = problemsOf(
+    t,
+    'zeros of 4 MB',
+    `${head}- key: k\n  value: 0.${'0'.repeat(4_000_000)}1\n`,
+  );
+  t.regex(zeros, /neither text nor a whole number/);
+  t.regex(
+    problemsOf(t, 'many documents', '---\ndomain: d\n'.repeat(200_000)),
+    /only the first document/,
+  );
+  t.regex(
+    problemsOf(t, 'many problems', `${head}${'- {kye: a}\n'.repeat(100_000)}`),
+    /more errors/,
+  );
+  t.regex(problemsOf(t, 'many slips of syntax', `${'@a: `\n'.repeat(200_000)}`), /not valid YAML/);
+  t.regex(
+    problemsOf(
+      t,
+      'many unknown keys',
+      `${head}- key: k\n${Array.from({ length: 100_000 }, (_, at) => `  a${at}: 1\n`).join('')}`,
+    ),
+    /unknown key 'a0'/,
+  );
+  t.regex(problemsOf(t, 'blanks', `${' '.repeat(4_000_000)}x`), /./);
+  t.regex(problemsOf(t, 'blank lines', `${'\n'.repeat(4_000_000)}x`), /./);
+});
+
+test.serial('as many rules as fit into a document are built and advised on in time', (t) => {
+  t.timeout(240_000);
+  for (const [what, item] of [
+    ['values', (at: number) => `- {key: k, value: v${at}}\n`],
+    ['wildcards', (at: number) => `- {key: k, value: ${at}*, rate_limit: {unlimited: true}}\n`],
+    [
+      'names',
+      (at: number) =>
+        `- {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1, name: n${at}, replaces: [{name: n${at + 1}}]}}\n`,
+    ],
+  ] as const) {
+    const text = `${head}${Array.from({ length: 30_000 }, (_, at) => item(at)).join('')}`;
+    const { document } = measure(t, `30000 ${what}`, () => parseRuleDocument(text, 'rules.yaml'));
+    if (document === undefined) {
+      t.fail(what);
+      continue;
+    }
+    const built = measure(t, `30000 ${what}, built`, () =>
+      buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false }),
+    );
+    measure(t, `30000 ${what}, advised on`, () => adviseOnRules([document]));
+    const rules = built.ok ? built.ruleSet.domain('d') : undefined;
+    measure(t, `30000 ${what}, 1000 decisions`, () => {
+      for (let at = 0; at < 1000; at++) rules?.match([{ key: 'k', value: `x${at}`.repeat(20) }]);
+    });
+  }
+});
+
+test.serial('requests of the largest size are read or refused in time', (t) => {
+  t.timeout(120_000);
+  const bytes = 8 * 1024 * 1024;
+  const entry = '{"entries":[{"key":"k","value":"v"}]},';
+  const many = `{"descriptors":[${entry.repeat(Math.floor(bytes / entry.length) - 2).slice(0, -1)}]}`;
+  t.true(measure(t, 'JSON: many descriptors', () => parseJsonRequest(Buffer.from(many))).ok);
+  for (const [what, text] of [
+    ['brackets', '{"descriptors":'.repeat(500_000)],
+    ['one string', `{"domain":"${'x'.repeat(bytes)}`],
+    ['escapes', `{"domain":"${'\\u0041'.repeat(bytes / 6)}`],
+    ['blanks', ' '.repeat(bytes)],
+    ['digits', `{"hitsAddend":${'9'.repeat(bytes)}}`],
+    ['zeros', `{"hitsAddend":0.${'0'.repeat(bytes)}1}`],
+    ['an exponent', `{"hitsAddend":1e${'9'.repeat(bytes)}}`],
+    ['members', `{${'"x":1,'.repeat(bytes / 6)}`],
+    ['lines', '\n'.repeat(bytes)],
+  ] as const) {
+    const parsed = measure(t, `JSON: ${what}`, () => parseJsonRequest(Buffer.from(text)));
+    t.true(!parsed.ok && parsed.problem.length < 300, what);
+  }
+  const size = 4 * 1024 * 1024;
+  for (const [what, unit] of [
+    ['empty descriptors', '1200'],
+    ['groups', '2b'],
+    ['long numbers', '18ffffffffffffffffff01'],
+    ['empty entries', '12020a00'],
+    ['unknown fields', '7a00'],
+  ] as const) {
+    const piece = Buffer.from(unit, 'hex');
+    const message = Buffer.alloc(Math.floor(size / piece.length) * piece.length, piece);
+    const decoded = measure(t, `protobuf: ${what}`, () => decodeRateLimitRequest(message));
+    if (!decoded.ok) checkNamedProblem(decoded.problem);
+  }
+});
+
+test.serial('resources that are too deep or too many are refused by name, and cost little', (t) => {
+  t.timeout(120_000);
+  const deps = {
+    decode: rateLimitConfig.deserialize,
+    options: { mergeDomains: false, sanitizeMetricDots: false },
+  };
+  const wrap = (tag: number, bytes: Buffer): Buffer => {
+    const length: number[] = [];
+    for (let left = bytes.length; ; left >>>= 7) {
+      length.push(left < 128 ? left : (left & 127) | 128);
+      if (left < 128) break;
+    }
+    return Buffer.concat([Buffer.of(tag, ...length), bytes]);
+  };
+  let nested: Buffer = Buffer.from('0a016b', 'hex');
+  for (let depth = 0; depth < 5000; depth++) nested = wrap(0x22, nested);
+  const value = Buffer.concat([Buffer.from('120164', 'hex'), wrap(0x1a, nested)]);
+  const typeUrl = toAny({}).type_url ?? '';
+  const deep = measure(t, 'descriptors in descriptors', () =>
+    takeResources(deps, [{ type_url: typeUrl, value }], new Map()),
+  );
+  t.is(deep.problems.length, 1);
+  t.regex(formatProblems(deep.problems), /resource 1 of the response: .*nest|depth/);
+  const many = Array.from({ length: 20_000 }, (_, at) =>
+    toAny({ name: 'same', domain: `d${at % 10}`, descriptors: [{ key: '' }] }),
+  );
+  const result = measure(t, '20000 bad resources of one name', () =>
+    takeResources(deps, many, new Map()),
+  );
+  t.is(result.inForce.size, 0);
+  const conflicts = Array.from({ length: 20_000 }, (_, at) =>
+    toAny({
+      name: `n${at}`,
+      domain: 'd',
+      descriptors: [{ key: 'k', rateLimit: { unlimited: true } }],
+    }),
+  );
+  measure(t, '20000 resources of one domain', () => takeResources(deps, conflicts, new Map()));
+});
+
+test.serial('a worker cannot make the control plane keep much', async (t) => {
+  t.timeout(120_000);
+  const long = 'x'.repeat(20_000);
+  t.is(toNodeIdentity({ id: long }), undefined);
+  const ads = await startAds({ snapshot: snapshotOf({ a: 'x' }) });
+  t.teardown(() => ads.stop());
+  const { aggregated } = discoveryProtos;
+  for (const [request, status] of [
+    [{ node: { id: long } }, /the node is too large/],
+    [{ resourceNames: [long] }, /a resource name is too long/],
+    [
+      { resourceNames: Array.from({ length: 10_001 }, (_, at) => `n${at}`) },
+      /too many resource names/,
+    ],
+  ] as const) {
+    const caller = callDiscovery(ads.port, aggregated.StreamAggregatedResources);
+    caller.send(request);
+    t.regex((await caller.status()).details, status);
+    caller.close();
+  }
+  // What a client says that it holds is kept until there is something to compare it with.
+  const versions = Object.fromEntries(
+    Array.from({ length: 100_000 }, (_, at) => [`n${at}`, '1'] as const),
+  );
+  const empty = await startAds();
+  t.teardown(() => empty.stop());
+  const hoarder = callDiscovery(empty.port, aggregated.DeltaAggregatedResources);
+  hoarder.send({ resourceNamesSubscribe: ['nothing'], initialResourceVersions: versions });
+  t.regex((await hoarder.status()).details, /too many resource names/);
+  hoarder.close();
+  const follower = callDiscovery(ads.port, aggregated.DeltaAggregatedResources);
+  follower.send({ initialResourceVersions: versions });
+  t.is((await follower.next()).resources?.length, 1);
+  follower.close();
+});
+
+test.serial('configuration files of other kinds have the same limits', (t) => {
+  t.timeout(60_000);
+  const groups = `groups:\n${Array.from({ length: 201 }, (_, at) => `- {name: g${at}, domains: []}\n`).join('')}`;
+  t.regex(formatProblems(parseNodeGroups(groups, []).problems), /more than 200 groups/);
+  const patterns = `groups: [{name: a, match: {id: [${'"*a*a*a*a*a*a*b", '.repeat(1000)}]}, domains: ['*']}]\n`;
+  measure(t, '1000 patterns', () => parseNodeGroups(patterns, ['a'.repeat(1000)]));
+  const mapping = `mappings:\n- {match: a, name: '${'x'.repeat(3_000_000)}!'}\n`;
+  const { problems } = measure(t, 'a long name', () => parseMapping(mapping, 'mapping.yaml'));
+  t.true(formatProblems(problems).length < 2000, `${formatProblems(problems).length} characters`);
+});

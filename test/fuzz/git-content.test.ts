@@ -1,0 +1,167 @@
+// Git repositories that nobody would push: strange names, links, modes, sizes and texts. A revision is
+// read with a problem for each, and nothing outside of the repository is.
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { createGitStore } from '../../control-plane/store/git-store.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
+import type { Random } from '../support/random.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { ruleText } from '../support/rules-folder.ts';
+import { damageText, strangeWords } from './damage.ts';
+import { fuzz } from './fuzz-run.ts';
+import { checkNamedProblem } from './named-problem.ts';
+
+const secret = 'root:x:0:0';
+const nameParts = [
+  ...[
+    'a',
+    'b',
+    'rules',
+    '.hidden',
+    '..yaml',
+    ' ',
+    '-rf',
+    '--help',
+    'CON',
+    '*',
+    '$(id)',
+    '`id`',
+    "'",
+  ],
+  ...[
+    'é',
+    '😀',
+    '\t',
+    '\n',
+    '\\',
+    '"',
+    ':',
+    '~',
+    '%2e%2e',
+    'x'.repeat(200),
+    '__proto__',
+    '\x1b[31m',
+  ],
+];
+const modes = ['100644', '100644', '100644', '100755', '120000', '160000'];
+
+interface Entry {
+  readonly mode: string;
+  readonly path: string;
+  readonly content: Buffer;
+}
+
+function toEntries(random: Random): Entry[] {
+  const paths = new Set<string>();
+  return Array.from({ length: 1 + random.below(6) }, () => {
+    const depth = 1 + random.below(random.chance(0.05) ? 40 : 3);
+    const folders = Array.from({ length: depth }, () => random.pick(nameParts)).join('/');
+    const path = `${folders}${random.pick(['.yaml', '.yaml', '.yml', '', '.yaml.bak'])}`;
+    const mode = random.pick(modes);
+    const text = random.chance(0.5)
+      ? ruleText(random.pick(['shop', 'mail']), 1)
+      : damageText(random, ruleText('d', 2), strangeWords);
+    const content =
+      mode === '120000'
+        ? Buffer.from(random.pick(['/etc/passwd', '../../../../etc/passwd', 'a.yaml', '', '.']))
+        : random.chance(0.1)
+          ? random.bytes(30)
+          : Buffer.from(random.chance(0.03) ? 'x'.repeat(9_000_000) : text);
+    return { mode, path, content };
+  }).filter(({ path }) => {
+    // Git itself has no file in a file.
+    const clashes = [...paths].some(
+      (other) => other === path || other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
+    );
+    paths.add(path);
+    return !clashes;
+  });
+}
+
+test.serial('any content of a repository is a revision with its problems', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'good.yaml': ruleText('good', 1) });
+  const git = (args: readonly string[], input: string | Buffer = '') =>
+    execFileSync('git', args, {
+      cwd: repository.path,
+      input,
+      timeout: 20_000,
+      maxBuffer: 2 ** 26,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: {
+        ...gitEnvironment,
+        GIT_INDEX_FILE: join(repository.folder, 'fuzz-index'),
+        GIT_AUTHOR_NAME: 'Ann\u0001',
+        GIT_AUTHOR_EMAIL: 'a',
+        GIT_COMMITTER_NAME: 'Ann',
+        GIT_COMMITTER_EMAIL: 'a',
+      },
+    })
+      .toString()
+      .trim();
+  const log = createRecordedLog();
+  const store = createGitStore({
+    options: {
+      url: repository.url,
+      ref: undefined,
+      folder: '',
+      pollMs: 60_000,
+      timeoutMs: 20_000,
+      stateDirectory: join(repository.folder, 'state'),
+      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+    },
+    log,
+    clock: systemClock,
+    environment: gitEnvironment,
+  });
+  t.teardown(() => store.close());
+  await store.read();
+  let files = 0;
+  let told = 0;
+  await fuzz(t, 'revisions of a hostile repository', async (random) => {
+    const entries = toEntries(random);
+    git(['read-tree', '--empty']);
+    const lines = entries.map(({ mode, path, content }) => {
+      const id =
+        mode === '160000'
+          ? '1'.repeat(40)
+          : git(['hash-object', '-w', '--no-filters', '--stdin'], content);
+      return `${mode} ${id}\t${path}\0`;
+    });
+    git(['update-index', '-z', '--index-info'], lines.join(''));
+    const message = random.pick(['m', strangeWords.join(' ').replaceAll('\0', ''), '']);
+    const commit = git(['commit-tree', git(['write-tree'])], message);
+    git(['update-ref', 'refs/heads/main', commit]);
+    await store.trigger();
+    const revision = await store.read();
+    if (revision.id !== commit)
+      throw new Error(`the revision is ${revision.id}, not ${commit}: ${store.status().lastError}`);
+    for (const problem of revision.problems) {
+      checkNamedProblem(problem.message);
+      const shown = formatProblem(problem);
+      if (shown.includes('\x1b')) throw new Error(JSON.stringify(shown));
+      if (problem.file === '') throw new Error(`no name: ${shown}`);
+    }
+    if (revision.files.some(({ text }) => text.includes(secret)))
+      throw new Error('a file from elsewhere');
+    files += revision.files.length;
+    told += revision.problems.length;
+    // What is not a file has a problem, but for what is hidden.
+    const visible = entries.filter(
+      ({ path }) => !path.split('/').some((part) => part.startsWith('.')),
+    );
+    if (revision.files.length + revision.problems.length !== visible.length) {
+      throw new Error(
+        `${revision.files.length} files and ${revision.problems.length} problems of ${visible.length}: ${JSON.stringify(visible.map(({ mode, path }) => [mode, path]))}`,
+      );
+    }
+  });
+  t.log(`${files} files, ${told} problems`);
+  t.true(files > 0 && told > 0);
+  t.true(existsSync(repository.path));
+  for (const line of log.lines) checkNamedProblem(line);
+});
