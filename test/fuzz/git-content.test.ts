@@ -122,44 +122,51 @@ test.serial('any content of a repository is a revision with its problems', async
   await store.read();
   let files = 0;
   let told = 0;
-  await fuzz(t, 'revisions of a hostile repository', async (random) => {
-    const entries = toEntries(random);
-    git(['read-tree', '--empty']);
-    const lines = entries.map(({ mode, path, content }) => {
-      const id =
-        mode === '160000'
-          ? '1'.repeat(40)
-          : git(['hash-object', '-w', '--no-filters', '--stdin'], content);
-      return `${mode} ${id}\t${path}\0`;
-    });
-    git(['update-index', '-z', '--index-info'], lines.join(''));
-    const message = random.pick(['m', strangeWords.join(' ').replaceAll('\0', ''), '']);
-    const commit = git(['commit-tree', git(['write-tree'])], message);
-    git(['update-ref', 'refs/heads/main', commit]);
-    await store.trigger();
-    const revision = await store.read();
-    if (revision.id !== commit)
-      throw new Error(`the revision is ${revision.id}, not ${commit}: ${store.status().lastError}`);
-    for (const problem of revision.problems) {
-      checkNamedProblem(problem.message);
-      const shown = formatProblem(problem);
-      if (shown.includes('\x1b')) throw new Error(JSON.stringify(shown));
-      if (problem.file === '') throw new Error(`no name: ${shown}`);
-    }
-    if (revision.files.some(({ text }) => text.includes(secret)))
-      throw new Error('a file from elsewhere');
-    files += revision.files.length;
-    told += revision.problems.length;
-    // What is not a file has a problem, but for what is hidden.
-    const visible = entries.filter(
-      ({ path }) => !path.split('/').some((part) => part.startsWith('.')),
-    );
-    if (revision.files.length + revision.problems.length !== visible.length) {
-      throw new Error(
-        `${revision.files.length} files and ${revision.problems.length} problems of ${visible.length}: ${JSON.stringify(visible.map(({ mode, path }) => [mode, path]))}`,
+  await fuzz(
+    t,
+    'revisions of a hostile repository',
+    async (random) => {
+      const entries = toEntries(random);
+      git(['read-tree', '--empty']);
+      const lines = entries.map(({ mode, path, content }) => {
+        const id =
+          mode === '160000'
+            ? '1'.repeat(40)
+            : git(['hash-object', '-w', '--no-filters', '--stdin'], content);
+        return `${mode} ${id}\t${path}\0`;
+      });
+      git(['update-index', '-z', '--index-info'], lines.join(''));
+      const message = random.pick(['m', strangeWords.join(' ').replaceAll('\0', ''), '']);
+      const commit = git(['commit-tree', git(['write-tree'])], message);
+      git(['update-ref', 'refs/heads/main', commit]);
+      await store.trigger();
+      const revision = await store.read();
+      if (revision.id !== commit)
+        throw new Error(
+          `the revision is ${revision.id}, not ${commit}: ${store.status().lastError}`,
+        );
+      for (const problem of revision.problems) {
+        checkNamedProblem(problem.message);
+        const shown = formatProblem(problem);
+        if (shown.includes('\x1b')) throw new Error(JSON.stringify(shown));
+        if (problem.file === '') throw new Error(`no name: ${shown}`);
+      }
+      if (revision.files.some(({ text }) => text.includes(secret)))
+        throw new Error('a file from elsewhere');
+      files += revision.files.length;
+      told += revision.problems.length;
+      // What is not a file has a problem, but for what is hidden.
+      const visible = entries.filter(
+        ({ path }) => !path.split('/').some((part) => part.startsWith('.')),
       );
-    }
-  });
+      if (revision.files.length + revision.problems.length !== visible.length) {
+        throw new Error(
+          `${revision.files.length} files and ${revision.problems.length} problems of ${visible.length}: ${JSON.stringify(visible.map(({ mode, path }) => [mode, path]))}`,
+        );
+      }
+    },
+    5,
+  );
   t.log(`${files} files, ${told} problems`);
   t.true(files > 0 && told > 0);
   t.true(existsSync(repository.path));

@@ -24,14 +24,17 @@ const words = [':', ',', '=', '@', '://', '0', '-', '.', 's', 'true', '%', '[', 
 
 function toEnvironment(random: Random, table: SettingsTable): Record<string, string> {
   const rows = toRows(table);
-  const environment: Record<string, string> = {};
-  for (let count = random.below(12); count >= 0; count--) {
+  // Without a store neither program starts.
+  const environment: Record<string, string> = random.chance(0.9)
+    ? { REDIS_URL: 'localhost:1', REDIS_SOCKET_TYPE: 'tcp', RATELANE_CONFIG_DIR: '/rules' }
+    : {};
+  for (let count = random.below(4); count >= 0; count--) {
     const { setting } = random.pick(rows);
     const good = setting.format(setting.default) || random.pick(ofKind[setting.kind]);
-    const text = random.pick([good, random.pick(ofKind[setting.kind])]);
+    const text = random.chance(0.7) ? good : random.pick(ofKind[setting.kind]);
     const name = random.pick(setting.names);
     environment[random.chance(0.05) ? damageText(random, name, ['_', 'X']) : name] = random.chance(
-      0.5,
+      0.3,
     )
       ? damageText(random, text, random.chance(0.01) ? ['x'.repeat(50_000)] : words)
       : text;

@@ -208,12 +208,17 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
   const store = createRecordedRedisStore(`127.0.0.1:${server.port}`, { timeoutMs: deadlineMs });
   t.teardown(() => store.close(0));
   await store.connect(AbortSignal.timeout(20_000));
-  await fuzz(t, 'requests to a hostile Redis', async (random) => {
-    server.random = createRandom(random.below(2 ** 30));
-    // Without a connection nothing is asked of the server.
-    await waitUntil(() => store.state().healthy, 1000, 1);
-    await countOnce(store, random);
-  });
+  await fuzz(
+    t,
+    'requests to a hostile Redis',
+    async (random) => {
+      server.random = createRandom(random.below(2 ** 30));
+      // Without a connection nothing is asked of the server.
+      await waitUntil(() => store.state().healthy, 1000, 1);
+      await countOnce(store, random);
+    },
+    10,
+  );
   for (const line of store.log.lines) checkNamedProblem(line);
   t.log(`${store.connections.total} connections, ${store.log.lines.length} lines of log`);
 });
@@ -225,10 +230,15 @@ test.serial(
     const store = createRecordedMemcachedStore({ urls: [`127.0.0.1:${server.port}`] });
     t.teardown(() => store.close(0));
     await store.connect(AbortSignal.timeout(20_000));
-    await fuzz(t, 'requests to a hostile memcached', async (random) => {
-      server.random = createRandom(random.below(2 ** 30));
-      await countOnce(store, random);
-    });
+    await fuzz(
+      t,
+      'requests to a hostile memcached',
+      async (random) => {
+        server.random = createRandom(random.below(2 ** 30));
+        await countOnce(store, random);
+      },
+      10,
+    );
     for (const line of store.log.lines) checkNamedProblem(line);
     t.log(`${store.log.lines.length} lines of log`);
   },
