@@ -20,8 +20,8 @@ const sendLagLimitUs = 1_000;
 const firstRate = 4_000;
 const step = 1.25;
 const lastRate = 500_000;
-/** A single bad step may be the machine's. */
-const attempts = 2;
+/** Bad steps may be the machine's, but hardly so many of one rate. */
+const attempts = 4;
 
 export async function findHighestRate(
   bench: Bench,

@@ -357,7 +357,7 @@ export const workerTable = {
         names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
         default: 1_000,
         min: 1,
-        doc: 'The first wait between attempts to connect at start; each further one is twice as long',
+        doc: 'The first wait between attempts to connect at start, which waits for the store only with `KVSTORE_FAILURE_MODE=error`; each further one is twice as long',
       }),
       maxIntervalMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
