@@ -98,8 +98,8 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...reading.warnings,
     ...warnSettings(reading),
     ...warnExposure(reading, {
-      xds: !isLoopback(xdsAddress.value.host),
-      admin: !isAdminLoopback,
+      xds: xdsAddress.problems.length === 0 && !isLoopback(xdsAddress.value.host),
+      admin: adminAddress.problems.length === 0 && !isAdminLoopback,
     }),
   ];
   if (problems.length > 0) return { ok: false, problems, warnings };

@@ -58,6 +58,7 @@ test('problems that take several documents are of a known kind', (t) => {
 test('kinds are told apart by how a message begins, not by the values in it', (t) => {
   t.is(idOf("unknown key 'this rule can never match'"), 'unknown-key');
   t.is(idOf('name is empty, not text'), 'value-type');
+  t.is(idOf('stage::: is empty, not text'), 'value-type');
   t.is(idOf("a group is 'edge', not a mapping"), 'value-type');
   t.is(idOf("invalid rate limit unit 'a is not of the type !!int'"), 'invalid-unit');
   t.is(idOf("value is 'x', not true or false"), 'value-type');

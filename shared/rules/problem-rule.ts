@@ -60,7 +60,7 @@ const rows: readonly Row[] = [
   row('invalid-metadata', /^(error parsing metadata|metadata key )/, 'Metadata cannot be carried'),
   row(
     'value-type',
-    /^(\S+ is neither text nor a whole number$|(?:a )?\w+ is ('.*|a .*|empty), not )/s,
+    /^(\S+ is neither text nor a whole number$|(?:a )?\S+ is ('.*|a .*|empty), not )/s,
     'A wrong type',
   ),
   row('no-limit', /^this descriptor has neither rate_limit/, 'A descriptor limits nothing'),

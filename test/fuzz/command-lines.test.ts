@@ -72,8 +72,10 @@ function toCommandLine(random: Random): string[] {
         args[at] = damageText(random, args[at] ?? '', words);
     }
   }
-  // A process cannot be given a NUL.
-  return args.map((arg) => arg.replaceAll('\0', '')).filter((arg) => !endless.test(arg));
+  // A process cannot be given a NUL, nor half of a character.
+  return args
+    .map((arg) => arg.replaceAll('\0', '').toWellFormed())
+    .filter((arg) => !endless.test(arg));
 }
 
 test.serial('any command line of the control plane ends with a code and a reason', async (t) => {

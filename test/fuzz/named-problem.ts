@@ -2,7 +2,7 @@
 
 /** Words of the language and its libraries; no sample of a fuzz test has them. */
 const insides =
-  /\b(?:TypeError|RangeError|ReferenceError|SyntaxError|Maximum call stack|Invalid (?:string|array) length|internal error|defect (?:in|of))|Cannot (?:read|set|convert|destructure|access)|is not (?:a function|iterable|a constructor|defined)|\[object |\bundefined\b|\bNaN\b|\n\s+at .+:\d+:\d+/;
+  /\b(?:TypeError|RangeError|ReferenceError|SyntaxError|Maximum call stack|Invalid (?:string|array) length|internal error|defect (?:in|of))|Cannot (?:read|set|convert|destructure|access)|is not (?:a function|iterable|a constructor|defined)|\[object |\bundefined\b|\bNaN\b(?! is not a finite)|\n\s+at .+:\d+:\d+/;
 
 /** Throws when `text` is empty, or shows the insides of the program. */
 export function checkNamedProblem(text: string): void {
