@@ -1,5 +1,6 @@
 // What is told at the start about ports that others than this machine can reach: what they could read
 // there, or on the way, and which setting keeps them from it.
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { controlPlaneTable } from './table.ts';
@@ -24,7 +25,7 @@ export function warnExposure(
   const { tokensFile, clientCaFile, address } = xds.settings;
   if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
     warnings.push(
-      `whoever reaches ${reading.of(address).value} can read all rules: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
+      `whoever reaches ${toExcerpt(reading.of(address).value)} can read all rules: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
     );
   }
   return warnings;
