@@ -1,6 +1,6 @@
 // Command lines that nobody meant: each command ends with one of its exit codes, and says what is wrong
 // with which argument.
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,9 @@ import { damageText, strangeWords } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
-const rules = fileURLToPath(new URL('../fixtures/rules/good', import.meta.url));
+const fixtures = fileURLToPath(new URL('../fixtures/rules/good', import.meta.url));
+/** Relative, as a part of an absolute path may be a folder with the whole machine in it. */
+const rules = 'rules';
 const noServer = 'http://127.0.0.1:9';
 
 const samples: readonly (readonly string[])[] = [
@@ -80,7 +82,7 @@ function toCommandLine(random: Random): string[] {
 
 test.serial('any command line of the control plane ends with a code and a reason', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-fuzz-'));
-  await mkdir(join(folder, 'a', 'b'), { recursive: true });
+  await cp(fixtures, join(folder, 'a', 'b', 'rules'), { recursive: true });
   const before = process.cwd();
   process.chdir(join(folder, 'a', 'b'));
   t.teardown(async () => {
