@@ -212,6 +212,12 @@ test.serial('push, history and rollback, and a conflict that changes nothing', a
   t.deepEqual((await plane.fetch('/domains/shop')).body.files, [
     { path: 'shop.yaml', yaml: ruleText('shop', 31) },
   ]);
+  // The same state twice, but in force is what came last.
+  const marks = (await plane.run('history')).stdout.trimEnd().split('\n');
+  t.deepEqual(
+    marks.map((line) => line.includes('[in force]')),
+    [true, false, false],
+  );
   t.is((await plane.run('rollback', 'abcdef0123')).exitCode, 1);
   t.regex(plane.output(), /audit: .*push a revision.*done/);
   t.regex(plane.output(), /audit: .*roll back to .*done/);

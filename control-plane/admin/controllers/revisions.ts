@@ -57,11 +57,15 @@ export class Default extends AdminController {
     }
     const { newest, inForce } = this.api.snapshots.state();
     const history = await this.fromStore(this.api.store.history(limit));
+    // A state that comes back has the id that it had before: the later one is meant.
+    const latest = (id: string | undefined) => history.findIndex((revision) => revision.id === id);
+    const inForceAt = latest(inForce?.revision.id);
+    const newestAt = latest(newest?.revision.id);
     return {
-      revisions: history.map((revision) => ({
+      revisions: history.map((revision, index) => ({
         ...toRevisionJson(revision),
-        inForce: revision.id === inForce?.revision.id,
-        newest: revision.id === newest?.revision.id,
+        inForce: index === inForceAt,
+        newest: index === newestAt,
       })),
     };
   }
