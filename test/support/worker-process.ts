@@ -6,13 +6,17 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import packageFile from '../../package.json' with { type: 'json' };
 import { freePort } from './free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
 const host = '127.0.0.1';
 const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
+/** What `npm run worker` gives to Node. */
+export const workerNodeFlags: readonly string[] =
+  packageFile.scripts.worker.match(/(?<=\s)--\S+/g) ?? [];
 /** The sources, on the Node of the tests. */
-const ownProgram = [process.execPath, mainFile];
+const ownProgram = [process.execPath, ...workerNodeFlags, mainFile];
 const outputLimit = 4_000_000;
 const stopGraceMs = 6_000;
 
