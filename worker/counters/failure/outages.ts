@@ -52,19 +52,13 @@ export function createOutages({ metricPrefix, metrics, clock, onOver }: OutagesD
         },
       });
       breakers.add(breaker);
-      const remove = () => {
-        if (!breakers.delete(breaker)) return;
-        countOpen();
-        if (breaker.state !== 'closed' && areOver()) onOver();
-      };
-      return Object.defineProperties(
-        { ...breaker, remove },
-        {
-          state: { get: () => breaker.state },
-          refusal: { get: () => breaker.refusal },
-          reason: { get: () => breaker.reason },
+      return Object.assign(breaker, {
+        remove() {
+          if (!breakers.delete(breaker)) return;
+          countOpen();
+          if (breaker.state !== 'closed' && areOver()) onOver();
         },
-      );
+      });
     },
     describe: () => [...breakers].flatMap((breaker) => breaker.describe() ?? []),
   };
