@@ -2,47 +2,18 @@
 // store contract.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../shared/clock.ts';
+import test from 'ava';
 import type { AppError } from '../../shared/errors.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import {
   createGitRepository,
-  type GitRepository,
   gitEnvironment,
   serveOverHttp,
 } from '../../test/support/git-repository.ts';
-import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { openGitStore } from '../../test/support/git-store.ts';
 import { createCredentialReader } from './git-credentials.ts';
-import { createGitStore, type GitStoreDeps, type GitStoreOptions } from './git-store.ts';
+import type { GitStoreOptions } from './git-store.ts';
 import type { Revision } from './revision.ts';
-
-function openStore(
-  t: ExecutionContext,
-  repository: GitRepository,
-  options: Partial<GitStoreOptions> = {},
-  deps: Partial<GitStoreDeps> = {},
-) {
-  const log = createRecordedLog();
-  const store = createGitStore({
-    options: {
-      url: repository.url,
-      ref: undefined,
-      folder: '',
-      pollMs: 60_000,
-      timeoutMs: 20_000,
-      stateDirectory: join(repository.folder, 'state'),
-      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-      ...options,
-    },
-    log,
-    clock: systemClock,
-    environment: gitEnvironment,
-    ...deps,
-  });
-  t.teardown(() => store.close());
-  return { store, log };
-}
 
 const textsOf = ({ files }: Revision) => files.map(({ path, text }) => `${path}=${text}`).join(' ');
 const unconditional = {
@@ -56,7 +27,7 @@ test('a branch whose history was rewritten is taken as it is now', async (t) => 
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
   const old = repository.push({ 'a.yaml': '2', 'b.yaml': '2' });
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   await store.read();
   const rewritten = repository.rewrite({ 'a.yaml': '3' });
   const revision = await store.read();
@@ -77,7 +48,7 @@ test('a branch that is set back to an earlier commit is followed, and a write do
   const repository = createGitRepository(t);
   const first = repository.push({ 'a.yaml': '1' });
   repository.push({ 'a.yaml': '2' });
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   const { id } = await store.read();
   repository.gitAtRemote('update-ref', 'refs/heads/main', first);
   const result = await store.write(put('b.yaml', 'b'), { ...unconditional, expectedRevision: id });
@@ -88,7 +59,7 @@ test('a branch that is set back to an earlier commit is followed, and a write do
 test('a branch that is deleted keeps its last revision, and is found again', async (t) => {
   const repository = createGitRepository(t);
   const id = repository.push({ 'a.yaml': '1' });
-  const { store } = openStore(t, repository, { ref: 'main' });
+  const { store } = openGitStore(t, repository, { ref: 'main' });
   await store.read();
   repository.gitAtRemote('update-ref', '-d', 'refs/heads/main');
   t.is((await store.read()).id, id);
@@ -101,11 +72,11 @@ test('a branch that is deleted keeps its last revision, and is found again', asy
 test('after a restart without the remote the last revision of the mirror is given', async (t) => {
   const repository = createGitRepository(t);
   const id = repository.push({ 'a.yaml': '1' });
-  const first = openStore(t, repository);
+  const first = openGitStore(t, repository);
   await first.store.read();
   await first.store.close();
   repository.hide();
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   const revision = await store.read();
   t.is(revision.id, id);
   t.is(textsOf(revision), 'a.yaml=1');
@@ -117,7 +88,7 @@ test('a tag is followed when it is moved, and not written to', async (t) => {
   repository.push({ 'a.yaml': '1' });
   repository.git('tag', '--annotate', '--message=one', 'live');
   repository.git('push', '--quiet', 'origin', 'live');
-  const { store } = openStore(t, repository, { ref: 'live' });
+  const { store } = openGitStore(t, repository, { ref: 'live' });
   t.is(textsOf(await store.read()), 'a.yaml=1');
   const second = repository.push({ 'a.yaml': '2' });
   t.is(textsOf(await store.read()), 'a.yaml=1');
@@ -135,14 +106,14 @@ test('a branch takes precedence over a tag of its name', async (t) => {
   repository.push({ 'a.yaml': 'tagged' });
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/main');
   repository.push({ 'a.yaml': 'branch' });
-  const { store } = openStore(t, repository, { ref: 'main' });
+  const { store } = openGitStore(t, repository, { ref: 'main' });
   t.is(textsOf(await store.read()), 'a.yaml=branch');
 });
 
 test('commits beside the folder are revisions of the same content', async (t) => {
   const repository = createGitRepository(t);
   const first = repository.push({ 'limits/a.yaml': '1', 'b.yaml': 'not ours' });
-  const { store } = openStore(t, repository, { folder: 'limits' });
+  const { store } = openGitStore(t, repository, { folder: 'limits' });
   await store.read();
   const beside = repository.push({ 'b.yaml': 'still not ours' });
   const revision = await store.read();
@@ -163,7 +134,7 @@ test('commits beside the folder are revisions of the same content', async (t) =>
 
 test('a folder that is not there is an error, and keeps the last revision', async (t) => {
   const repository = createGitRepository(t);
-  const { store } = openStore(t, repository, { folder: 'limits' });
+  const { store } = openGitStore(t, repository, { folder: 'limits' });
   const error = await t.throwsAsync(store.read());
   t.regex(error?.message ?? '', /^revision [0-9a-f]{40} has no folder 'limits'$/);
   repository.push({ 'limits/a.yaml': '1' });
@@ -182,7 +153,7 @@ test('links and submodules are told, not followed', async (t) => {
   repository.git('update-index', '--add', '--cacheinfo', `120000,${target},link.yaml`);
   repository.git('commit', '--quiet', '--message=links');
   repository.git('push', '--quiet', 'origin', 'main');
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   const revision = await store.read();
   t.is(textsOf(revision), 'a.yaml=a');
   t.is(
@@ -197,7 +168,7 @@ module: warning: a submodule is not read; it is ignored
 test('a damaged mirror is made anew', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
-  const { store, log } = openStore(t, repository);
+  const { store, log } = openGitStore(t, repository);
   await store.read();
   const state = join(repository.folder, 'state');
   const mirror = join(state, readdirSync(state)[0] ?? '');
@@ -220,7 +191,7 @@ test('a damaged mirror is made anew', async (t) => {
 test('a commit has its author, and the control plane as committer', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   await store.write(put('a.yaml', '2'), {
     expectedRevision: undefined,
     author: { name: 'Bo <bo>\n', email: 'bo@example.test>' },
@@ -249,7 +220,7 @@ test('a push that the remote forbids is an error with its words', async (t) => {
     '#!/bin/sh\necho main is protected >&2\nexit 1\n',
     { mode: 0o755 },
   );
-  const { store } = openStore(t, repository);
+  const { store } = openGitStore(t, repository);
   const error = await t.throwsAsync<AppError>(store.write(put('a.yaml', '2'), unconditional));
   t.is(error?.code, 'store');
   t.regex(error?.message ?? '', /main is protected/);
@@ -271,7 +242,7 @@ test('a password reaches the remote, and no log, error, argument or file', async
   writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
   const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
   const readCredentials = createCredentialReader({ username: 'ann', password: '', passwordFile });
-  const { store, log } = openStore(t, repository, { url }, { readCredentials, environment });
+  const { store, log } = openGitStore(t, repository, { url }, { readCredentials, environment });
   store.watch(() => {});
   const refused = await t.throwsAsync(store.read());
   t.regex(refused?.message ?? '', /Authentication failed/);
@@ -298,7 +269,7 @@ test('a password in the URL is used, and shown nowhere', async (t) => {
   const access = { username: 'git', password: 'to%ken/@1' };
   const url = await serveOverHttp(t, repository, access);
   const withToken = url.replace('//', `//${encodeURIComponent(access.password)}@`);
-  const { store } = openStore(t, repository, { url: withToken });
+  const { store } = openGitStore(t, repository, { url: withToken });
   t.is(textsOf(await store.read()), 'a.yaml=1');
   t.is(store.description, `${url} (its default branch)`);
 });
@@ -306,7 +277,7 @@ test('a password in the URL is used, and shown nowhere', async (t) => {
 test('without a password nobody is asked for one', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, { username: 'ann', password: 'x' });
-  const { store } = openStore(t, repository, { url });
+  const { store } = openGitStore(t, repository, { url });
   const error = await t.throwsAsync(store.read());
   t.regex(error?.message ?? '', /could not read Username .* terminal prompts disabled/);
 });
@@ -314,7 +285,7 @@ test('without a password nobody is asked for one', async (t) => {
 test('a remote that does not answer is given up in time', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, 'slow');
-  const { store } = openStore(t, repository, { url, timeoutMs: 300 });
+  const { store } = openGitStore(t, repository, { url, timeoutMs: 300 });
   const error = await t.throwsAsync(store.read());
   t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
 });
@@ -322,7 +293,7 @@ test('a remote that does not answer is given up in time', async (t) => {
 test('closing ends what is under way', async (t) => {
   const repository = createGitRepository(t);
   const url = await serveOverHttp(t, repository, 'slow');
-  const { store } = openStore(t, repository, { url });
+  const { store } = openGitStore(t, repository, { url });
   const read = t.throwsAsync(store.read());
   await new Promise((resolve) => setImmediate(resolve));
   const beganMs = performance.now();
@@ -335,7 +306,7 @@ test('a path from here is taken from here', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
   const url = `./${relative(process.cwd(), repository.path)}`;
-  const { store } = openStore(t, repository, { url });
+  const { store } = openGitStore(t, repository, { url });
   t.is(textsOf(await store.read()), 'a.yaml=1');
   t.is(store.description, `${repository.path} (its default branch)`);
 });
@@ -357,6 +328,6 @@ test('options that cannot be meant stop the start', (t) => {
     ],
   ];
   for (const [options, message] of refusals) {
-    t.throws(() => openStore(t, repository, options), { message, code: 'cannot_start' });
+    t.throws(() => openGitStore(t, repository, options), { message, code: 'cannot_start' });
   }
 });

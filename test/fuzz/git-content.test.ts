@@ -4,12 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { createGitStore } from '../../control-plane/store/git-store.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
+import { openGitStore } from '../support/git-store.ts';
 import type { Random } from '../support/random.ts';
-import { createRecordedLog } from '../support/recorded-log.ts';
 import { ruleText } from '../support/rules-folder.ts';
 import { damageText, strangeWords } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
@@ -103,22 +101,7 @@ test.serial('any content of a repository is a revision with its problems', async
     })
       .toString()
       .trim();
-  const log = createRecordedLog();
-  const store = createGitStore({
-    options: {
-      url: repository.url,
-      ref: undefined,
-      folder: '',
-      pollMs: 60_000,
-      timeoutMs: 20_000,
-      stateDirectory: join(repository.folder, 'state'),
-      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-    },
-    log,
-    clock: systemClock,
-    environment: gitEnvironment,
-  });
-  t.teardown(() => store.close());
+  const { store, log } = openGitStore(t, repository);
   await store.read();
   let files = 0;
   let told = 0;

@@ -1,0 +1,39 @@
+// A Git store of a test: on the test's repository, looking for changes only when it is told to.
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import {
+  createGitStore,
+  type GitStoreDeps,
+  type GitStoreOptions,
+} from '../../control-plane/store/git-store.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { type GitRepository, gitEnvironment } from './git-repository.ts';
+import { createRecordedLog } from './recorded-log.ts';
+
+/** Closed when the test ends. */
+export function openGitStore(
+  t: ExecutionContext,
+  repository: GitRepository,
+  options: Partial<GitStoreOptions> = {},
+  deps: Partial<GitStoreDeps> = {},
+) {
+  const log = createRecordedLog();
+  const store = createGitStore({
+    options: {
+      url: repository.url,
+      ref: undefined,
+      folder: '',
+      pollMs: 60_000,
+      timeoutMs: 20_000,
+      stateDirectory: join(repository.folder, 'state'),
+      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+      ...options,
+    },
+    log,
+    clock: systemClock,
+    environment: gitEnvironment,
+    ...deps,
+  });
+  t.teardown(() => store.close());
+  return { store, log };
+}
