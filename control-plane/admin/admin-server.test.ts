@@ -3,20 +3,11 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../shared/clock.ts';
 import { bearer } from '../../shared/router/guard.ts';
-import { loadProtos } from '../../shared/wire/protos.ts';
-import { createRecordedLog, type RecordedLog } from '../../test/support/recorded-log.ts';
-import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
-import { createControlPlaneMetrics } from '../metrics/metrics.ts';
-import { toOverview } from '../metrics/overview.ts';
-import { createSnapshotCache } from '../snapshot/cache.ts';
-import { createDirectoryStore } from '../store/directory-store.ts';
+import { startAdminApi } from '../../test/support/admin-api.ts';
+import type { RecordedLog } from '../../test/support/recorded-log.ts';
+import { type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
 import { createAdminApp } from './admin-app.ts';
-import { createAdminServer } from './admin-server.ts';
-import { createAudit } from './audit.ts';
-import { createAuthorizer } from './authorize.ts';
-import { createExamine } from './examination.ts';
 
 interface Running {
   readonly port: number;
@@ -38,58 +29,12 @@ interface Reply {
   readonly body: any;
 }
 
-const { rateLimitConfig } = loadProtos();
-const encode = rateLimitConfig.serialize;
-const options = { mergeDomains: false, maxResponseBytes: 100_000 };
-
 async function run(t: ExecutionContext, files: Readonly<Record<string, string>>): Promise<Running> {
-  const rules = createRulesFolder(t);
-  const state = createRulesFolder(t).path;
-  for (const [name, text] of Object.entries(files)) rules.write(name, text);
-  const log = createRecordedLog();
-  const clock = systemClock;
-  const store = createDirectoryStore({
-    options: { directory: rules.path, stateDirectory: state },
-    log,
-    clock,
+  const { port, rules, log } = await startAdminApi(t, {
+    files,
+    maxResponseBytes: 100_000,
+    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }),
   });
-  const snapshots = createSnapshotCache({
-    ...{ store, options, encode, stateDirectory: state, log, clock },
-  });
-  const workers = { list: () => [] };
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
-  const authorizer = createAuthorizer(undefined);
-  const server = await createAdminServer(
-    {
-      api: {
-        store,
-        snapshots,
-        workers,
-        examine: createExamine({ encode, options }),
-        clock,
-        audit: createAudit(log),
-        callerOf: authorizer.callerOf,
-        awaited: () => undefined,
-        exposeMetrics: metrics.expose,
-      },
-      guard: authorizer.guard,
-      webhook: {
-        verify: async () => ({ ok: false, reason: 'no webhook here' }),
-        trigger: store.trigger,
-        onCall() {},
-      },
-      log,
-      onAnswer: metrics.adminAnswer,
-    },
-    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
-  );
-  t.teardown(async () => {
-    await server.stop(100);
-    await snapshots.close();
-    await store.close();
-  });
-  await snapshots.start();
-  const port = await server.start();
   return {
     port,
     rules,

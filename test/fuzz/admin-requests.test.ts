@@ -2,74 +2,20 @@
 // own, nothing is written that was not asked for, and nothing is a defect.
 import { request as httpRequest } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
-import { createAudit } from '../../control-plane/admin/audit.ts';
-import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
-import { createExamine } from '../../control-plane/admin/examination.ts';
-import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
-import { toOverview } from '../../control-plane/metrics/overview.ts';
-import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
-import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import { verifyWebhook } from '../../control-plane/store/webhook.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { loadProtos } from '../../shared/wire/protos.ts';
+import { startAdminApi } from '../support/admin-api.ts';
 import type { Random } from '../support/random.ts';
-import { createRecordedLog } from '../support/recorded-log.ts';
-import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { ruleText } from '../support/rules-folder.ts';
 import { damageJson, damageText, strangeWords } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
-const encode = loadProtos().rateLimitConfig.serialize;
-const options = { mergeDomains: false, maxResponseBytes: 1_000_000 };
-
-async function startAdmin(t: ExecutionContext) {
-  const rules = createRulesFolder(t);
-  const stateDirectory = createRulesFolder(t).path;
-  rules.write('shop.yaml', ruleText('shop', 1));
-  const log = createRecordedLog();
-  const clock = systemClock;
-  const store = createDirectoryStore({
-    options: { directory: rules.path, stateDirectory },
-    log,
-    clock,
+const startAdmin = (t: ExecutionContext) =>
+  startAdminApi(t, {
+    files: { 'shop.yaml': ruleText('shop', 1) },
+    maxResponseBytes: 1_000_000,
+    verifyWebhook: async (call) => verifyWebhook(call, 'secret'),
   });
-  const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
-  const workers = { list: () => [] };
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
-  const authorizer = createAuthorizer(undefined);
-  const server = await createAdminServer(
-    {
-      api: {
-        store,
-        snapshots,
-        workers,
-        examine: createExamine({ encode, options }),
-        clock,
-        audit: createAudit(log),
-        callerOf: authorizer.callerOf,
-        awaited: () => undefined,
-        exposeMetrics: metrics.expose,
-      },
-      guard: authorizer.guard,
-      webhook: {
-        verify: async (call) => verifyWebhook(call, 'secret'),
-        trigger: store.trigger,
-        onCall() {},
-      },
-      log,
-      onAnswer: metrics.adminAnswer,
-    },
-    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
-  );
-  t.teardown(async () => {
-    await server.stop(100);
-    await snapshots.close();
-    await store.close();
-  });
-  await snapshots.start();
-  return { port: await server.start(), log, rules, store };
-}
 
 const paths = [
   ...[

@@ -1,0 +1,76 @@
+// The admin API over a real socket and a real directory, without workers and without tokens.
+import type { ExecutionContext } from 'ava';
+import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
+import { createAudit } from '../../control-plane/admin/audit.ts';
+import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
+import { createExamine } from '../../control-plane/admin/examination.ts';
+import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
+import { toOverview } from '../../control-plane/metrics/overview.ts';
+import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
+import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
+import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createRecordedLog } from './recorded-log.ts';
+import { createRulesFolder } from './rules-folder.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+
+export interface AdminApiOptions {
+  /** Texts by the names of their files in the directory. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly maxResponseBytes: number;
+  readonly verifyWebhook: (
+    call: Parameters<typeof verifyWebhook>[0],
+  ) => Promise<ReturnType<typeof verifyWebhook>>;
+}
+
+/** Stopped when the test ends. */
+export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
+  const rules = createRulesFolder(t);
+  const stateDirectory = createRulesFolder(t).path;
+  for (const [name, text] of Object.entries(api.files)) rules.write(name, text);
+  const options = { mergeDomains: false, maxResponseBytes: api.maxResponseBytes };
+  const log = createRecordedLog();
+  const clock = systemClock;
+  const store = createDirectoryStore({
+    options: { directory: rules.path, stateDirectory },
+    log,
+    clock,
+  });
+  const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
+  const workers = { list: () => [] };
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  const authorizer = createAuthorizer(undefined);
+  const server = await createAdminServer(
+    {
+      api: {
+        store,
+        snapshots,
+        workers,
+        examine: createExamine({ encode, options }),
+        clock,
+        audit: createAudit(log),
+        callerOf: authorizer.callerOf,
+        awaited: () => undefined,
+        exposeMetrics: metrics.expose,
+      },
+      guard: authorizer.guard,
+      webhook: {
+        verify: api.verifyWebhook,
+        trigger: store.trigger,
+        onCall() {},
+      },
+      log,
+      onAnswer: metrics.adminAnswer,
+    },
+    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
+  );
+  t.teardown(async () => {
+    await server.stop(100);
+    await snapshots.close();
+    await store.close();
+  });
+  await snapshots.start();
+  return { port: await server.start(), log, rules, store };
+}
