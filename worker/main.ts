@@ -1,4 +1,5 @@
 // `npm run -s worker`: a worker with the settings of the environment.
+import './fast-strings.ts';
 import { commandLine } from '../shared/command-line.ts';
 import { exitCodes } from '../shared/lifecycle.ts';
 import { runWorker } from './run-worker.ts';

@@ -1,4 +1,5 @@
 // The program of a process that decides. The primary starts it (fork-process.ts), nobody else does.
+import '../fast-strings.ts';
 import { stopSignals } from '../../shared/lifecycle.ts';
 import { createDecisionProcess } from './decision-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
