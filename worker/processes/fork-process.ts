@@ -2,7 +2,7 @@
 // runtime's cluster module. What is said, and what becomes of a process that ended, is left to
 // process-slot.ts.
 import type { ChildProcess } from 'node:child_process';
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 import { extname, join } from 'node:path';
 import { errorText } from '../../shared/errors.ts';
 import type { FromProcess, ToProcess } from './message.ts';
@@ -27,6 +27,8 @@ export type ForkProcess = (listener: ProcessListener) => ForkedProcess;
 /** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
 const entry = join(import.meta.dirname, `main${extname(import.meta.filename)}`);
 
+const notStarted: ForkedProcess = { pid: undefined, send: () => {}, kill: () => {} };
+
 /** With the same Node and the same flags as this process. */
 export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   cluster.schedulingPolicy = cluster.SCHED_RR;
@@ -36,12 +38,19 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const worker = cluster.fork();
+  let worker: Worker;
+  try {
+    worker = cluster.fork();
+  } catch (error) {
+    // Such as for want of memory. Told later, as every other end is.
+    process.nextTick(() => onGone(`could not be started: ${errorText(error)}`));
+    return notStarted;
+  }
   const child = worker.process;
   if (child.pid === undefined) {
     // Such as for want of file descriptors; what it is, an event tells.
     worker.once('error', (error) => onGone(`could not be started: ${errorText(error)}`));
-    return { pid: undefined, send: () => {}, kill: () => {} };
+    return notStarted;
   }
   const underway = followHandles(child);
   let how = 'was lost';
