@@ -5,7 +5,8 @@
 import { toMetricKey, toSegment } from './metric-key.ts';
 import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
-import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
+import { parseWildcard, type Wildcard } from './wildcard.ts';
+import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
 
 /** A descriptor of the configuration in force. */
 export interface RuleNode {
@@ -35,8 +36,8 @@ interface Level {
   readonly byKey: Map<string, KeyRules>;
   /** Exact rules that are not under `byKey` for each split; undefined when there are none. */
   readonly byComposite: Map<string, Node> | undefined;
-  /** In configuration order. */
-  readonly wildcards: readonly Node[];
+  /** Undefined when there are no wildcards. */
+  readonly findWildcard: FindWildcard<Node> | undefined;
 }
 
 interface KeyRules {
@@ -124,8 +125,8 @@ export function createDomainTree(
       const keyRules: KeyRules | undefined = level.byKey.get(key);
       let find: Found = found.exact;
       node = keyRules?.byValue?.get(value) ?? level.byComposite?.get(`${key}_${value}`);
-      if (node === undefined && level.wildcards.length > 0) {
-        node = findWildcard(level.wildcards, `${key}_${value}`);
+      if (node === undefined && level.findWildcard !== undefined) {
+        node = level.findWildcard(`${key}_${value}`);
       }
       if (node === undefined) {
         node = keyRules?.keyOnly;
@@ -227,17 +228,10 @@ function isExempting({ limit, level }: Node): boolean {
 
 /** The rule for this very value: exact, or the first wildcard that fits. */
 function findNamed(level: Level, key: string, value: string): Node | undefined {
-  const { byKey, byComposite, wildcards } = level;
+  const { byKey, byComposite, findWildcard } = level;
   const exact = byKey.get(key)?.byValue?.get(value) ?? byComposite?.get(`${key}_${value}`);
-  if (exact !== undefined || wildcards.length === 0) return exact;
-  return findWildcard(wildcards, `${key}_${value}`);
-}
-
-function findWildcard(nodes: readonly Node[], text: string): Node | undefined {
-  for (const node of nodes) {
-    if (node.wildcard !== undefined && matchesWildcard(node.wildcard, text)) return node;
-  }
-  return undefined;
+  if (exact !== undefined || findWildcard === undefined) return exact;
+  return findWildcard(`${key}_${value}`);
 }
 
 /** The value part of a level that is not shared, in a metric key that is not detailed. */
@@ -311,7 +305,7 @@ function createLevel(nodes: readonly Node[]): Level {
       rules.byValue.set(composite.slice(split + 1), node);
     }
   }
-  return { byKey, byComposite, wildcards: nodes.filter((node) => node.wildcard !== undefined) };
+  return { byKey, byComposite, findWildcard: createWildcardList(nodes) };
 }
 
 /** The offsets of underscores; undefined when there are too many to enter each. */

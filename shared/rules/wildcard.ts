@@ -20,15 +20,18 @@ export function parseWildcard(pattern: string): Wildcard {
   };
 }
 
-/**
- * Taking the leftmost place for each literal is enough to find a match if there is one, so there is
- * no backtracking and a hostile text costs one pass.
- */
+/** Whether the pattern stands for the whole text. */
 export function matchesWildcard(wildcard: Wildcard, text: string): boolean {
+  return text.startsWith(wildcard.prefix) && matchesAfterPrefix(wildcard, text);
+}
+
+/**
+ * For a text that begins with the prefix. Taking the leftmost place for each literal is enough to find
+ * a match if there is one, so there is no backtracking and a hostile text costs one pass.
+ */
+export function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   const { prefix, middles, suffix, literalLength } = wildcard;
-  if (text.length < literalLength || !text.startsWith(prefix) || !text.endsWith(suffix)) {
-    return false;
-  }
+  if (text.length < literalLength || !text.endsWith(suffix)) return false;
   const end = text.length - suffix.length;
   let at = prefix.length;
   for (const middle of middles) {

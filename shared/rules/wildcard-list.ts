@@ -1,0 +1,109 @@
+// The wildcards of one level of rules, of which the first in the order of the configuration applies.
+// Many are not tried one by one: only those whose text before the first `*` begins the text at hand.
+import { matchesAfterPrefix, matchesWildcard, type Wildcard } from './wildcard.ts';
+
+/** Of so few each is tried: looking for prefixes would compare as often. */
+const fewEnough = 8;
+
+/** The first that matches, in the order in which they were given. */
+export type FindWildcard<Rule> = (text: string) => Rule | undefined;
+
+interface Placed<Rule> {
+  readonly rule: Rule;
+  readonly wildcard: Wildcard;
+  /** Its place in the configuration. */
+  readonly order: number;
+}
+
+/** All wildcards with the same text before their first star. */
+interface Group<Rule> {
+  readonly prefix: string;
+  /** In the order of the configuration. */
+  readonly members: Placed<Rule>[];
+  /** The group of the longest other prefix that this one begins with. */
+  parent: Group<Rule> | undefined;
+}
+
+/** Undefined when there are none. Takes time for sorting, and as much memory again as the rules. */
+export function createWildcardList<Rule extends { readonly wildcard: Wildcard | undefined }>(
+  rules: readonly Rule[],
+): FindWildcard<Rule> | undefined {
+  const placed: Placed<Rule>[] = [];
+  for (const rule of rules) {
+    const { wildcard } = rule;
+    if (wildcard !== undefined) placed.push({ rule, wildcard, order: placed.length });
+  }
+  if (placed.length === 0) return undefined;
+  if (placed.length <= fewEnough) {
+    return (text) => placed.find(({ wildcard }) => matchesWildcard(wildcard, text))?.rule;
+  }
+  const groups = toGroups(placed);
+  return (text) => {
+    let best: Placed<Rule> | undefined;
+    for (let group = longestPrefixOf(groups, text); group !== undefined; group = group.parent) {
+      best = firstMatch(group.members, text, best?.order ?? placed.length) ?? best;
+    }
+    return best?.rule;
+  };
+}
+
+/** The first member before `end` in the configuration that matches a text with the group's prefix. */
+function firstMatch<Rule>(
+  members: readonly Placed<Rule>[],
+  text: string,
+  end: number,
+): Placed<Rule> | undefined {
+  for (const member of members) {
+    if (member.order >= end) return undefined;
+    if (matchesAfterPrefix(member.wildcard, text)) return member;
+  }
+  return undefined;
+}
+
+/** Sorted by prefix. */
+function toGroups<Rule>(placed: readonly Placed<Rule>[]): readonly Group<Rule>[] {
+  const byPrefix = new Map<string, Group<Rule>>();
+  for (const one of placed) {
+    const { prefix } = one.wildcard;
+    const group = byPrefix.get(prefix);
+    if (group === undefined) byPrefix.set(prefix, { prefix, members: [one], parent: undefined });
+    else group.members.push(one);
+  }
+  const sorted = [...byPrefix.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
+  let before: Group<Rule> | undefined;
+  for (const group of sorted) {
+    while (before !== undefined && !group.prefix.startsWith(before.prefix)) before = before.parent;
+    group.parent = before;
+    before = group;
+  }
+  return sorted;
+}
+
+/**
+ * The group of the longest prefix that `text` begins with. What is sorted between that prefix and the
+ * text begins with it, too, so it is the last group before the text or one of its parents.
+ */
+function longestPrefixOf<Rule>(
+  sorted: readonly Group<Rule>[],
+  text: string,
+): Group<Rule> | undefined {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as Group<Rule>).prefix <= text) low = middle + 1;
+    else high = middle;
+  }
+  let group = sorted[low - 1];
+  if (group === undefined) return undefined;
+  const common = commonLength(group.prefix, text);
+  while (group !== undefined && group.prefix.length > common) group = group.parent;
+  return group;
+}
+
+function commonLength(a: string, b: string): number {
+  const end = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at++;
+  return at;
+}
