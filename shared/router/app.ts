@@ -68,6 +68,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   }
   const table = buildTable(trees, {
     compiler: createSchemaCompiler(),
+    limits,
     guard: options.guard,
     public: options.public ?? false,
     cors: options.cors,

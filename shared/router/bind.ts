@@ -1,8 +1,9 @@
 // Binds a request's parts and keywords to the arguments of a method: trouble with positions is 404,
-// trouble with keywords is 400 with every problem at once. Declarations are compiled at start.
+// trouble with keywords is 400 with its problems at once. Declarations are compiled at start.
 import { castValue } from './cast.ts';
 import { BadRequest, type FieldProblem, notFound } from './errors.ts';
 import { createKeywords, type Keywords } from './keywords.ts';
+import type { Limits } from './limits.ts';
 import type { Op } from './op.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
@@ -24,6 +25,8 @@ export interface BodyArguments {
 export interface Binder {
   /** Whether the method takes that many path parts, if its keywords are right. */
   fits(partCount: number): boolean;
+  /** Whether anything that a body can say is an argument of the method. */
+  readonly takesBody: boolean;
   /** Throws 404 where there are more parts than the method takes: known before the body is read. */
   refuseSurplus(partCount: number): void;
   /** The arguments in order. Throws 404 or 400. */
@@ -37,8 +40,15 @@ interface Value {
   readonly in: 'query' | 'body';
 }
 
+/** Of those that one answer names. */
+const maxProblems = 20;
+
 /** Throws an Error that says what in the declaration cannot be understood. */
-export function compileBinder(declared: Op | undefined, compiler: SchemaCompiler): Binder {
+export function compileBinder(
+  declared: Op | undefined,
+  { compiler, limits }: { readonly compiler: SchemaCompiler; readonly limits: Limits },
+): Binder {
+  const { listItems } = limits;
   const path = (declared?.path ?? []).map((entry) => ({
     ...entry,
     ...toParameter(entry.schema, compiler),
@@ -51,6 +61,30 @@ export function compileBinder(declared: Op | undefined, compiler: SchemaCompiler
   // A part that may not come by keyword must be there, and so must all before it.
   const minParts = path.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
+
+  /** A path that does not parse names nothing. */
+  function readPart(parameter: Parameter, text: string): unknown {
+    const cast = castValue(parameter.schema, text, { fromText: true, listItems });
+    if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
+    return cast.value;
+  }
+
+  function readValue(
+    parameter: Parameter,
+    name: string,
+    given: Value,
+    problems: FieldProblem[],
+  ): unknown {
+    const cast = castValue(parameter.schema, given.value, { fromText: given.fromText, listItems });
+    if (!cast.ok) {
+      problems.push({ in: given.in, name, reason: cast.reason });
+      return undefined;
+    }
+    for (const { at, reason } of parameter.check(cast.value)) {
+      problems.push({ in: given.in, name: `${name}${at}`, reason });
+    }
+    return cast.value;
+  }
 
   /** By the parameter's own name; the body wins over the query. */
   function collect(given: Given, problems: FieldProblem[]): ReadonlyMap<string, Value> {
@@ -128,6 +162,11 @@ export function compileBinder(declared: Op | undefined, compiler: SchemaCompiler
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
+    takesBody:
+      rest !== undefined ||
+      keywords.byName.size > 0 ||
+      keywords.others !== undefined ||
+      path.some(({ byKeyword }) => byKeyword),
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
@@ -140,34 +179,12 @@ export function compileBinder(declared: Op | undefined, compiler: SchemaCompiler
         ...bindRest(given, problems),
       ];
       const fields = bindKeywords(values, problems);
-      if (problems.length > 0) throw new BadRequest('the arguments are not valid', problems);
+      if (problems.length > 0) {
+        throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
+      }
       return [fields, ...positionals];
     },
   };
-}
-
-/** A path that does not parse names nothing. */
-function readPart(parameter: Parameter, text: string): unknown {
-  const cast = castValue(parameter.schema, text, true);
-  if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
-  return cast.value;
-}
-
-function readValue(
-  parameter: Parameter,
-  name: string,
-  given: Value,
-  problems: FieldProblem[],
-): unknown {
-  const cast = castValue(parameter.schema, given.value, given.fromText);
-  if (!cast.ok) {
-    problems.push({ in: given.in, name, reason: cast.reason });
-    return undefined;
-  }
-  for (const { at, reason } of parameter.check(cast.value)) {
-    problems.push({ in: given.in, name: `${name}${at}`, reason });
-  }
-  return cast.value;
 }
 
 /** A copy, so that no request changes what the next one gets. */

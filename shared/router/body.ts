@@ -2,7 +2,7 @@
 import type { BodyArguments } from './bind.ts';
 import { BadRequest, HttpError } from './errors.ts';
 import { parseJson } from './json.ts';
-import { createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
+import { addKeyword, createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import { type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
@@ -15,16 +15,23 @@ export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
 export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
 
 export interface BodyReader {
-  /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. */
-  readBody(request: RequestLike): Promise<BodyArguments>;
+  /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. One that is not
+   * `taken` has nothing for the method, and is read to find whether it is more than nothing. */
+  readBody(request: RequestLike, taken: boolean): Promise<BodyArguments>;
 }
+
+/** Of a body that its method does not take: `{}` and the like. */
+const maxUntakenBytes = 8 * 1024;
 
 export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
   return {
-    async readBody({ headers, body }) {
+    async readBody({ headers, body }, taken) {
+      const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
+      const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
-      if (declared > limits.bodyBytes) throw tooLarge(limits);
-      const bytes = body === undefined ? Buffer.alloc(0) : await readBytes(body, limits);
+      if (declared > maxBytes) throw tooLarge(maxBytes);
+      const bytes =
+        body === undefined ? Buffer.alloc(0) : await readBytes(body, { maxBytes, timeoutMs });
       if (bytes.length === 0) return toArguments({});
       const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
@@ -63,7 +70,9 @@ async function decode(
   }
   if (typeof value !== 'object' || value === null) return toArguments({ positionals: [value] });
   const keywords = createKeywords();
-  for (const [name, field] of Object.entries(value)) keywords[name] = field;
+  for (const name of Object.keys(value)) {
+    addKeyword(keywords, name, Reflect.get(value, name), { where: 'body', limits });
+  }
   return toArguments({ keywords });
 }
 
@@ -90,12 +99,15 @@ function toArguments({
 }
 
 /** Stops reading at the limit; the rest of the stream is the mount's business. */
-async function readBytes(body: AsyncIterable<Uint8Array>, limits: Limits): Promise<Buffer> {
+async function readBytes(
+  body: AsyncIterable<Uint8Array>,
+  { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
+): Promise<Buffer> {
   const iterator = body[Symbol.asyncIterator]();
   const timeout = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     timeout.reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
-  }, limits.bodyTimeoutMs);
+  }, timeoutMs);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -103,7 +115,7 @@ async function readBytes(body: AsyncIterable<Uint8Array>, limits: Limits): Promi
       const next = await Promise.race([iterator.next(), timeout.promise]);
       if (next.done === true) return Buffer.concat(chunks);
       size += next.value.byteLength;
-      if (size > limits.bodyBytes) throw tooLarge(limits);
+      if (size > maxBytes) throw tooLarge(maxBytes);
       chunks.push(next.value);
     }
   } catch (error) {
@@ -116,6 +128,6 @@ async function readBytes(body: AsyncIterable<Uint8Array>, limits: Limits): Promi
   }
 }
 
-function tooLarge(limits: Limits): HttpError {
-  return new HttpError(413, { detail: `a body has at most ${limits.bodyBytes} bytes` });
+function tooLarge(maxBytes: number): HttpError {
+  return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
 }

@@ -4,8 +4,10 @@ import Type from 'typebox';
 import { castValue } from './cast.ts';
 import { upload } from './upload.ts';
 
-const text = (schema: Type.TSchema, value: unknown) => castValue(schema, value, true);
-const json = (schema: Type.TSchema, value: unknown) => castValue(schema, value, false);
+const text = (schema: Type.TSchema, value: unknown) =>
+  castValue(schema, value, { fromText: true, listItems: 3 });
+const json = (schema: Type.TSchema, value: unknown) =>
+  castValue(schema, value, { fromText: false, listItems: 3 });
 
 test('integers are decimal and safe; every safe integer survives being written', (t) => {
   fc.assert(
@@ -65,6 +67,23 @@ test('lists combine repetition and commas in text, and stay as they are in JSON'
   t.deepEqual(text(Type.Array(Type.Integer()), '1,x'), {
     ok: false,
     reason: 'item 1 must be an integer',
+  });
+});
+
+test('a list is bounded however it is written, and its schema may set another bound', (t) => {
+  const list = Type.Array(Type.Integer());
+  const refused = { ok: false, reason: 'has more than 3 items' };
+  t.deepEqual(text(list, '1,2,3'), { ok: true, value: [1, 2, 3] });
+  t.deepEqual(text(list, '1,2,3,4'), refused);
+  t.deepEqual(text(list, ['1,2', '3,4']), refused);
+  t.deepEqual(json(list, '1,2,3,4'), refused);
+  t.deepEqual(json(list, [1, 2, 3, 4]), refused);
+  const lists = Type.Array(list, { maxItems: 5 });
+  t.deepEqual(json(lists, [[1], [1, 2], [], [], []]).ok, true);
+  t.deepEqual(json(lists, [[1, 2, 3, 4]]), { ok: false, reason: 'item 0 has more than 3 items' });
+  t.deepEqual(json(lists, [[], [], [], [], [], []]), {
+    ok: false,
+    reason: 'has more than 5 items',
   });
 });
 

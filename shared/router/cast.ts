@@ -14,29 +14,35 @@ const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
 
-/** `fromText`: the value came from a path, a query or a form, where a list is a repeated name or
- * a text with commas. */
-export function castValue(schema: Type.TSchema, value: unknown, fromText: boolean): Cast {
-  return cast(schema as PlainSchema, value, fromText);
+export interface CastOptions {
+  /** The value came from a path, a query or a form, where a list is a repeated name or a text with
+   * commas. */
+  readonly fromText: boolean;
+  /** Of one list, unless its schema says how many. */
+  readonly listItems: number;
 }
 
-function cast(schema: PlainSchema, value: unknown, fromText: boolean): Cast {
+export function castValue(schema: Type.TSchema, value: unknown, options: CastOptions): Cast {
+  return cast(schema as PlainSchema, value, options);
+}
+
+function cast(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
   if (isUpload(schema)) {
     return value instanceof File ? { ok: true, value } : refuse('must be one file');
   }
   const literals = literalsOf(schema);
   if (literals !== undefined) return castLiteral(literals, value);
   const branches = schema['anyOf'] ?? schema['oneOf'];
-  if (Array.isArray(branches)) return castBranch(branches as PlainSchema[], value, fromText);
+  if (Array.isArray(branches)) return castBranch(branches as PlainSchema[], value, options);
   const type = schema['type'];
-  if (type === 'array') return castList(schema, value, fromText);
+  if (type === 'array') return castList(schema, value, options);
   if (type === 'object') {
     return isPlainObject(value) ? { ok: true, value } : refuse('must be an object');
   }
   if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
   if (type === undefined || Array.isArray(type)) return { ok: true, value };
   if (Array.isArray(value))
-    return refuse(fromText ? 'is given more than once' : 'must be one value');
+    return refuse(options.fromText ? 'is given more than once' : 'must be one value');
   if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
   if (type === 'string') return { ok: true, value: String(value) };
   return castText(String(type), String(value));
@@ -58,29 +64,33 @@ function castText(type: string, text: string): Cast {
   return isNumber ? { ok: true, value } : refuse('must be a number');
 }
 
-function castList(schema: PlainSchema, value: unknown, fromText: boolean): Cast {
-  const given: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const items =
-    fromText || typeof value === 'string'
-      ? given.flatMap((item) => (typeof item === 'string' ? item.split(',') : [item]))
-      : given;
+function castList(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+  const declared = schema['maxItems'];
+  const maxItems = typeof declared === 'number' ? declared : options.listItems;
+  const hasCommas = options.fromText || typeof value === 'string';
+  const items: unknown[] = [];
+  for (const item of Array.isArray(value) ? value : [value]) {
+    const isText = hasCommas && typeof item === 'string';
+    for (const one of isText ? item.split(',', maxItems + 1) : [item]) items.push(one);
+    if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
+  }
   const of = schema['items'];
   if (typeof of !== 'object' || of === null || Array.isArray(of)) {
     return { ok: true, value: items };
   }
   const values: unknown[] = [];
   for (const [index, item] of items.entries()) {
-    const result = cast(of as PlainSchema, item, fromText);
+    const result = cast(of as PlainSchema, item, options);
     if (!result.ok) return refuse(`item ${index} ${result.reason}`);
     values.push(result.value);
   }
   return { ok: true, value: values };
 }
 
-function castBranch(branches: readonly PlainSchema[], value: unknown, fromText: boolean): Cast {
+function castBranch(branches: readonly PlainSchema[], value: unknown, options: CastOptions): Cast {
   let first: Cast | undefined;
   for (const branch of branches) {
-    const result = cast(branch, value, fromText);
+    const result = cast(branch, value, options);
     if (result.ok) return result;
     first ??= result;
   }

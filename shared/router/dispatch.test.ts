@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { Controller } from './controller.ts';
 import { HttpError, Redirect, Stop } from './errors.ts';
 import { op } from './op.ts';
-import { part } from './path-part.ts';
+import { named, optional, part } from './path-part.ts';
 import { createTestClient } from './test-client.ts';
 
 const open = Type.Object({}, { additionalProperties: true });
@@ -48,7 +48,18 @@ class Broken extends Controller {
   }
 }
 
-const client = await createTestClient({ '': { Open, Broken } });
+class Closed extends Controller {
+  static readonly POST = op({ query: Type.Object({ a: Type.Optional(Type.String()) }) });
+  static readonly PUT = op({ path: [optional(named('a'))] });
+  static readonly DELETE = op({ rest: Type.String() });
+
+  PATCH() {}
+  POST() {}
+  PUT() {}
+  DELETE() {}
+}
+
+const client = await createTestClient({ '': { Open, Closed, Broken } });
 
 test('nothing but declared verbs is callable, whatever path or method is sent', async (t) => {
   for (const name of [
@@ -132,6 +143,42 @@ test('names, lists, parts and depth are bounded', async (t) => {
   t.is(await status(`/open?${'a'.repeat(9000)}`), 414);
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`;
   t.is((await client.send('POST', '/open', { body: `{"a":${deep}}`, headers: json })).status, 400);
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, 1]));
+  t.is((await client.send('POST', '/open', { body: fields(100) })).status, 200);
+  const refused = await client.send('POST', '/open', { body: fields(101) });
+  t.like(refused.json, { status: 400, detail: 'the body has more than 100 names' });
+});
+
+test('an answer names 20 problems at most', async (t) => {
+  const names = Array.from({ length: 100 }, (_, index) => `a${index}=1`).join('&');
+  const answer = await client.send('PATCH', `/closed?${names}`);
+  const { errors } = answer.json as { errors: unknown[] };
+  t.deepEqual([answer.status, errors.length], [400, 20]);
+});
+
+test('of a body that a method cannot take no more is read than tells so', async (t) => {
+  const send = async (method: string, body: string) =>
+    (await client.send(method, '/closed', { body, headers: json })).status;
+  t.is(await send('PATCH', '{}'), 204);
+  t.is(await send('PATCH', '{"a":1}'), 400);
+  const long = JSON.stringify({ a: 'x'.repeat(10_000) });
+  t.is(await send('PATCH', long), 413);
+  t.is(await send('POST', long), 204);
+  t.is(await send('PUT', long), 204);
+  t.is(await send('DELETE', '["x"]'), 204);
+  let read = 0;
+  async function* endless() {
+    for (; ; read += 1) yield Buffer.alloc(1024, ' ');
+  }
+  const answer = await client.app.dispatch({
+    method: 'PATCH',
+    target: '/closed',
+    headers: new Headers(json),
+    body: endless(),
+    remoteAddress: undefined,
+  });
+  t.deepEqual([answer.status, read], [413, 8]);
 });
 
 const json = { 'content-type': 'application/json' };
@@ -178,7 +225,7 @@ test('strict names serve the canonical spelling only', async (t) => {
   t.is((await strict.send('GET', '/anything')).json, 2);
 });
 
-test('every problem with the keywords is named at once', async (t) => {
+test('problems with several keywords are named at once', async (t) => {
   class Rules extends Controller {
     static readonly POST = op({
       path: [part('id', Type.Integer())],
@@ -201,6 +248,31 @@ test('every problem with the keywords is named at once', async (t) => {
     { in: 'body', name: 'tags/0/a', reason: 'must be integer' },
     { in: 'query', name: 'zz', reason: 'is unknown' },
   ]);
+});
+
+test('of a list with very many wrong items the first is named, of a shorter one some more', async (t) => {
+  class Files extends Controller {
+    static readonly POST = op({
+      body: Type.Object({ files: Type.Array(Type.Object({ path: Type.String() })) }),
+    });
+    POST() {}
+  }
+  const own = await createTestClient({ '': { Files } });
+  const namedFor = async (count: number) => {
+    const files = Array.from({ length: count }, () => ({}));
+    const answer = await own.send('POST', '/files', { body: { files } });
+    return (answer.json as { errors: readonly { name: string; reason: string }[] }).errors;
+  };
+  const reason = "must have required property 'path'";
+  t.deepEqual(await namedFor(2), [
+    { in: 'body', name: 'files/0', reason },
+    { in: 'body', name: 'files/1', reason },
+  ] as never);
+  t.is((await namedFor(900)).length, 20);
+  t.deepEqual(
+    (await namedFor(1000)).map(({ name }) => name),
+    ['files/0'],
+  );
 });
 
 test('there is one instance per request, and defaults are copies', async (t) => {

@@ -9,7 +9,7 @@ import { BadRequest, HttpError, NotImplemented, notFound, Stop } from './errors.
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import type { OpenApiDocument } from './openapi.ts';
-import { toErrorResponse } from './problem.ts';
+import { setCommonHeaders, toErrorResponse } from './problem.ts';
 import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
 import { resolvePath } from './resolve.ts';
 import { cancelStream, watchStream } from './stream.ts';
@@ -93,7 +93,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const args = route.binder.bind({
       parts: positionals,
       query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
-      body: await bodies.readBody(given),
+      body: await bodies.readBody(given, route.binder.takesBody),
     });
     const { mediaType } = route;
     const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
@@ -118,6 +118,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     let response: ResponseLike;
     try {
       response = checkStatus(await answer(given, progress));
+      setCommonHeaders(response.headers, id);
     } catch (error) {
       response = toErrorResponse(error, id);
       const isExpected = error instanceof NotImplemented;
@@ -127,7 +128,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         reportError({ request: progress.request, status: response.status, error });
       }
     }
-    setCommonHeaders(response.headers, id, progress.cors);
+    setCorsHeaders(response.headers, progress.cors);
     const { status, headers: answered, body } = response;
     if (method === 'HEAD') {
       await cancelStream(body);
@@ -168,10 +169,7 @@ function checkStatus(response: ResponseLike): ResponseLike {
   throw new RangeError(`${status} is no status of an answer`);
 }
 
-function setCommonHeaders(headers: Headers, id: string, cors: HeaderList): void {
-  headers.set('x-request-id', id);
-  if (!headers.has('x-content-type-options')) headers.set('x-content-type-options', 'nosniff');
-  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
+function setCorsHeaders(headers: Headers, cors: HeaderList): void {
   for (const [name, value] of cors) {
     if (name === 'vary') headers.append(name, value);
     else headers.set(name, value);

@@ -5,12 +5,13 @@ export interface Limits {
   /** Of the request target; more is 414. */
   readonly targetBytes: number;
   readonly pathParts: number;
-  /** Names in a query or a form. */
+  /** Names in a query or a body. */
   readonly keys: number;
-  /** Values of one name, and items of one list. */
+  /** Values of one name, and items of one list whose schema has no `maxItems`. */
   readonly listItems: number;
   readonly jsonDepth: number;
-  /** More is 413; the body is never held beyond it. */
+  /** More is 413; the body is never held beyond it. Of one that is no argument of its method, less
+   * is enough. */
   readonly bodyBytes: number;
   readonly multipartParts: number;
   /** From the first wait for the body to its end; more is 408. */

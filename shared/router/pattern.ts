@@ -2,7 +2,8 @@
 
 /**
  * Why a pattern may take exponential time, or undefined. Conservative: a group that is repeated may
- * hold no further repetition and no choice; look-around and back-references are refused.
+ * hold no further repetition and no choice, such as `?` is; look-around and back-references are
+ * refused.
  */
 export function whyNotLinear(pattern: string): string | undefined {
   /** Per open group: whether it holds a repetition or a choice. */
@@ -20,26 +21,30 @@ export function whyNotLinear(pattern: string): string | undefined {
     } else if (character === '(') {
       if (/^\((?:\?=|\?!|\?<=|\?<!)/.test(pattern.slice(at))) return 'it looks around';
       groups.push(false);
-      at += pattern.startsWith('(?:', at) ? 2 : 0;
+      // The question mark of `(?:`, `(?<name>` and `(?i:` is no quantifier.
+      at += pattern.startsWith('(?', at) ? 1 : 0;
     } else if (character === ')') {
       closed = groups.pop() ?? false;
       if (closed && groups.length > 0) groups[groups.length - 1] = true;
     } else if (character === '|') {
       if (groups.length > 0) groups[groups.length - 1] = true;
-    } else if (isRepetition(pattern, at)) {
-      if (afterGroup === true) return 'it repeats a group that holds a repetition or a choice';
+    } else {
+      const quantifier = quantifierAt(pattern, at);
+      if (quantifier === '') continue;
+      // `?` takes a thing once at most: a choice, which repeats nothing.
+      if (afterGroup === true && !quantifier.startsWith('?')) {
+        return 'it repeats a group that holds a repetition or a choice';
+      }
       if (groups.length > 0) groups[groups.length - 1] = true;
+      at += quantifier.length - 1;
     }
   }
   return undefined;
 }
 
-/** `?` takes a thing once at most, and repeats nothing. */
-function isRepetition(pattern: string, at: number): boolean {
-  const character = pattern[at];
-  return (
-    character === '*' || character === '+' || (character === '{' && /^\{\d/.test(pattern.slice(at)))
-  );
+/** With the `?` that makes it lazy; the empty text where there is none. */
+function quantifierAt(pattern: string, at: number): string {
+  return /^(?:[*+?]|\{\d+(?:,\d*)?\})\??/.exec(pattern.slice(at))?.[0] ?? '';
 }
 
 function endOfClass(pattern: string, start: number): number {

@@ -58,8 +58,21 @@ export const problemSchema = {
   required: ['type', 'title', 'status', 'requestId'],
 } as const;
 
-/** What was thrown as a response; what cannot be sent as it is becomes a 500. */
+/** On every answer. A method or a thrown error may say otherwise of the last two. */
+export function setCommonHeaders(headers: Headers, requestId: string): void {
+  headers.set('x-request-id', requestId);
+  if (!headers.has('x-content-type-options')) headers.set('x-content-type-options', 'nosniff');
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
+}
+
+/** What was thrown as a whole answer; what cannot be sent as it is becomes a 500. */
 export function toErrorResponse(error: unknown, requestId: string): ResponseLike {
+  const response = toBareResponse(error, requestId);
+  setCommonHeaders(response.headers, requestId);
+  return response;
+}
+
+function toBareResponse(error: unknown, requestId: string): ResponseLike {
   try {
     if (error instanceof Redirect) return toRedirect(error);
     if (error instanceof HttpError && error.status >= 400 && error.status <= 599) {

@@ -1,6 +1,6 @@
 // Schemas compiled ahead of time, at start. Values are checked as they are: casting text is left
 // to cast.ts, defaults of keywords to bind.ts.
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type Type from 'typebox';
 import { whyNotLinear } from './pattern.ts';
 import { uploadKeyword } from './upload.ts';
@@ -11,7 +11,8 @@ export interface SchemaProblem {
   readonly reason: string;
 }
 
-/** No problems: an empty list. May fill in defaults inside the value. */
+/** No problems: an empty list. Else those of the value, 20 at most; of a large value the first one
+ * alone, with those of all branches where none of several fits. May fill in defaults inside it. */
 export type Check = (value: unknown) => readonly SchemaProblem[];
 
 export interface SchemaCompiler {
@@ -20,6 +21,9 @@ export interface SchemaCompiler {
 }
 
 const maxProblems = 20;
+/** Up to so many values within it, all problems of a value are looked for: a long list of wrong items
+ * would make as many problems. */
+const smallSize = 1_000;
 
 const formats = {
   date: /^\d{4}-\d\d-\d\d$/,
@@ -28,8 +32,29 @@ const formats = {
 };
 
 export function createSchemaCompiler(): SchemaCompiler {
+  const first = createAjv(false);
+  const all = createAjv(true);
+  return {
+    compile(schema) {
+      // A default of the value itself is not the checker's business, and it may break the schema.
+      const { default: _default, $id: _id, ...rest } = schema as Record<string, unknown>;
+      const validate = first.compile(rest);
+      let validateWhole: ValidateFunction | undefined;
+      return (value) => {
+        if (validate(value)) return [];
+        const firstErrors = validate.errors ?? [];
+        if (!isSmall(value)) return firstErrors.slice(0, maxProblems).map(toProblem);
+        validateWhole ??= all.compile(rest);
+        validateWhole(value);
+        return (validateWhole.errors ?? firstErrors).slice(0, maxProblems).map(toProblem);
+      };
+    },
+  };
+}
+
+function createAjv(allErrors: boolean): Ajv {
   const ajv = new Ajv({
-    allErrors: true,
+    allErrors,
     coerceTypes: false,
     useDefaults: true,
     strict: true,
@@ -43,15 +68,21 @@ export function createSchemaCompiler(): SchemaCompiler {
     validate: (_expected: boolean, value: unknown) => value instanceof File,
     error: { message: 'must be a file' },
   });
-  return {
-    compile(schema) {
-      // A default of the value itself is not the checker's business, and it may break the schema.
-      const { default: _default, $id: _id, ...rest } = schema as Record<string, unknown>;
-      const validate = ajv.compile(rest);
-      return (value) =>
-        validate(value) ? [] : (validate.errors ?? []).slice(0, maxProblems).map(toProblem);
-    },
-  };
+  return ajv;
+}
+
+/** The count ends at the bound, so it costs as little for a large value. */
+function isSmall(value: unknown): boolean {
+  const open = [value];
+  for (let count = 0; count < open.length; count++) {
+    if (open.length > smallSize) return false;
+    const next = open[count];
+    if (typeof next !== 'object' || next === null) continue;
+    const inside = Object.values(next);
+    if (inside.length > smallSize) return false;
+    open.push(...inside);
+  }
+  return true;
 }
 
 function createLinearRegExp(pattern: string, flags: string): RegExp {

@@ -14,6 +14,7 @@ import {
 import type { Cors } from './cors.ts';
 import { StartError } from './errors.ts';
 import { type Guard, toGuards } from './guard.ts';
+import type { Limits } from './limits.ts';
 import { mediaTypeOfName } from './media-type.ts';
 import type { ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
@@ -54,6 +55,7 @@ export interface Route {
 
 export interface TableOptions {
   readonly compiler: SchemaCompiler;
+  readonly limits: Limits;
   readonly guard: Guard | readonly Guard[] | undefined;
   readonly public: boolean;
   readonly cors: Cors | undefined;
@@ -218,7 +220,7 @@ function buildRoute(
       name,
       module,
       op: declared,
-      binder: compileBinder(declared, options.compiler),
+      binder: compileBinder(declared, options),
       guards,
       mediaType:
         extension !== undefined && declared?.spec.returns !== undefined

@@ -43,6 +43,10 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
     }
     return undefined;
   });
+  const types: unknown[] = [];
+  host.addHook('preValidation', async ({ headers }) => {
+    types.push(headers['content-type']);
+  });
   host.get('/health', async () => ({ ok: true }));
   await host.register(fastifyPlugin(app), { prefix: '/admin' });
   const get = async (url: string, headers = {}) => {
@@ -52,6 +56,11 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
   t.deepEqual(await get('/health'), [200, { ok: true }]);
   t.deepEqual(await get('/admin/ops'), [200, { path: '/ops' }]);
   t.deepEqual(await get('/admin/ops', { 'x-refuse': '1' }), [403, { refused: 'by the host' }]);
+  for (const method of ['GET', 'POST'] as const) {
+    const headers = { 'content-type': 'text/odd; charset' };
+    await host.inject({ method, url: '/admin/ops', headers, payload: method === 'GET' ? '' : 'x' });
+  }
+  t.deepEqual(types, [undefined, undefined, 'text/odd; charset', 'text/odd; charset']);
   t.is((await get('/admin'))[0], 404);
   t.is((await get('/adminops'))[0], 404);
   await host.listen({ host: '127.0.0.1', port: 0 });

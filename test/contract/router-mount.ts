@@ -7,6 +7,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { type App, createApp } from '../../shared/router/app.ts';
 import { Controller } from '../../shared/router/controller.ts';
+import { bearer } from '../../shared/router/guard.ts';
 import { op } from '../../shared/router/op.ts';
 
 export interface MountedServer {
@@ -61,6 +62,11 @@ class Stream extends Controller {
 let pulled = 0;
 let cancelled = Promise.withResolvers<void>();
 
+class Guarded extends Controller {
+  static override readonly guard = bearer(() => false);
+  POST() {}
+}
+
 class Cookies extends Controller {
   GET() {
     this.response.headers.append('set-cookie', 'a=1');
@@ -78,7 +84,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   ) => {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
-        loadModules: () => new Map([['', { Echo, Stream, Cookies }]]),
+        loadModules: () => new Map([['', { Echo, Stream, Guarded, Cookies }]]),
         public: true,
         limits: { bodyBytes, bodyTimeoutMs: 300 },
         reportError: () => {},
@@ -212,11 +218,33 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   behaviour(
     'broken percent encoding is 400 in the shape of every problem',
     async ({ port }) => {
-      const { status, text } = await readResponse(httpRequest({ port, path: '/echo/%zz' }).end());
-      const { title } = JSON.parse(text);
-      return [status, title];
+      const { status, text, headers } = await readResponse(
+        httpRequest({ port, path: '/echo/%zz' }).end(),
+      );
+      const { title, requestId } = JSON.parse(text);
+      const { 'x-content-type-options': sniffing, 'cache-control': caching } = headers;
+      return [status, title, headers['x-request-id'] === requestId, sniffing, caching];
     },
-    [400, 'Bad Request'],
+    [400, 'Bad Request', true, 'nosniff', 'no-store'],
+  );
+
+  behaviour(
+    'a content type that cannot be read matters where there is a body for the method alone',
+    async ({ port }) => {
+      const ask = async (method: string, path: string, body: string, type: string | undefined) => {
+        const headers = { 'content-length': body.length, ...(type && { 'content-type': type }) };
+        return (await readResponse(httpRequest({ port, path, method, headers }).end(body))).status;
+      };
+      return [
+        await ask('POST', '/echo', '', 'json'),
+        await ask('POST', '/echo', '{}', 'json'),
+        await ask('POST', '/echo', '{}', undefined),
+        await ask('POST', '/nowhere', '{}', 'json'),
+        await ask('POST', '/guarded', '{}', 'json'),
+        await ask('QUERY', '/echo', '', undefined),
+      ];
+    },
+    [200, 415, 415, 404, 401, 501],
   );
 
   if (!('peer-address' in skip)) {
@@ -263,14 +291,34 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       async ({ port }) => [
         await sendRaw(port, 'GET /echo HTTP/1.1\r\nHost: a\r\nno colon'),
         await sendRaw(port, `GET /echo HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(64 * 1024)}`),
+        await sendRaw(port, `POST /echo HTTP/1.1\r\n${chunked}\r\n\r\nno chunk`),
         await sendRaw(port, 'GET /echo'),
       ],
-      ['HTTP/1.1 400', 'HTTP/1.1 431', 'HTTP/1.1 200'],
+      ['HTTP/1.1 400', 'HTTP/1.1 431', 'HTTP/1.1 400', 'HTTP/1.1 200'],
+    );
+
+    behaviour(
+      'a request that cannot be read behind one whose answer has begun only ends the connection',
+      async ({ port }) => {
+        const socket = connect(port, '127.0.0.1');
+        socket.on('error', () => {});
+        let answer = '';
+        socket.on('data', (data) => {
+          answer += data;
+        });
+        socket.write('GET /stream?endless=1 HTTP/1.1\r\nHost: a\r\n\r\n');
+        await withDeadline(once(socket, 'data'));
+        socket.write('no request\r\n\r\n');
+        await withDeadline(once(socket, 'close'));
+        return answer.match(/HTTP\/1\.1 \d+/g);
+      },
+      ['HTTP/1.1 200'],
     );
   }
 }
 
 const json = { 'content-type': 'application/json' };
+const chunked = 'Host: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked';
 
 function openFields() {
   return Type.Object({}, { additionalProperties: true });

@@ -17,21 +17,23 @@ import type { ResponseLike } from '../request.ts';
 import { toOriginForm } from '../target.ts';
 import { toRequestLike } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
-import { createUnreadableRequests } from './unreadable-request.ts';
+import { answerUnreadable, trackAnswer } from './unreadable-request.ts';
 
 interface Mounted {
   readonly dispatch: Dispatch;
   readonly limits: Limits;
 }
 
+/** Those of which Fastify does not look at the Content-Type. */
+const unparsedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'TRACE']);
+
 /** For `Fastify({ ...fastifyOptions(app) })`: what a plugin cannot set, so that requests which do
  * not reach it are answered as the application would. */
 export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
-  const unreadable = createUnreadableRequests();
   return {
     bodyLimit: limits.bodyBytes,
     routerOptions: { maxParamLength: limits.targetBytes },
-    clientErrorHandler: unreadable.answer,
+    clientErrorHandler: answerUnreadable,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   };
 }
@@ -39,13 +41,25 @@ export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
 /** `app.register(fastifyPlugin(application), { prefix: '/admin' })`. */
 export function fastifyPlugin({ dispatch }: Mounted): FastifyPluginAsync {
   return async (instance) => {
+    instance.server.on('request', trackAnswer);
+    const given = new WeakMap<FastifyRequest, FastifyRequest['headers']>();
     for (const method of METHODS) {
       if (method !== 'CONNECT' && !instance.supportedMethods.includes(method)) {
         instance.addHttpMethod(method, { hasBody: true });
       }
     }
     instance.removeAllContentTypeParsers();
-    instance.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    // A Content-Type that Fastify cannot read is refused before any guard has run, that of an empty
+    // body too: it is shown another one until it has chosen the parser.
+    instance.addHook('preParsing', async (request) => {
+      if (unparsedMethods.has(request.method)) return;
+      given.set(request, request.headers);
+      request.headers = { ...request.headers, 'content-type': 'application/octet-stream' };
+    });
+    instance.addContentTypeParser('*', (request, payload, done) => {
+      request.headers = given.get(request) ?? request.headers;
+      done(null, payload);
+    });
     instance.setErrorHandler((error, request, reply) => sendError(error, request, reply));
     for (const url of instance.prefix === '' ? ['*'] : ['', '/*']) {
       instance.route({

@@ -12,7 +12,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Dispatch } from '../dispatch.ts';
 import type { RequestLike } from '../request.ts';
 import { endUnread } from './unread-body.ts';
-import { createUnreadableRequests, writeRaw } from './unreadable-request.ts';
+import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
 export type Listener = RequestListener;
 
@@ -32,9 +32,8 @@ export function createNodeServer(app: { readonly dispatch: Dispatch }): Server {
     { headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs },
     createListener(app.dispatch),
   );
-  const unreadable = createUnreadableRequests();
-  server.on('request', unreadable.track);
-  server.on('clientError', unreadable.answer);
+  server.on('request', trackAnswer);
+  server.on('clientError', answerUnreadable);
   server.on('connect', (request: IncomingMessage, socket) => {
     app
       .dispatch({ ...toRequestLike(request), body: undefined })

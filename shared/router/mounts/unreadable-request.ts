@@ -7,29 +7,24 @@ import { HttpError, NotImplemented } from '../errors.ts';
 import { toErrorResponse } from '../problem.ts';
 import type { ResponseLike } from '../request.ts';
 
-export interface UnreadableRequests {
-  /** For the server's `request` event. */
-  readonly track: (request: IncomingMessage, response: ServerResponse) => void;
-  /** For the server's `clientError` event: answers and closes. A connection on which an answer is
-   * under way is only closed. */
-  readonly answer: (error: Error, socket: Duplex) => void;
+/** The answers of a connection that have not been sent whole. */
+const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();
+
+/** For the server's `request` event. */
+export function trackAnswer({ socket }: IncomingMessage, response: ServerResponse): void {
+  const answers = answersOf.get(socket) ?? new Set();
+  answersOf.set(socket, answers.add(response));
+  response.once('close', () => answers.delete(response));
 }
 
-export function createUnreadableRequests(): UnreadableRequests {
-  const answering = new WeakMap<Duplex, number>();
-  const count = (socket: Duplex, by: number) => {
-    answering.set(socket, (answering.get(socket) ?? 0) + by);
-  };
-  return {
-    track({ socket }, response) {
-      count(socket, 1);
-      response.once('close', () => count(socket, -1));
-    },
-    answer(error, socket) {
-      if (!socket.writable || (answering.get(socket) ?? 0) > 0) socket.destroy();
-      else writeRaw(socket, toErrorResponse(toHttpError(error), randomUUID()));
-    },
-  };
+/** For the server's `clientError` event: answers and closes. A connection on which an answer has
+ * begun and not ended is only closed. */
+export function answerUnreadable(error: Error, socket: Duplex): void {
+  const isAnswering = [...(answersOf.get(socket) ?? [])].some(
+    ({ headersSent, writableEnded }) => headersSent && !writableEnded,
+  );
+  if (isAnswering || !socket.writable) socket.destroy();
+  else writeRaw(socket, toErrorResponse(toHttpError(error), randomUUID()));
 }
 
 /** Writes a whole answer and closes. */
