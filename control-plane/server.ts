@@ -23,6 +23,7 @@ import { toOverview } from './metrics/overview.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
 import { createDirectoryStore } from './store/directory-store.ts';
+import { fetchTimeoutMs } from './store/git-command.ts';
 import { createCredentialReader } from './store/git-credentials.ts';
 import { createGitStore } from './store/git-store.ts';
 import type { ConfigStore } from './store/store.ts';
@@ -218,6 +219,7 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
       folder: trimEnd(path, '/'),
       pollMs,
       timeoutMs: gitTimeoutMs,
+      fetchTimeoutMs,
       stateDirectory,
       committer: { name: 'Ratelane control plane', email: '' },
     },

@@ -1,12 +1,14 @@
 // The admin API over real sockets and a real directory, without workers.
 
+import { rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { bearer } from '../../shared/router/guard.ts';
 import { startAdminApi } from '../../test/support/admin-api.ts';
+import { runInProcess } from '../../test/support/command-run.ts';
 import type { RecordedLog } from '../../test/support/recorded-log.ts';
-import { type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
 import { createAdminApp } from './admin-app.ts';
 
 interface Running {
@@ -159,6 +161,24 @@ test('two writers at once: one wins, the other is told', async (t) => {
   t.deepEqual(answers.map(({ status }) => status).sort(), [200, 412, 412]);
 });
 
+test('a change while the store cannot be reached is no conflict: the store is to blame', async (t) => {
+  const { ask, port, rules } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const elsewhere = createRulesFolder(t);
+  elsewhere.write('shop.yaml', ruleText('shop', 2));
+  rmSync(rules.path, { recursive: true });
+  const detail =
+    'the store cannot be reached, so nothing can be written: the directory does not exist';
+  const answer = await ask('PUT', '/domains/shop', {
+    yaml: ruleText('shop', 2),
+    headers: { 'if-match': '*' },
+  });
+  t.like(answer, { status: 503, body: { detail } });
+  const push = ['push', elsewhere.path, '--admin-url', `http://127.0.0.1:${port}`];
+  const { code, err } = await runInProcess(push);
+  t.is(code, 2);
+  t.true(err.includes(detail), err);
+});
+
 test('rules are checked and requests explained without a change', async (t) => {
   const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 7) });
   const checked = await ask('POST', '/validations', { yaml: wrongUnit });
@@ -244,6 +264,15 @@ test('malformed requests are answered with problem documents', async (t) => {
     t.true(head.startsWith(`HTTP/1.1 ${status} `), `${what}: ${head}`);
     t.regex(head, /content-type: application\/problem\+json/i, what);
     t.is(JSON.parse(body).status, status, what);
+  }
+});
+
+test('what needs no token takes no body to speak of, whatever its type', async (t) => {
+  const { port } = await run(t, {});
+  for (const type of ['application/json', 'application/yaml']) {
+    const head = `GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\n`;
+    const answer = await sendRaw(port, `${head}Content-Length: 10000\r\n\r\n${'9'.repeat(10_000)}`);
+    t.regex(answer, /^HTTP\/1\.1 413 /, type);
   }
 });
 

@@ -1,5 +1,6 @@
 // A change of the configuration from its plan to its revision: nothing is written that adds errors, or
 // that was meant for another state of the files. Who asks, and why, is left to the controllers.
+import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { Revision } from '../store/revision.ts';
@@ -45,7 +46,7 @@ export interface MadeChange {
 
 const maxAttempts = 3;
 
-/** Rejects with an HttpError (400, 409, 412) or InvalidRules. */
+/** Rejects with an HttpError (400, 409, 412), InvalidRules, or what the store says. */
 export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
   const { store, examine } = deps;
   const { expectedRevision, author, message } = request;
@@ -54,7 +55,7 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     const status = store.status();
     if (!status.reachable) {
       const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
-      throw new HttpError(409, { detail });
+      throw new AppError('store', detail);
     }
     const examined = examine(before);
     const change = request.plan(before, examined);

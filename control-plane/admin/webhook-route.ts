@@ -65,8 +65,5 @@ function headerOf(request: FastifyRequest, name: string): string | undefined {
 function refuse(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body } = toErrorResponse(error, request.id);
   for (const [name, value] of headers) reply.header(name, value);
-  return reply
-    .code(status)
-    .header('cache-control', 'no-store')
-    .send(body instanceof Uint8Array ? Buffer.from(body) : undefined);
+  return reply.code(status).send(body instanceof Uint8Array ? Buffer.from(body) : undefined);
 }

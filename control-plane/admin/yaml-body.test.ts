@@ -35,6 +35,20 @@ for (const type of ['application/json', 'text/plain', 'application/yamlish', '']
   });
 }
 
+test('a text is handed on as it arrives, so that who reads may stop', async (t) => {
+  let sent = 0;
+  async function* endless() {
+    for (; ; sent += 1) yield Buffer.alloc(1000, '"');
+  }
+  const given = { ...request('application/yaml'), body: endless() };
+  let read = 0;
+  for await (const piece of toJsonRequest(given, 1e9).body ?? nothing()) {
+    read += piece.byteLength;
+    if (read > 10_000) break;
+  }
+  t.true(sent < 10);
+});
+
 test('a text that is too large, or not UTF-8, is refused', async (t) => {
   const large = toJsonRequest(request('application/yaml', 'x'.repeat(60), 'x'.repeat(41)), 100);
   await t.throwsAsync(textOf(large), { message: 'a YAML body has at most 100 bytes' });

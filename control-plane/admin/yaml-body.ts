@@ -18,25 +18,29 @@ export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLi
   return { ...request, headers, body: toJsonBody(body, maxBytes) };
 }
 
+/** Piece by piece as it arrives: the router's own bound may be lower, and ends the reading. */
 async function* toJsonBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): AsyncIterable<Uint8Array> {
-  const chunks: Uint8Array[] = [];
+  const decoder = new TextDecoder('utf-8', { fatal: true });
   let size = 0;
+  yield Buffer.from('{"yaml":"');
   for await (const chunk of body) {
     size += chunk.byteLength;
     if (size > maxBytes) {
       throw new HttpError(413, { detail: `a YAML body has at most ${maxBytes} bytes` });
     }
-    chunks.push(chunk);
+    yield toJsonPiece(() => decoder.decode(chunk, { stream: true }));
   }
-  yield Buffer.from(JSON.stringify({ yaml: decode(Buffer.concat(chunks)) }));
+  yield toJsonPiece(() => decoder.decode());
+  yield Buffer.from('"}');
 }
 
-function decode(bytes: Buffer): string {
+/** A part of a JSON string, without its quotes. */
+function toJsonPiece(decode: () => string): Buffer {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return Buffer.from(JSON.stringify(decode()).slice(1, -1));
   } catch {
     throw new BadRequest('the body is not UTF-8 text');
   }

@@ -208,6 +208,38 @@ test('of the history the last fifty revisions are kept', async (t) => {
   t.is(readdirSync(join(folder.path, 'state/directory-history')).length, 51);
 });
 
+test('a revision whose file is gone leaves the history, which goes on', async (t) => {
+  const folder = createRulesFolder(t);
+  const { store, log } = openStore(t, folder);
+  const ids: string[] = [];
+  for (const text of ['1', '2', '3']) {
+    folder.write('rules/a.yaml', text);
+    ids.push((await store.read()).id);
+    if (text !== '2') continue;
+    rmSync(join(folder.path, 'state/directory-history', `${ids[0]}.revision.json`));
+  }
+  t.deepEqual(
+    (await store.history(5)).map(({ id }) => id),
+    [ids[2], ids[1]],
+  );
+  t.deepEqual(log.lines, []);
+});
+
+test('no revision is removed as long as the index cannot be written', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const { store, log } = openStore(t, folder);
+  const { id } = await store.read();
+  const history = join(folder.path, 'state/directory-history');
+  rmSync(join(history, 'history.json'));
+  // A folder in its place: nobody may write there, root included.
+  mkdirSync(join(history, 'history.json'));
+  folder.write('rules/a.yaml', '2');
+  await store.read();
+  t.true(existsSync(join(history, `${id}.revision.json`)));
+  t.regex(log.lines.at(-1) ?? '', /cannot be kept for a rollback: EISDIR/);
+});
+
 test('a damaged history is said, and does not stop the store', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');

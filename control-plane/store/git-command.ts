@@ -45,6 +45,9 @@ export interface GitDeps {
   readCredentials(): Promise<GitCredentials | undefined>;
 }
 
+/** Of a fetch: a large repository over a slow line takes minutes. */
+export const fetchTimeoutMs = 300_000;
+
 const maxErrorBytes = 64 * 1024;
 const defaultMaxBytes = 1024 * 1024;
 const shownErrorLength = 600;

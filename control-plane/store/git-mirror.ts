@@ -1,8 +1,8 @@
 // A bare copy of one branch or tag of a remote repository, kept on disk and made anew when it is
 // damaged. What is in its commits is left to git-tree.ts.
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { AppError } from '../../shared/errors.ts';
 import type { GitAddress } from './git-address.ts';
 import { type Git, GitError } from './git-command.ts';
@@ -11,7 +11,7 @@ import { resolveObject } from './git-tree.ts';
 export interface GitMirror {
   /** For reading what has been fetched. */
   readonly git: Git;
-  /** Fetches, and gives the newest commit's id. Rejects with an AppError `store`. */
+  /** Fetches what is new, and gives the newest commit's id. Rejects with an AppError `store`. */
   fetch(signal: AbortSignal): Promise<string>;
   /** The commit that was fetched last, by an earlier process too; undefined before the first. */
   tip(signal?: AbortSignal): Promise<string | undefined>;
@@ -28,18 +28,27 @@ export interface GitMirrorDeps {
   /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for
    * the branch that the remote has as its default. */
   readonly ref: string | undefined;
+  /** Of one command that asks the remote, but for a fetch. */
   readonly timeoutMs: number;
+  readonly fetchTimeoutMs: number;
   openGit(repository: string): Git;
+}
+
+interface RemoteRef {
+  /** In full, such as `refs/heads/main`. */
+  readonly name: string;
+  /** Of the commit, or of the tag that leads to it. */
+  readonly id: string;
 }
 
 export const tipRef = 'refs/ratelane/tip';
 const localTimeoutMs = 30_000;
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
-  const { folder, address, timeoutMs, openGit } = deps;
+  const { folder, address, timeoutMs, fetchTimeoutMs, openGit } = deps;
   const git = openGit(folder);
-  /** The full name at the remote, as long as it is known to be there. */
-  let remoteRef: string | undefined;
+  /** As it was when the remote was asked last. */
+  let remoteRef: RemoteRef | undefined;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
     await mkdir(dirname(repository), { recursive: true, mode: 0o700 });
@@ -47,7 +56,9 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     await target.run(args, { timeoutMs: localTimeoutMs, signal });
   }
 
-  async function resolveRef(signal: AbortSignal): Promise<string> {
+  /** The default branch may become another one, and a branch take a tag's place: only the remote
+   * knows what is followed now. */
+  async function askRemote(signal: AbortSignal): Promise<RemoteRef> {
     const { ref } = deps;
     const candidates =
       ref === undefined
@@ -58,10 +69,15 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     const args = ['ls-remote', '--symref', '--', address.url, ...candidates];
     const output = await git.run(args, { timeoutMs, signal, isRemote: true });
     const lines = output.toString().split('\n');
-    const target = lines.find((line) => line.startsWith('ref: ') && line.endsWith('\tHEAD'));
-    if (ref === undefined && target !== undefined) return target.slice('ref: '.length, -5);
-    const found = candidates.find((name) => lines.some((line) => line.endsWith(`\t${name}`)));
-    if (found !== undefined) return found;
+    const findFor = (name: string, kind: RegExp) =>
+      lines.find((line) => kind.test(line) && line.endsWith(`\t${name}`))?.split('\t')[0];
+    for (const name of candidates) {
+      const id = findFor(name, /^[0-9a-f]/);
+      if (id === undefined) continue;
+      const target = ref === undefined ? findFor(name, /^ref: /)?.slice('ref: '.length) : undefined;
+      remoteRef = { name: target ?? name, id };
+      return remoteRef;
+    }
     const what = ref === undefined ? 'no branch yet' : `no branch or tag '${ref}'`;
     throw new AppError('store', `the repository has ${what}`);
   }
@@ -78,8 +94,17 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
         address.url,
         `+${ref}:${tipRef}`,
       ],
-      { timeoutMs, signal, isRemote: true },
+      { timeoutMs: fetchTimeoutMs, signal, isRemote: true },
     );
+  }
+
+  async function fetchHere(ref: string, signal: AbortSignal): Promise<void> {
+    try {
+      await fetchInto(git, ref, signal);
+    } catch (error) {
+      await removePartial(folder);
+      throw error;
+    }
   }
 
   async function readTip(signal?: AbortSignal): Promise<string | undefined> {
@@ -89,17 +114,17 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
 
   async function requireTip(signal: AbortSignal): Promise<string> {
     const commit = await readTip(signal);
-    if (commit === undefined) throw new AppError('store', `${remoteRef} is not a commit`);
+    if (commit === undefined) throw new AppError('store', `${remoteRef?.name} is not a commit`);
     return commit;
   }
 
   async function renew(signal: AbortSignal): Promise<string> {
-    remoteRef ??= await resolveRef(signal);
+    const { name } = remoteRef ?? (await askRemote(signal));
     const fresh = `${folder}.${randomUUID()}`;
     try {
       const target = openGit(fresh);
       await initialize(fresh, target, signal);
-      await fetchInto(target, remoteRef, signal);
+      await fetchInto(target, name, signal);
       await rm(folder, { recursive: true, force: true });
       await rename(fresh, folder);
     } finally {
@@ -114,26 +139,31 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     tip: readTip,
     async fetch(signal) {
       if (!(await isThere(folder))) await initialize(folder, git, signal);
-      const known = remoteRef;
-      remoteRef = undefined;
-      const ref = known ?? (await resolveRef(signal));
+      // An earlier process may have been killed while it fetched.
+      else if (remoteRef === undefined) await removePartial(folder);
+      const { name, id } = await askRemote(signal);
+      // A copy that cannot be read does not have it; what is wrong with it shows when it is fetched.
+      const tip = await readTip(signal).catch(() => undefined);
+      if (tip === id) return tip;
       try {
-        await fetchInto(git, ref, signal);
-        remoteRef = ref;
+        await fetchHere(name, signal);
       } catch (error) {
         if (!isAnswer(error)) throw error;
         // Rejects when the remote is to blame, or does not have the branch any more.
-        remoteRef = await resolveRef(signal);
-        return fetchInto(git, remoteRef, signal).then(
+        const again = await askRemote(signal);
+        return fetchHere(again.name, signal).then(
           () => requireTip(signal),
-          // The remote answers, so it is this copy that is damaged, or locked by who is gone.
-          () => renew(signal),
+          (reason: unknown) => {
+            if (!isAnswer(reason)) throw reason;
+            // The remote answers, so it is this copy that is damaged, or locked by who is gone.
+            return renew(signal);
+          },
         );
       }
       return requireTip(signal);
     },
     async push(commit, parent, signal) {
-      const ref = remoteRef ?? (await resolveRef(signal));
+      const { name: ref } = remoteRef ?? (await askRemote(signal));
       if (!ref.startsWith('refs/heads/')) {
         throw new AppError('bad_request', `${ref} is not a branch, so nothing is written to it`);
       }
@@ -153,6 +183,18 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
 /** True when git itself said what is wrong, and was not merely too slow. */
 function isAnswer(error: unknown): boolean {
   return error instanceof GitError && error.output !== undefined;
+}
+
+/** A fetch that is killed, or whose helper is, leaves what it had begun to write, and the next one
+ * begins anew. */
+async function removePartial(repository: string): Promise<void> {
+  const objects = join(repository, 'objects');
+  const names = await readdir(objects, { recursive: true }).catch(() => []);
+  for (const name of names) {
+    if (/^\.?tmp[_-]/.test(basename(name))) {
+      await rm(join(objects, name), { recursive: true, force: true });
+    }
+  }
 }
 
 async function isThere(folder: string): Promise<boolean> {

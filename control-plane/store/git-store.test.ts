@@ -110,6 +110,33 @@ test('a branch takes precedence over a tag of its name', async (t) => {
   t.is(textsOf(await store.read()), 'a.yaml=branch');
 });
 
+test('a branch that is made later takes the place of a tag of its name', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': 'tagged' });
+  repository.git('push', '--quiet', 'origin', 'HEAD:refs/tags/live');
+  const { store } = openGitStore(t, repository, { ref: 'live' });
+  t.is(textsOf(await store.read()), 'a.yaml=tagged');
+  repository.push({ 'a.yaml': 'branch' });
+  repository.git('push', '--quiet', 'origin', 'HEAD:refs/heads/live');
+  t.is(textsOf(await store.read()), 'a.yaml=branch');
+});
+
+test('another default branch is followed, and written to, while the old one stays in place', async (t) => {
+  const repository = createGitRepository(t);
+  const old = repository.push({ 'a.yaml': 'old' });
+  const { store } = openGitStore(t, repository);
+  t.is(textsOf(await store.read()), 'a.yaml=old');
+  repository.git('push', '--quiet', 'origin', 'HEAD:refs/heads/next');
+  repository.gitAtRemote('symbolic-ref', 'HEAD', 'refs/heads/next');
+  // The same commit still, so that nothing but the branch's name tells where to write.
+  const result = await store.write(put('a.yaml', 'next'), unconditional);
+  t.true(result.ok);
+  t.is(repository.gitAtRemote('rev-parse', 'main'), old);
+  t.is(repository.gitAtRemote('show', 'next:a.yaml'), 'next');
+  repository.push({ 'a.yaml': 'old again' });
+  t.is(textsOf(await store.read()), 'a.yaml=next');
+});
+
 test('commits beside the folder are revisions of the same content', async (t) => {
   const repository = createGitRepository(t);
   const first = repository.push({ 'limits/a.yaml': '1', 'b.yaml': 'not ours' });
@@ -142,6 +169,29 @@ test('a folder that is not there is an error, and keeps the last revision', asyn
   repository.push({ 'limits/a.yaml': undefined });
   t.is(textsOf(await store.read()), 'a.yaml=1');
   t.false(store.status().reachable);
+});
+
+test('what is in the place of the folder is told, and the mirror is not made anew for it', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'rules/a.yaml': 'a' });
+  const commit = repository.git('rev-parse', 'HEAD');
+  const file = repository.git('rev-parse', 'HEAD:rules/a.yaml');
+  repository.git('update-index', '--add', '--cacheinfo', `120000,${file},link`);
+  repository.git('update-index', '--add', '--cacheinfo', `160000,${commit},module`);
+  repository.git('commit', '--quiet', '--message=others');
+  repository.git('push', '--quiet', 'origin', 'main');
+  const others = [
+    ['link', 'a symbolic link'],
+    ['module', 'a submodule'],
+    ['rules/a.yaml', 'a file'],
+  ] as const;
+  for (const [folder, what] of others) {
+    const { store, log } = openGitStore(t, repository, { folder });
+    const error = await t.throwsAsync(store.read());
+    const text = `^revision [0-9a-f]{40} has ${what} at '${folder}', where --git-path needs a folder$`;
+    t.regex(error?.message ?? '', new RegExp(text));
+    t.deepEqual(log.lines, []);
+  }
 });
 
 test('links and submodules are told, not followed', async (t) => {
@@ -288,6 +338,33 @@ test('a remote that does not answer is given up in time', async (t) => {
   const { store } = openGitStore(t, repository, { url, timeoutMs: 300 });
   const error = await t.throwsAsync(store.read());
   t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
+});
+
+test('a fetch has a deadline of its own, and leaves nothing behind when it is ended', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  // A git whose fetches do not come to an end, in front of the real one.
+  const bin = join(repository.folder, 'bin');
+  mkdirSync(bin);
+  const begin = 'touch "$GIT_DIR/objects/pack/tmp_pack_x" "$GIT_DIR/objects/tmp_obj_x"; sleep 30';
+  const script = `#!/bin/sh\ntest "$1" = fetch && { ${begin}; }\nPATH="\${PATH#*:}" exec git "$@"\n`;
+  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
+  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const { store } = openGitStore(t, repository, { fetchTimeoutMs: 1_000 }, { environment });
+  const error = await t.throwsAsync(store.read());
+  t.is(error?.message, 'git fetch gave no answer within 1s');
+  const state = join(repository.folder, 'state');
+  const objects = join(state, readdirSync(state)[0] ?? '', 'objects');
+  const partial = () =>
+    readdirSync(objects, { recursive: true }).filter((name) => name.toString().includes('tmp'));
+  t.deepEqual(partial(), []);
+  await store.close();
+
+  // Nobody could tidy up when the process itself was killed.
+  writeFileSync(join(objects, 'pack/tmp_pack_y'), '');
+  const restarted = openGitStore(t, repository);
+  t.is(textsOf(await restarted.store.read()), 'a.yaml=1');
+  t.deepEqual(partial(), []);
 });
 
 test('closing ends what is under way', async (t) => {

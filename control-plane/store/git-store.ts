@@ -30,8 +30,9 @@ export interface GitStoreOptions {
   /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
   readonly folder: string;
   readonly pollMs: number;
-  /** Of one command that asks the remote. */
+  /** Of one command that asks the remote, but for a fetch. */
   readonly timeoutMs: number;
+  readonly fetchTimeoutMs: number;
   /** Of this control plane alone; keeps the mirror. Made when it is missing. */
   readonly stateDirectory: string;
   /** Who signs for commits, whoever their author is. */
@@ -76,6 +77,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     address,
     ref,
     timeoutMs: options.timeoutMs,
+    fetchTimeoutMs: options.fetchTimeoutMs,
     openGit: (path) => createGit({ repository: path, address, environment, readCredentials }),
   });
   const { git } = mirror;

@@ -15,6 +15,8 @@ import { isHidden, isRulesPath } from './store-path.ts';
 const timeoutMs = 30_000;
 const maxListBytes = 64 * 1024 * 1024;
 const maxLogBytes = 16 * 1024 * 1024;
+/** As git writes them. */
+const modes = { folder: '040000', link: '120000', submodule: '160000' };
 
 export interface TreeOptions {
   /** '' is the whole repository. */
@@ -23,8 +25,8 @@ export interface TreeOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** `commit` is a full id. Rejects with an AppError `store` when the commit or the folder is missing, a
- * GitError when the repository is damaged. */
+/** `commit` is a full id. Rejects with an AppError `store` when the commit or the folder is missing, or
+ * it is no folder; with a GitError when the repository is damaged. */
 export async function readRevisionOf(
   git: Git,
   commit: string,
@@ -35,6 +37,11 @@ export async function readRevisionOf(
   if (tree === undefined) {
     throw new AppError('store', `revision ${commit} has no folder '${folder}'`);
   }
+  const other = await findOtherThanFolder(git, commit, options);
+  if (other !== undefined) {
+    const text = `revision ${commit} has ${other} at '${folder}', where --git-path needs a folder`;
+    throw new AppError('store', text);
+  }
   const [info] = await readLog(git, ['-n', '1', commit], signal);
   if (info === undefined) throw new AppError('store', `revision ${commit} is not known`);
   const problems: Problem[] = [];
@@ -43,7 +50,21 @@ export async function readRevisionOf(
   return Object.freeze({ ...info, files: files.sort(byPath), problems });
 }
 
-/** The id of the folder's tree; undefined when there is no such folder or commit. */
+/** What there is in the folder's place; undefined when it is a folder indeed. */
+async function findOtherThanFolder(
+  git: Git,
+  commit: string,
+  { folder, signal }: TreeOptions,
+): Promise<string | undefined> {
+  if (folder === '') return undefined;
+  const args = ['ls-tree', '-z', '--full-tree', commit, '--', folder];
+  const mode = (await git.run(args, { timeoutMs, signal })).toString().split(' ', 1)[0];
+  if (mode === modes.folder) return undefined;
+  if (mode === modes.link) return 'a symbolic link';
+  return mode === modes.submodule ? 'a submodule' : 'a file';
+}
+
+/** The id of what is in the folder's place; undefined when there is nothing, or no such commit. */
 export async function findTree(
   git: Git,
   commit: string,
@@ -138,7 +159,7 @@ async function listBlobs(
 
 /** Why it is not read; in the words that a directory has for the same. */
 function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
-  if (mode === '160000') {
+  if (mode === modes.submodule) {
     const hint = 'rules in it would not be read: put them into this repository';
     return problemOf('warning', path, 'a submodule is not read; it is ignored', hint);
   }
@@ -150,7 +171,7 @@ function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): P
       'rename it if it holds rules, else move it elsewhere',
     );
   }
-  if (mode === '120000') {
+  if (mode === modes.link) {
     const hint = 'put the file itself in its place';
     return problemOf('error', path, 'a symbolic link is not followed in a Git repository', hint);
   }

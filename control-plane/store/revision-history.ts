@@ -39,13 +39,14 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     return parseIndex(text) ?? [];
   }
 
-  /** Removes what is beyond the bounds, and what no line of the index names. */
-  async function prune(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
+  /** Those within the bounds, without those whose files somebody has removed. */
+  async function choose(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
     const kept: RevisionInfo[] = [];
     const keptIds = new Set<string>();
     let bytes = 0;
     for (const info of infos) {
-      const size = keptIds.has(info.id) ? 0 : (await stat(fileOf(info.id))).size;
+      const size = keptIds.has(info.id) ? 0 : await sizeOf(fileOf(info.id));
+      if (size === undefined) continue;
       const isWithin = kept.length < maxRevisions && bytes + size <= maxBytes;
       // The newest one is kept whatever its size.
       if (!isWithin && kept.length > 0) break;
@@ -53,13 +54,18 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       kept.push(info);
       keptIds.add(info.id);
     }
+    return kept;
+  }
+
+  /** Removes the files that no line of the index names. */
+  async function prune(infos: readonly RevisionInfo[]): Promise<void> {
+    const keptIds = new Set(infos.map(({ id }) => id));
     for (const name of await readdir(folder)) {
       const [id, ...rest] = name.split('.');
       if (rest.join('.') === 'revision.json' && !keptIds.has(id ?? '')) {
         await rm(join(folder, name), { force: true });
       }
     }
-    return kept;
   }
 
   return {
@@ -73,8 +79,10 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
         await writeRevisionFile(fileOf(id), store, revision);
-        const infos = await prune([toRevisionInfo(revision), ...(await list())]);
+        const infos = await choose([toRevisionInfo(revision), ...(await list())]);
         await writeFileAtomically(index, JSON.stringify(infos), 0o600);
+        // Not before the index is on disk: it would name what is gone.
+        await prune(infos);
       } catch (error) {
         log.warning(
           `Revision ${id} of ${store} cannot be kept for a rollback: ${errorText(error)}`,
@@ -82,6 +90,16 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       }
     },
   };
+}
+
+/** Undefined when there is no such file. */
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 /** Undefined when it is not of our making. */

@@ -23,6 +23,7 @@ for (const folder of ['', 'deploy/limits']) {
               folder,
               pollMs: 50,
               timeoutMs: 20_000,
+              fetchTimeoutMs: 20_000,
               stateDirectory: join(repository.folder, state),
               committer: { name: 'Ratelane', email: 'ratelane@example.test' },
             },

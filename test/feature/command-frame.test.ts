@@ -128,6 +128,21 @@ async function runProcess(
   return { code, out, err };
 }
 
+for (const command of ['status', 'watch']) {
+  test(`${command} names a file that has more than the token, and shows nothing of it`, async (t) => {
+    const folder = createRulesFolder(t);
+    const path = `${folder.path}/token`;
+    for (const text of ['ann write 2f1d9c44\nbob read 77ab9c44\n', '2f1d9c44\u20ac', '\n']) {
+      folder.write('token', text);
+      t.deepEqual(await runInProcess([command, '--token-file', path]), {
+        code: 2,
+        out: '',
+        err: `error: ${path} does not hold a token alone\n`,
+      });
+    }
+  });
+}
+
 test('the process ends with the exit code of the command', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('a.yaml', ruleText('a', 1));

@@ -92,6 +92,7 @@ function startOnGit(
         folder: '',
         pollMs: 3_600_000,
         timeoutMs: 20_000,
+        fetchTimeoutMs: 20_000,
         stateDirectory,
         committer: { name: 'Ratelane', email: 'ratelane@example.test' },
       },

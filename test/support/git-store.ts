@@ -25,6 +25,7 @@ export function openGitStore(
       folder: '',
       pollMs: 60_000,
       timeoutMs: 20_000,
+      fetchTimeoutMs: 20_000,
       stateDirectory: join(repository.folder, 'state'),
       committer: { name: 'Ratelane', email: 'ratelane@example.test' },
       ...options,

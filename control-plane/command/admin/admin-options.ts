@@ -1,9 +1,8 @@
 // The options by which commands find the admin API and show who they are.
-import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import { errorText } from '../../../shared/errors.ts';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { readTlsFiles } from '../../../shared/tls.ts';
+import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
 import { type AdminClient, createAdminClient } from './admin-client.ts';
 
 export interface AdminOptions {
@@ -52,29 +51,18 @@ export async function openAdminClient(
   const tls = await readTlsFiles({ ca: options.ca, cert: options.cert, key: options.key });
   if (!tls.ok) return bad(tls.problem);
   const token = await readToken(options, environment);
-  if (!token.ok) return token;
-  return { ok: true, client: createAdminClient({ url, token: token.value, tls: tls.material }) };
+  if (token?.ok === false) return token;
+  return { ok: true, client: createAdminClient({ url, token: token?.value, tls: tls.material }) };
 }
 
 async function readToken(
   { tokenFile }: AdminOptions,
   environment: Environment,
-): Promise<
-  { readonly ok: true; readonly value: string | undefined } | (AdminClientResult & { ok: false })
-> {
+): Promise<TokenResult | undefined> {
   const path = tokenFile ?? environment['RATELANE_ADMIN_TOKEN_FILE'];
-  let value = environment['RATELANE_ADMIN_TOKEN'];
-  if (path !== undefined) {
-    try {
-      value = (await readFile(path, 'utf8')).trim();
-    } catch (error) {
-      return bad(`the token cannot be read: ${errorText(error)}`);
-    }
-  }
-  if (value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {
-    return bad(`${path ?? 'RATELANE_ADMIN_TOKEN'} does not hold a token alone`);
-  }
-  return { ok: true, value };
+  if (path !== undefined) return readTokenFile(path);
+  const value = environment['RATELANE_ADMIN_TOKEN'];
+  return value === undefined ? undefined : checkToken(value, 'RATELANE_ADMIN_TOKEN');
 }
 
 function bad(message: string): { readonly ok: false; readonly message: string } {

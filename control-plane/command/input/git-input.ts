@@ -11,7 +11,7 @@ import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
-import { createGit, type Git, GitError } from '../../store/git-command.ts';
+import { createGit, fetchTimeoutMs, type Git, GitError } from '../../store/git-command.ts';
 import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
@@ -26,8 +26,6 @@ export interface GitSource {
   readonly folder: string;
 }
 
-/** Fetching a large repository over a slow line takes minutes. */
-const fetchTimeoutMs = 300_000;
 const localTimeoutMs = 30_000;
 
 /** `path` of each file is its path in the repository. */

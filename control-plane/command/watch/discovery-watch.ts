@@ -1,5 +1,4 @@
 // One stream of the aggregated discovery service, as a client that keeps nothing.
-import { readFile } from 'node:fs/promises';
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -12,6 +11,7 @@ import type {
 } from '../../../shared/wire/discovery-messages.ts';
 import { loadProtos, type Protos } from '../../../shared/wire/protos.ts';
 import type { ConfigDescriptorMessage } from '../../../shared/wire/rate-limit-config-message.ts';
+import { readTokenFile } from '../token.ts';
 
 export interface WatchedResource {
   readonly name: string;
@@ -64,12 +64,9 @@ export async function openDiscoveryWatch(
   const { xds, once, refusal, signal, clock, onResponse } = options;
   const metadata = new Metadata();
   if (options.tokenFile !== undefined) {
-    try {
-      const token = (await readFile(options.tokenFile, 'utf8')).trim();
-      metadata.set('authorization', `Bearer ${token}`);
-    } catch (error) {
-      return `the token cannot be sent: ${errorText(error)}`;
-    }
+    const token = await readTokenFile(options.tokenFile);
+    if (!token.ok) return token.message;
+    metadata.set('authorization', `Bearer ${token.value}`);
   }
   const channel = await openChannel(options);
   if (typeof channel === 'string') return channel;

@@ -1,0 +1,21 @@
+// The token that a command sends. No message has its text, which may be a secret of another kind.
+import { readFile } from 'node:fs/promises';
+import { errorText } from '../../shared/errors.ts';
+
+export type TokenResult =
+  | { readonly ok: true; readonly value: string }
+  | { readonly ok: false; readonly message: string };
+
+export async function readTokenFile(path: string): Promise<TokenResult> {
+  try {
+    return checkToken((await readFile(path, 'utf8')).trim(), path);
+  } catch (error) {
+    return { ok: false, message: `the token cannot be read: ${errorText(error)}` };
+  }
+}
+
+/** `from`: what is named when the text is no token that can be sent. */
+export function checkToken(value: string, from: string): TokenResult {
+  if (/^[\x21-\x7e]+$/.test(value)) return { ok: true, value };
+  return { ok: false, message: `${from} does not hold a token alone` };
+}
