@@ -2,6 +2,7 @@
 // are in "gRPC over HTTP/2", Responses.
 import type { GrpcErrorStatus } from '../method.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
+import { maxErrorTextLength } from './limits.ts';
 
 const common = [
   [':status', '200'],
@@ -47,7 +48,7 @@ export function toHttpHeaders(status: number, bodyBytes: number): Buffer {
 function toStatusFields(status: number, text: string) {
   return [
     ['grpc-status', String(status)],
-    ['grpc-message', percentEncode(text)],
+    ['grpc-message', percentEncode(text.slice(0, maxErrorTextLength))],
   ] as const;
 }
 

@@ -43,7 +43,7 @@ export class HeaderReader {
     const fields: HeaderField[] = [];
     decoder.decode(bytes, start, end, fields);
     if (decoder.oversized) return oversizedHead;
-    const head = readUnlessMalformed(fields);
+    const head = readUnlessMalformed(fields, decoder.listBytes);
     if (head !== undefined && decoder.generation === generation) {
       this.#lastBlock = Buffer.from(bytes.subarray(start, end));
       this.#lastHead = head;
@@ -65,9 +65,12 @@ export class HeaderReader {
   }
 }
 
-function readUnlessMalformed(fields: readonly HeaderField[]): RequestHead | undefined {
+function readUnlessMalformed(
+  fields: readonly HeaderField[],
+  listBytes: number,
+): RequestHead | undefined {
   try {
-    return readRequestHead(fields);
+    return readRequestHead(fields, listBytes);
   } catch (error) {
     if (error instanceof MalformedRequest) return undefined;
     throw error;

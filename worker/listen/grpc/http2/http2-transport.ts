@@ -94,6 +94,8 @@ export function createHttp2Transport(
     });
     flush(connection);
     scheduleSweep(false);
+    // A handshake may end after the stop has begun.
+    if (stopping !== undefined) session.drain();
   }
 
   function flushAll(): void {

@@ -28,14 +28,15 @@ export const streamWindowBytes = 65_535;
 /** The connection's receive window; a peer with many small calls is never held up by it. */
 export const connectionWindowBytes = 1_048_576;
 
-/** Bytes of unfinished messages that a connection may make us hold. */
+/** Bytes of unfinished messages, and of large header lists, that a connection may make us hold. */
 export const maxBufferedBytes = 16_777_216;
 
 /** Compressed messages that a connection may have unfolded at once: as many as there are threads for
  * it, and as fit into the bytes above when each becomes as large as it may. */
 export const maxDecompressions = 4;
 
-/** Answers that are written but not taken by the peer: beyond, its frames are not read. */
+/** Answers that are written but not taken by the peer: beyond, its frames are not read, and of those that
+ * were read at once the further calls are refused. */
 export const maxUnsentBytes = 1_048_576;
 
 /** What all connections together may make us hold: beyond, those that hold the most are cut. Above what
@@ -44,6 +45,13 @@ export const maxHeldBytes = 134_217_728;
 
 /** What a call takes that is open, its message aside: about. */
 export const callBytes = 1024;
+
+/** A list of fields up to this is part of what a call takes; a larger one counts among the unfinished
+ * messages. Requests of Envoy, tracing included, are well below. */
+export const smallHeadBytes = 2048;
+
+/** How much an answer tells of what is wrong, in characters: errors quote what callers sent. */
+export const maxErrorTextLength = 1000;
 
 /** A peer that takes nothing of what waits for it, on the socket or behind a window, or that does not
  * finish a frame, is cut after this. */

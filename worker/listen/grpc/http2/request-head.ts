@@ -15,6 +15,8 @@ export interface RequestHead {
   readonly timeoutMs: number | undefined;
   readonly contentLength: number | undefined;
   readonly fields: readonly HeaderField[];
+  /** What the fields take, as RFC 9113 10.5.1 counts it. */
+  readonly listBytes: number;
 }
 
 export type Refusal =
@@ -58,13 +60,15 @@ const meaningOfName: ReadonlyMap<string, number> = new Map([
   ['upgrade', meanings.malformed],
 ]);
 
+const longestShownMethod = 20;
+
 const grpcContentType = /^application\/grpc(?:$|[+;])/;
 /** Lower case tokens (section 8.2.1). */
 const namePattern = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const valuePattern = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/;
 
 /** Throws MalformedRequest. */
-export function readRequestHead(fields: readonly HeaderField[]): RequestHead {
+export function readRequestHead(fields: readonly HeaderField[], listBytes: number): RequestHead {
   let httpMethod: string | undefined;
   let scheme: string | undefined;
   let path: string | undefined;
@@ -130,21 +134,29 @@ export function readRequestHead(fields: readonly HeaderField[]): RequestHead {
     timeoutMs,
     contentLength,
     fields,
+    listBytes,
   };
 }
 
+/** Of a call that nobody waits for any more. */
+export const noHead: RequestHead = {
+  path: '',
+  refusal: undefined,
+  encoding: '',
+  timeoutMs: undefined,
+  contentLength: undefined,
+  fields: [],
+  listBytes: 0,
+};
+
 /** A request whose list of fields is larger than we take; what was in it is not known. */
 export const oversizedHead: RequestHead = {
-  path: '',
+  ...noHead,
   refusal: {
     kind: 'http',
     status: 431,
     text: `the header list is larger than ${maxHeaderListBytes}`,
   },
-  encoding: '',
-  timeoutMs: undefined,
-  contentLength: undefined,
-  fields: [],
 };
 
 function findRefusal(
@@ -153,7 +165,7 @@ function findRefusal(
   badTimeout: string | undefined,
 ): Refusal | undefined {
   if (httpMethod !== 'POST') {
-    const text = `this port speaks gRPC: POST is allowed, not ${httpMethod}`;
+    const text = `this port speaks gRPC: POST is allowed, not ${httpMethod.slice(0, longestShownMethod)}`;
     return { kind: 'http', status: 405, text };
   }
   if (!grpcContentType.test(contentType)) {

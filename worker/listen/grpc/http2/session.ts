@@ -62,6 +62,8 @@ export class Session implements StreamHost, FrameHandler {
   readMs = 0;
   /** When the peer was asked whether it has heard of the end; undefined when it has. */
   #drainPingMs: number | undefined;
+  /** The last stream that is served, once the peer has been told. */
+  #lastStreamId: number | undefined;
 
   readonly #streams = new StreamTable();
   readonly #closed = new ClosedStreams();
@@ -320,10 +322,8 @@ export class Session implements StreamHost, FrameHandler {
       this.#closed.reset(streamId);
       return;
     }
-    if (
-      this.#streams.size + this.#abandoned >= limits.maxConcurrentStreams ||
-      this.sender.blockedBytes > limits.maxUnsentBytes
-    ) {
+    const headBytes = head.listBytes > limits.smallHeadBytes ? head.listBytes : 0;
+    if (!this.#hasRoom() || (headBytes > 0 && !this.hold(headBytes))) {
       this.#countOverhead();
       this.output.rstStream(streamId, errorCodes.refusedStream);
       if (!endStream) this.#closed.reset(streamId);
@@ -335,6 +335,7 @@ export class Session implements StreamHost, FrameHandler {
       this,
       streamId,
       head,
+      headBytes,
       method,
       !endStream,
       limits.streamWindowBytes,
@@ -352,6 +353,15 @@ export class Session implements StreamHost, FrameHandler {
         this.#faultOn(stream, errorCodes.protocolError);
       } else stream.deliver();
     }
+  }
+
+  /** For another call. */
+  #hasRoom(): boolean {
+    return (
+      this.#streams.size + this.#abandoned < limits.maxConcurrentStreams &&
+      this.sender.blockedBytes <= limits.maxUnsentBytes &&
+      this.output.length <= limits.maxUnsentBytes
+    );
   }
 
   #refuse(stream: Stream, { kind, status, text }: Refusal): void {
@@ -529,7 +539,7 @@ export class Session implements StreamHost, FrameHandler {
   }
 
   #forget(stream: Stream): void {
-    this.#streams.delete(stream);
+    if (this.#streams.delete(stream)) this.release(stream.headBytes);
     this.sender.forget(stream);
   }
 
@@ -556,7 +566,8 @@ export class Session implements StreamHost, FrameHandler {
 
   #announceLastStream(): void {
     this.#drainPingMs = undefined;
-    this.output.goaway(this.#closed.highest, errorCodes.noError, '');
+    this.#lastStreamId = this.#closed.highest;
+    this.output.goaway(this.#lastStreamId, errorCodes.noError, '');
     this.sender.tell();
     this.#endWhenDrained();
   }
@@ -569,7 +580,8 @@ export class Session implements StreamHost, FrameHandler {
   }
 
   #end(code: ErrorCode, text: string): void {
-    this.output.goaway(this.#closed.highest, code, text);
+    // What was announced never grows (RFC 9113 section 6.8).
+    this.output.goaway(this.#lastStreamId ?? this.#closed.highest, code, text);
     this.close();
     this.sender.tell();
     this.#deps.onEnd();

@@ -23,10 +23,12 @@ export class StreamTable {
     if (stream.deadlineMs !== undefined) this.deadlines++;
   }
 
-  delete(stream: Stream): void {
+  /** False when it was not there. */
+  delete(stream: Stream): boolean {
     if (this.#latest === stream) this.#latest = undefined;
-    else if (!this.#earlier.delete(stream.id)) return;
+    else if (!this.#earlier.delete(stream.id)) return false;
     if (stream.deadlineMs !== undefined) this.deadlines--;
+    return true;
   }
 
   /** As they are now: streams may come and go while the list is gone through. */

@@ -21,7 +21,7 @@ import {
 } from './answer-blocks.ts';
 import { readUint32, writeUint32 } from './frame.ts';
 import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
-import type { RequestHead } from './request-head.ts';
+import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Sender } from './sender.ts';
 import type { Turns } from './turns.ts';
@@ -63,7 +63,10 @@ export interface StreamHost extends Budget {
 // What most calls never need is made when it is needed, because there is a stream for every call.
 export class Stream implements UnaryCall {
   readonly id: number;
-  readonly head: RequestHead;
+  /** Of what is given up nothing is kept. */
+  head: RequestHead;
+  /** What its connection holds for the head. */
+  readonly headBytes: number;
   readonly #host: StreamHost;
   readonly #method: GrpcMethod | undefined;
 
@@ -83,7 +86,7 @@ export class Stream implements UnaryCall {
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
-  /** Nobody waits any more for the answer that its method is at work on. */
+  /** Nobody waits any more for what its method, or the unfolding of its message, is at work on. */
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
@@ -94,11 +97,14 @@ export class Stream implements UnaryCall {
   /** A unary call's one message, while its end has not come. */
   #message: Buffer | undefined;
   #isDecompressing = false;
+  /** The message whose turn to be unfolded has not come. */
+  #compressed: Buffer | undefined;
 
   constructor(
     host: StreamHost,
     id: number,
     head: RequestHead,
+    headBytes: number,
     method: GrpcMethod | undefined,
     remoteOpen: boolean,
     receiveWindow: number,
@@ -108,6 +114,7 @@ export class Stream implements UnaryCall {
     this.#host = host;
     this.id = id;
     this.head = head;
+    this.headBytes = headBytes;
     this.#method = method;
     this.remoteOpen = remoteOpen;
     this.receiveWindow = receiveWindow;
@@ -243,10 +250,12 @@ export class Stream implements UnaryCall {
     return !this.localOpen || this.#output?.end !== undefined;
   }
 
-  /** The method has been asked and has not answered: what it will answer goes nowhere. */
+  /** The method has been asked and has not answered, or a message is in the line of those to be unfolded:
+   * what comes of it goes nowhere. */
   #giveUp(): void {
-    if (!this.#isDispatched || this.#isAnswered) return;
+    if (this.#isAnswered || !(this.#isDispatched || this.#isDecompressing)) return;
     this.#isGivenUp = true;
+    this.head = noHead;
     this.#host.callAbandoned();
   }
 
@@ -352,17 +361,26 @@ export class Stream implements UnaryCall {
       return;
     }
     this.#isDecompressing = true;
+    this.#compressed = compressed;
     this.#host.decompressions.run((done) => {
-      if (this.isGone) {
+      const bytes = this.#compressed;
+      this.#compressed = undefined;
+      if (bytes === undefined) {
+        this.#turnOver();
         done();
         return;
       }
-      decompress(compressed, { maxOutputLength: maxRequestBytes }, (error, message) => {
-        this.#isDecompressing = false;
+      decompress(bytes, { maxOutputLength: maxRequestBytes }, (error, message) => {
+        this.#turnOver();
         this.#decompressed(method, error, message);
         done();
       });
     });
+  }
+
+  #turnOver(): void {
+    this.#isDecompressing = false;
+    if (this.#isGivenUp) this.#host.abandonedCallEnded();
   }
 
   #decompressed(method: GrpcMethod, error: Error | null, message: Buffer): void {
@@ -392,6 +410,7 @@ export class Stream implements UnaryCall {
   #dropInput(): void {
     this.#input?.drop();
     this.#message = undefined;
+    this.#compressed = undefined;
   }
 
   #sendHeaders(): void {

@@ -25,6 +25,8 @@ export interface HpackDecoder {
    * is of no use after that.
    */
   decode(bytes: Buffer, start: number, end: number, fields: HeaderField[]): void;
+  /** Of the last block, counted as `maxListBytes` is. */
+  readonly listBytes: number;
   /** Whether fields of the last block were dropped, as its list passed `maxListBytes`. */
   readonly oversized: boolean;
   /** Whether the last block had nothing but indexed fields, and so changed nothing. */
@@ -74,6 +76,7 @@ interface RememberedLiteral {
 const noBytes = Buffer.alloc(0);
 
 class Decoder implements HpackDecoder {
+  listBytes = 0;
   oversized = false;
   onlyIndexed = true;
   readonly #tableBytes: number;
@@ -119,6 +122,7 @@ class Decoder implements HpackDecoder {
       if (listBytes <= this.#maxListBytes) fields.push(entry);
     }
     this.onlyIndexed = onlyIndexed;
+    this.listBytes = listBytes;
     this.oversized = listBytes > this.#maxListBytes;
     // The buffer is the socket's, and must not live as long as the connection.
     this.#bytes = noBytes;

@@ -1,0 +1,65 @@
+// How the HTTP/2 engine takes leave where a peer does something unexpected meanwhile. What every
+// transport has to do at its end is in ../contract/grpc-transport-connection-ends.ts.
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import test from 'ava';
+import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
+import {
+  errorCodes,
+  flags,
+  frameTypes,
+  toCall,
+  toFrame,
+  toWindowUpdate,
+} from '../support/http2-frames.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { waitUntil } from '../support/wait-until.ts';
+
+const suite = { name: 'http2', createTransport: createHttp2Transport };
+
+test('a call that came too late is not among those that may have been processed', async (t) => {
+  const calls = recordCalls();
+  const methods = { '/test.Echo/Echo': calls.method };
+  const { transport, connectPeer } = await startTransport(
+    suite,
+    t,
+    methods,
+    {},
+    createManualClock(),
+  );
+  const peer = await connectPeer();
+  peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('x')));
+  t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+  const stopped = transport.stop(30_000);
+  const { payload } = await peer.frame('PING', ({ type }) => type === frameTypes.ping);
+  const isLast = ({ type, payload: bytes }: { type: number; payload: Buffer }) =>
+    type === frameTypes.goAway && bytes.readUInt32BE() === 1;
+  peer.send(toFrame(frameTypes.ping, flags.ack, 0, payload));
+  await peer.frame('GOAWAY', isLast);
+  peer.send(toCall(3, '/test.Echo/Echo', Buffer.from('late')), toWindowUpdate(0, 0));
+  await peer.ended();
+  const { code, lastStreamId } = await peer.goAway();
+  t.is(code, errorCodes.protocol);
+  t.is(lastStreamId, 1);
+  t.is(calls.replies.length, 1);
+  await stopped;
+});
+
+test('a handshake that ends after the stop has begun does not hold the stop up', async (t) => {
+  const { transport, address } = await startTransport(suite, t, {}, { tls: serverCertificate });
+  const socket = connectTcp({ host: '127.0.0.1', port: address.port ?? 0 });
+  t.teardown(() => socket.destroy());
+  await once(socket, 'connect');
+  t.true(await waitUntil(() => transport.turnAway(), 5000));
+  const startMs = performance.now();
+  const stopped = transport.stop(60_000);
+  const secure = connectTls({ socket, ca: authority, ALPNProtocols: ['h2'], host: 'localhost' });
+  secure.on('error', () => {});
+  secure.resume();
+  await stopped;
+  // One that is not told ends by its silence, after ten seconds.
+  t.true(performance.now() - startMs < 8_000);
+});
