@@ -22,6 +22,7 @@ function start(store: RecordedRedisStore, key: string, deadlineMs = 10_000) {
 async function openStalled(
   t: { teardown(task: () => unknown): void },
   behavior: 'create' | 'error' | 'wait',
+  failureMode: 'error' | 'local' = 'error',
 ) {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
@@ -30,6 +31,7 @@ async function openStalled(
   const store = await openRedisStore(`127.0.0.1:${proxy.port}`, {
     size: 1,
     onEmpty: { behavior, waitMs: 100 },
+    failureMode,
   });
   t.teardown(() => store.close(0));
   proxy.inject({ kind: 'stall' });
@@ -71,6 +73,17 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   await eventually('only the pool is left', () => store.connections.active === 1);
   t.is(proxy.accepted, 2);
   t.is(store.connections.total - store.connections.localClose, 1);
+});
+
+test.serial('CREATE: giving its attempt up with the server is not why that is away', async (t) => {
+  const { proxy, store, busy } = await openStalled(t, 'create', 'local');
+  const waiting = start(store, 'pool_');
+  await eventually('an attempt to open the overflow connection', () => proxy.accepted === 2);
+  const silent = `key-value store 127.0.0.1:${proxy.port}: no answer in 500 ms`;
+  t.is((await busy).error?.message, silent);
+  t.is((await waiting).error?.message, silent);
+  t.is((await start(store, 'pool_')).error?.message, silent);
+  t.false(store.state().detail.includes('given up'), store.state().detail);
 });
 
 test.serial('WAIT: a decision waits to its deadline', async (t) => {

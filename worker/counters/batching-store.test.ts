@@ -10,7 +10,12 @@ import type { CountMode, CountRequest, Hit } from './store.ts';
 
 interface FakeLane extends Lane {
   ready: boolean;
-  readonly sent: { operations: readonly Operation[]; done: (replies: Reply[]) => void }[];
+  readonly sent: {
+    operations: readonly Operation[];
+    onAnswer: () => void;
+    /** Calls `onAnswer` too, unless the connection was lost. */
+    done: (replies: Reply[]) => void;
+  }[];
   readonly resets: string[];
 }
 
@@ -21,7 +26,16 @@ function createFakeLane(): FakeLane {
     ready: true,
     sent,
     resets,
-    send: (operations, done) => sent.push({ operations: [...operations], done }),
+    send: (operations, done, onAnswer) =>
+      sent.push({
+        operations: [...operations],
+        onAnswer,
+        done(replies) {
+          const [first] = replies;
+          if (typeof first === 'number' || !first?.lost) onAnswer();
+          done(replies);
+        },
+      }),
     reset: (reason) => resets.push(reason),
   };
 }
@@ -352,6 +366,57 @@ test('an answer to anything ends the silence', async (t) => {
   t.is(laneSet.breaker.state, 'closed');
 });
 
+test('while nothing is sent because the breaker is open, nobody is silent', async (t) => {
+  const { store, lane, laneSet, clock } = setUp();
+  lane.ready = false;
+  laneSet.breaker.open('refused');
+  for (let round = 0; round < 50; round++) {
+    count(store, [hit('a')]);
+    clock.advance(25);
+    await tick();
+  }
+  t.is(laneSet.breaker.reason, 'refused');
+  lane.ready = true;
+  laneSet.breaker.tryOut();
+  t.is(laneSet.breaker.state, 'closed', 'it needs no trial');
+  count(store, [hit('b')]);
+  await tick();
+  clock.advance(900);
+  t.is(laneSet.breaker.state, 'closed', 'and has all the time that it had before');
+});
+
+test('silence is counted anew when nothing was open in between', async (t) => {
+  const { store, lane, laneSet, clock } = setUp();
+  lane.ready = false;
+  count(store, [hit('a')], 900);
+  await tick();
+  clock.advance(60_000);
+  lane.ready = true;
+  count(store, [hit('b')], 100_000);
+  await tick();
+  clock.advance(900);
+  t.is(laneSet.breaker.state, 'closed');
+  clock.advance(200);
+  t.is(laneSet.breaker.state, 'open');
+});
+
+test('a server that has named another one is not silent while that is', async (t) => {
+  const { store, lane, laneSet, clock } = setUp();
+  const { outcomes } = count(store, [hit('a')], 5_000);
+  await tick();
+  lane.sent[0]?.onAnswer();
+  clock.advance(4_000);
+  t.is(laneSet.breaker.state, 'closed');
+  t.deepEqual(lane.resets, []);
+  clock.advance(1_000);
+  t.deepEqual(outcomes, ['store: no answer before the deadline']);
+  answer(t, lane, () => 1);
+  count(store, [hit('b')], 50_000);
+  await tick();
+  clock.advance(1_100);
+  t.is(laneSet.breaker.state, 'open', 'what it is sent next it has to answer as well');
+});
+
 test('a pause of this process is no silence', async (t) => {
   const { store, laneSet, clock } = setUp();
   count(store, [hit('a')]);
@@ -534,6 +599,18 @@ test('an empty pool with CREATE gets one lane more, which is given up when it is
   await tick();
   t.deepEqual(next.outcomes, ['ok']);
   t.is(laneSet.overflow, undefined);
+});
+
+test('an empty pool gets no lane more when the breaker opens', async (t) => {
+  const { store, laneSet, clock } = setUp({ onEmptyPool: { behavior: 'create', waitMs: 1_000 } });
+  count(store, [hit('busy')]);
+  await tick();
+  const waiting = count(store, [hit('a')]);
+  clock.advance(1_000);
+  t.is(laneSet.breaker.state, 'open');
+  t.is(laneSet.overflow, undefined);
+  await tick();
+  t.deepEqual(waiting.outcomes, ['store: no answer in 1000 ms']);
 });
 
 test('an empty pool with WAIT lets requests wait to their deadline', async (t) => {

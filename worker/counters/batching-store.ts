@@ -57,6 +57,8 @@ interface InFlight {
   readonly batch: Batch;
   /** When its last operations were written. */
   writtenMs: number;
+  /** The server has answered those; of a cluster, other nodes may still be asked in its place. */
+  isAnswered: boolean;
 }
 
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
@@ -71,8 +73,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   let cancelSweep: (() => void) | undefined;
   /** Whether anything was answered since the last sweep. */
   let heard = false;
-  /** For how long requests have been open without any answer. In sweeps: while this process itself
-   * stands still answers may be there and unread. */
+  /** For how long requests have been open without any answer of a server that is asked. In sweeps:
+   * while this process itself stands still answers may be there and unread. */
   let silentMs = 0;
   let draining: Promise<void> | undefined;
   let drained: (() => void) | undefined;
@@ -137,11 +139,20 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     finishDraining();
   }
 
-  /** To be told of the replies of each sending. */
-  function noteAnswer([first]: readonly Reply[]): void {
-    if (typeof first !== 'number' && first?.lost) return;
-    heard = true;
-    if (breaker.refusal !== undefined) breaker.close();
+  /** Writes operations of what is in flight on the lane. */
+  function write(
+    lane: Lane,
+    flight: InFlight,
+    operations: readonly Operation[],
+    done: (replies: Reply[]) => void,
+  ): void {
+    flight.writtenMs = clock.monotonicMs();
+    flight.isAnswered = false;
+    lane.send(operations, done, () => {
+      flight.isAnswered = true;
+      heard = true;
+      if (breaker.refusal !== undefined) breaker.close();
+    });
   }
 
   function sendWaiting(): void {
@@ -190,9 +201,9 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (batch.requests.length === 0) return;
     lastSentMs = now;
-    const flight = { batch, writtenMs: now };
+    const flight = { batch, writtenMs: now, isAnswered: false };
     inFlight.set(lane, flight);
-    if (reads === undefined) send(lane, flight, now);
+    if (reads === undefined) send(lane, flight);
     else sendReads(lane, flight, [...reads.values()]);
   }
 
@@ -210,8 +221,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   /** First round of a batch with `add-unless-over`: what the counters are. The second is planned
    * with that as if the requests came one by one. */
   function sendReads(lane: Lane, flight: InFlight, reads: Operation[]): void {
-    lane.send(reads, (replies) => {
-      noteAnswer(replies);
+    write(lane, flight, reads, (replies) => {
       const counters = new Map<string, number>();
       const failures = new Map<string, AppError>();
       for (const [index, { key }] of reads.entries()) {
@@ -220,7 +230,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         else if (reply !== undefined) failures.set(key, reply.error);
       }
       const now = clock.monotonicMs();
-      const second = { batch: new Batch(counters), writtenMs: now };
+      const second = { batch: new Batch(counters), writtenMs: now, isAnswered: false };
       for (const request of flight.batch.requests) {
         if (request === undefined) continue;
         const reason = findReasonToLeave(request, now);
@@ -233,22 +243,19 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         finish(lane);
       } else {
         inFlight.set(lane, second);
-        send(lane, second, now);
+        send(lane, second);
       }
     });
   }
 
-  function send(lane: Lane, flight: InFlight, now: number): void {
-    flight.writtenMs = now;
-    lane.send(flight.batch.operations, (replies) => {
-      noteAnswer(replies);
+  function send(lane: Lane, flight: InFlight): void {
+    write(lane, flight, flight.batch.operations, (replies) => {
       const again = flight.batch.splitOverflows(replies);
       if (again.length === 0) {
         complete(lane, flight.batch, replies);
         return;
       }
-      flight.writtenMs = clock.monotonicMs();
-      lane.send(again, (more) => complete(lane, flight.batch, replies.concat(more)));
+      write(lane, flight, again, (more) => complete(lane, flight.batch, replies.concat(more)));
     });
   }
 
@@ -290,22 +297,32 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function sweep(): void {
     cancelSweep = undefined;
     const now = clock.monotonicMs();
-    silentMs = heard ? 0 : silentMs + sweepMs;
+    const isSilent = !heard && breaker.state !== 'open' && isAnswerDue();
+    silentMs = isSilent ? silentMs + sweepMs : 0;
     heard = false;
     if (silentMs >= patienceMs) giveUp();
     sweepWaiting(now);
-    for (const [lane, { batch, writtenMs }] of inFlight) {
+    for (const [lane, { batch, writtenMs, isAnswered }] of inFlight) {
       for (const [index, request] of batch.requests.entries()) {
         if (request === undefined || request.deadlineMs > now) continue;
         batch.requests[index] = undefined;
         fail(request, new AppError('store', `${name}: no answer before the deadline`));
       }
-      if (now >= writtenMs + timeoutMs + resetGraceMs) lane.reset(`no answer in ${timeoutMs} ms`);
+      if (!isAnswered && now >= writtenMs + timeoutMs + resetGraceMs) {
+        lane.reset(`no answer in ${timeoutMs} ms`);
+      }
     }
     if (!flushScheduled) flush();
     if (waiting.size > 0) applyEmptyPoolRule(now);
     if (waiting.size > 0 || inFlight.size > 0) startSweeping();
+    else silentMs = 0;
     finishDraining();
+  }
+
+  /** False when this server has answered all that it was sent. */
+  function isAnswerDue(): boolean {
+    for (const { isAnswered } of inFlight.values()) if (!isAnswered) return true;
+    return inFlight.size === 0;
   }
 
   function giveUp(): void {
@@ -328,6 +345,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function applyEmptyPoolRule(now: number): void {
+    // Then it is not for want of a connection that they wait.
+    if (breaker.refusal !== undefined) return;
     const { behavior, waitMs } = onEmptyPool;
     const isDue = now - (waiting.oldestMs ?? now) >= waitMs;
     if (behavior === 'wait' || !isDue || findFreeLane() !== undefined) return;

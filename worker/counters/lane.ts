@@ -38,8 +38,14 @@ export interface Lane {
   /**
    * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with
    * one reply for each operation, also when the connection is lost. Nothing is ever sent twice.
+   * `onAnswer` is called before, if the server has answered: what it named other servers for may still
+   * be waited for then.
    */
-  send(operations: readonly Operation[], done: (replies: Reply[]) => void): void;
+  send(
+    operations: readonly Operation[],
+    done: (replies: Reply[]) => void,
+    onAnswer: () => void,
+  ): void;
   /** Gives the connection up, because it does not answer, and connects anew. */
   reset(reason: string): void;
 }

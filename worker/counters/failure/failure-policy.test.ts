@@ -11,11 +11,17 @@ import { createFailurePolicy } from './failure-policy.ts';
 
 const failure = new AppError('store', 'key-value store h:1: connect ECONNREFUSED');
 
-function setUp(mode: AnsweringMode) {
+function setUp(mode: AnsweringMode, { isAway = false } = {}) {
   const metrics = createStubMetrics();
   const clock = createManualClock();
   const log = createRecordedLog();
-  const policy = createFailurePolicy({ mode, metrics, clock, log });
+  const policy = createFailurePolicy({
+    mode,
+    metrics,
+    clock,
+    log,
+    outagesAreOver: () => !isAway,
+  });
   const answer = (hits: readonly Hit[]) =>
     new Promise<AppError | undefined>((resolve) => policy.answer(hits, 'add', failure, resolve));
   const counted = async (hits: number) => {
@@ -45,8 +51,41 @@ test('local: hits are counted here, and thrown away when the store is back', asy
   t.is(await counted(2), 2);
 });
 
+test('local: hits are thrown away also when a store that was never away has not failed for a while', async (t) => {
+  const { counted, clock, log, policy } = setUp('local');
+  t.is(await counted(3), 3);
+  clock.advance(20_000);
+  t.is(await counted(4), 7);
+  clock.advance(29_000);
+  t.regex(policy.describe(), /, 1 counters in this process$/);
+  clock.advance(1_000);
+  t.regex(policy.describe(), /2 decisions answered without the store$/);
+  t.is(
+    log.lines.at(-1),
+    'warning the store has not failed for 30 s; without it 2 decisions were answered (KVSTORE_FAILURE_MODE=local)',
+  );
+  t.is(clock.pending, 0);
+  t.is(await counted(2), 2);
+});
+
+test('local: hits are kept while a server is away, however seldom it is asked', async (t) => {
+  const { counted, clock } = setUp('local', { isAway: true });
+  t.is(await counted(3), 3);
+  clock.advance(60_000);
+  t.is(await counted(4), 7);
+});
+
+test('a store that is back before leaves no timer, and nothing is said twice', async (t) => {
+  const { counted, clock, log, policy } = setUp('local');
+  await counted(3);
+  policy.storeIsBack();
+  t.is(clock.pending, 0);
+  clock.advance(60_000);
+  t.is(log.lines.length, 2);
+});
+
 test('local: a counter goes with its window', async (t) => {
-  const { counted, clock } = setUp('local');
+  const { counted, clock } = setUp('local', { isAway: true });
   t.is(await counted(3), 3);
   clock.advance(86_400_000 * 400);
   t.is(await counted(2), 2);

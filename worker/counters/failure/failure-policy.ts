@@ -12,12 +12,17 @@ import type { AnsweringMode } from './failure-mode.ts';
 
 /** Decisions that are answered without the store are said again this often. */
 const sayIntervalMs = 5_000;
+/** What refuses hits or answers late without ever being away is taken to count again when no decision
+ * has failed for so long. Long enough for hits that come now and then to be counted on. */
+const quietMs = 30_000;
 
 export interface FailurePolicyDeps {
   readonly mode: AnsweringMode;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Log;
+  /** No server of the store is known to be away. When the last one is back, `storeIsBack` is called. */
+  readonly outagesAreOver: () => boolean;
 }
 
 export interface FailurePolicy {
@@ -37,6 +42,8 @@ export interface FailurePolicy {
   storeIsBack(): void;
   /** For the debug port. */
   describe(): string;
+  /** Leaves no timer behind. */
+  close(): void;
 }
 
 const whatHappened = {
@@ -54,7 +61,9 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     write: (text) => log.error(`${whatHappened[mode]}: ${text}`),
   });
   let local: MemoryStore | undefined;
-  return { mode, answer, storeIsBack, describe };
+  let lastFailureMs = 0;
+  let cancelQuiet: (() => void) | undefined;
+  return { mode, answer, storeIsBack, describe, close };
 
   function answer(
     hits: readonly Hit[],
@@ -64,6 +73,9 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   ): void {
     answered.add(1);
     said.failed(failure.message);
+    lastFailureMs = clock.monotonicMs();
+    // One timer for all failures: while a store is away each decision is one.
+    cancelQuiet ??= clock.after(quietMs, endWhenQuiet);
     if (mode !== 'local' || hits.length === 0) {
       done(undefined);
       return;
@@ -79,14 +91,34 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     });
   }
 
+  function endWhenQuiet(): void {
+    const quietForMs = clock.monotonicMs() - lastFailureMs;
+    if (quietForMs < quietMs) {
+      cancelQuiet = clock.after(quietMs - quietForMs, endWhenQuiet);
+      return;
+    }
+    cancelQuiet = undefined;
+    if (deps.outagesAreOver()) end(`the store has not failed for ${quietMs / 1000} s`);
+  }
+
   function storeIsBack(): void {
+    end('the store counts again');
+  }
+
+  function end(why: string): void {
+    close();
     local = undefined;
     const outage = said.recover();
     if (outage !== undefined) {
       log.warning(
-        `the store counts again; without it ${outage.failures} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
+        `${why}; without it ${outage.failures} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
       );
     }
+  }
+
+  function close(): void {
+    cancelQuiet?.();
+    cancelQuiet = undefined;
   }
 
   function describe(): string {

@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/errors.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import type { Failure, Operation, Reply } from '../lane.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
-import { type RawReply, ReplyError } from './reply-reader.ts';
+import { isLost, type RawReply } from './reply-reader.ts';
 
 /**
  * A refund (reference-behaviour 13.1). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
@@ -157,7 +157,7 @@ function toExpireText({ key }: Operation, lifetime: number): CommandText {
 function toFailure(name: string, error: Error): Failure {
   // The script's place in the server's text says nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
-  const lost = !(error instanceof ReplyError);
+  const lost = isLost(error);
   const text = lost ? 'the connection was lost before the answer came' : said;
   return {
     error: new AppError('store', `${name}: ${text}`),

@@ -6,11 +6,13 @@ import type { Lane, Operation, Reply } from '../lane.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
-import type { RawReply } from './reply-reader.ts';
+import { isLost, type RawReply } from './reply-reader.ts';
 
 const firstRetryMs = 50;
 /** Below a second, so that decisions are answered within one of the server's return. */
 const maxRetryMs = 500;
+/** A replica that refuses sooner than this on a new connection is what the next one leads to as well. */
+const readonlyAgainMs = 1_000;
 
 export interface RedisLaneDeps {
   readonly clock: Clock;
@@ -25,7 +27,8 @@ export interface RedisLaneDeps {
   /** Whether a connection ends when the server refuses to write because it is a replica. */
   readonly closeOnReadonlyError: boolean;
   readonly onOpen: () => void;
-  /** The connection ended, by itself or by us; if another is to follow, its attempt has begun. */
+  /** The connection ended, by itself or by us; if another is to follow, its attempt has begun or is
+   * due. */
   readonly onEnd: (reason: string, byUs: boolean) => void;
   /** In a cluster: sends those commands again that another node is to execute, and none else. */
   readonly redirect: Redirect | undefined;
@@ -65,6 +68,8 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   let cancelAging: (() => void) | undefined;
   let opening: Promise<void> | undefined;
   let isKept = false;
+  let openedMs = 0;
+  /** In a row: attempts that failed, and connections that led to a read-only replica once more. */
   let failures = 0;
   let cancelRetry: (() => void) | undefined;
 
@@ -101,7 +106,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     }
     connection = opened;
     pending = 0;
-    failures = 0;
+    openedMs = clock.monotonicMs();
     watchAge();
     deps.onOpen();
     void opened.ended.then((reason) => {
@@ -133,6 +138,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     commands: readonly CommandText[],
     redirect: Redirect | undefined,
     done: (replies: RawReply[]) => void,
+    onAnswer = () => {},
   ): void {
     const finish = (replies: RawReply[]) => {
       if (connection === carrier) pending--;
@@ -140,8 +146,11 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       if (connection === carrier) endWhenOld();
     };
     pending++;
-    if (redirect === undefined) carrier.send(commands, finish);
-    else carrier.send(commands, (replies) => redirect(commands, replies, finish));
+    carrier.send(commands, (replies) => {
+      if (!isLost(replies[0])) onAnswer();
+      if (redirect === undefined) finish(replies);
+      else redirect(commands, replies, finish);
+    });
   }
 
   function keepOpen(): void {
@@ -156,21 +165,39 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     const { signal } = attempts;
     tryToOpen(signal).catch((error: unknown) => {
       if (signal.aborted) return;
-      const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
-      failures++;
-      // Spread, so that many workers do not come back in step.
-      cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
+      openLater();
       deps.onFailure(errorText(error));
     });
   }
 
+  function openLater(): void {
+    isKept = true;
+    const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
+    failures++;
+    // Spread, so that many workers do not come back in step.
+    cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
+  }
+
   function ended(reason: string, byUs: boolean): void {
+    failures = 0;
     if (deps.stays) openAgain();
     deps.onEnd(reason, byUs);
   }
 
   function endByUs(reason: string): void {
     if (destroyConnection()) ended(reason, true);
+  }
+
+  /** The next connection may lead to the new master. While it does not, attempts come with pauses, as
+   * while there is no server. */
+  function endReadonly(): void {
+    const reason = 'the server is a read-only replica';
+    if (!deps.stays || clock.monotonicMs() - openedMs >= readonlyAgainMs) {
+      endByUs(reason);
+    } else if (destroyConnection()) {
+      openLater();
+      deps.onEnd(reason, true);
+    }
   }
 
   function destroyConnection(): boolean {
@@ -188,7 +215,9 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     attempts = new AbortController();
     opening = undefined;
     cancelRetry?.();
-    if (destroyConnection()) deps.onEnd(reason, true);
+    if (!destroyConnection()) return;
+    failures = 0;
+    deps.onEnd(reason, true);
   }
 
   function close(): void {
@@ -197,14 +226,18 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     attempts.abort();
   }
 
-  function send(operations: readonly Operation[], done: (replies: Reply[]) => void): void {
+  function send(
+    operations: readonly Operation[],
+    done: (replies: Reply[]) => void,
+    onAnswer: () => void,
+  ): void {
     const encoded = codec.encode(operations);
     const carrier = connection;
     if (carrier === undefined) {
       setImmediate(() => done(codec.decode(encoded, failAll(encoded)).replies));
       return;
     }
-    write(carrier, encoded.commands, deps.redirect, (raw) => {
+    const finish = (raw: RawReply[]) => {
       const { replies, missingExpiries } = codec.decode(encoded, raw);
       if (missingExpiries !== undefined) {
         const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);
@@ -212,9 +245,10 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       }
       done(replies);
       if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
-        endByUs('the server is a read-only replica');
+        endReadonly();
       }
-    });
+    };
+    write(carrier, encoded.commands, deps.redirect, finish, onAnswer);
   }
 
   function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {

@@ -268,7 +268,9 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     });
     overflow = lane;
     lane.tryToOpen(new AbortController().signal).catch((error: unknown) => {
-      if (overflow === lane) overflow = undefined;
+      // Given up, which says nothing of the server.
+      if (overflow !== lane) return;
+      overflow = undefined;
       overflowFailedMs = clock.monotonicMs();
       attemptFailed(errorText(error));
     });

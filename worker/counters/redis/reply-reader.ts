@@ -9,6 +9,11 @@ export class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 
+/** There was no answer: the connection ended before. */
+export function isLost(reply: RawReply | undefined): boolean {
+  return reply instanceof Error && !(reply instanceof ReplyError);
+}
+
 export interface ReplyReader {
   /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
   feed(chunk: Buffer): string | undefined;

@@ -1,0 +1,136 @@
+// How a lane replaces connections that lead to a read-only replica, and whose answers it tells of, on a
+// clock that is turned by hand.
+import test from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { toOperation } from '../batch.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
+import type { Connection } from './connection.ts';
+import { createOperationCodec } from './operation-codec.ts';
+import { createRedisLane, type Redirect } from './redis-lane.ts';
+import { ReplyError } from './reply-reader.ts';
+
+const operation = { ...toOperation('add', 'a', 60), amount: 1, hitCount: 1 };
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
+  const clock = createManualClock();
+  const knownExpiries = createKnownExpiries();
+  let attempts = 0;
+  let isReadonly = true;
+  let isBroken = false;
+  const lane = createRedisLane({
+    clock,
+    codec: createOperationCodec({ name: 'store', knownExpiries, clock, jitterMaxSeconds: 0 }),
+    open: async () => {
+      attempts++;
+      return createConnection();
+    },
+    timeoutMs: 1_000,
+    maxAgeMs: undefined,
+    stays: true,
+    closeOnReadonlyError: true,
+    onOpen: () => {},
+    onEnd: () => {},
+    redirect,
+    onFailure: () => {},
+  });
+
+  function createConnection(): Connection {
+    const reply = () => {
+      if (isBroken) return new Error('the connection was closed');
+      return isReadonly ? new ReplyError('READONLY a replica') : 1;
+    };
+    return {
+      send: (commands, done) => setImmediate(() => done(commands.map(reply))),
+      ask: async () => 1,
+      destroy: () => {},
+      ended: new Promise(() => {}),
+    };
+  }
+
+  return {
+    lane,
+    clock,
+    attempts: () => attempts,
+    promote: () => {
+      isReadonly = false;
+    },
+    breakConnection: () => {
+      isBroken = true;
+    },
+    /** True when it was counted; waits for what becomes of the connection. */
+    async count() {
+      const replies = await new Promise<unknown[]>((resolve) =>
+        lane.send([operation], resolve, () => {}),
+      );
+      await tick();
+      return replies[0] === 1;
+    },
+  };
+}
+
+test('a connection that a replica refused late is replaced at once', async (t) => {
+  const { lane, clock, count, attempts } = setUp();
+  lane.keepOpen();
+  await tick();
+  clock.advance(5_000);
+  t.false(await count());
+  t.is(attempts(), 2);
+  t.true(lane.ready);
+});
+
+test('while connections lead to a replica again and again there is a pause before each', async (t) => {
+  const { lane, clock, count, attempts, promote } = setUp();
+  lane.keepOpen();
+  await tick();
+  for (let round = 1; round <= 10; round++) {
+    t.false(await count());
+    t.is(attempts(), round, 'nothing is opened at once');
+    t.false(lane.ready);
+    clock.advance(500);
+    await tick();
+    t.is(attempts(), round + 1);
+  }
+  t.false(await count());
+  clock.advance(200);
+  await tick();
+  t.false(lane.ready, 'the pauses have grown');
+  promote();
+  clock.advance(300);
+  await tick();
+  t.true(await count());
+  t.true(lane.ready);
+});
+
+test('a lane that is closed in such a pause opens nothing more', async (t) => {
+  const { lane, clock, count, attempts } = setUp();
+  lane.keepOpen();
+  await tick();
+  await count();
+  lane.close();
+  clock.advance(10_000);
+  t.is(attempts(), 1);
+  t.is(clock.pending, 0);
+});
+
+test('the answer of the server is told before those of the nodes that it names', async (t) => {
+  const { lane, promote } = setUp({ redirect: () => {} });
+  promote();
+  lane.keepOpen();
+  await tick();
+  await new Promise<void>((onAnswer) =>
+    lane.send([operation], () => t.fail('nobody else has answered'), onAnswer),
+  );
+  t.pass();
+});
+
+test('a connection that is lost is no answer', async (t) => {
+  const { lane, breakConnection } = setUp();
+  breakConnection();
+  lane.keepOpen();
+  await tick();
+  await new Promise((resolve) =>
+    lane.send([operation], resolve, () => t.fail('the server has not answered')),
+  );
+  t.pass();
+});
