@@ -84,18 +84,19 @@ const dnsTries = 2;
 export function createServing(deps: ServingDeps): Serving {
   const { settings, health, metrics, protos, log, clock, tracer } = deps;
   const { failureMode, backend } = settings.counting;
+  const outages: Outages[] = [];
+  const outagesAreOver = () => outages.every(({ areOver }) => areOver);
   const failurePolicy =
     failureMode === 'error' || backend === 'memory'
       ? undefined
-      : createFailurePolicy({ mode: failureMode, metrics, clock, log });
-  const outages: Outages[] = [];
+      : createFailurePolicy({ mode: failureMode, metrics, clock, log, outagesAreOver });
   const store = createStore(deps, (metricPrefix) => {
     const added = createOutages({
       metricPrefix,
       metrics,
       clock,
       onOver() {
-        if (outages.every(({ areOver }) => areOver)) failurePolicy?.storeIsBack();
+        if (outagesAreOver()) failurePolicy?.storeIsBack();
       },
     });
     outages.push(added);
@@ -195,6 +196,7 @@ export function createServing(deps: ServingDeps): Serving {
       await grpc?.letCallersLeave(leaveLimitMs);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       await store.close(graceMs);
+      failurePolicy?.close();
     },
   };
 }

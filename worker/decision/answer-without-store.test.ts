@@ -59,7 +59,7 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
       else memory.count({ ...request, hits, settle });
     },
   };
-  const policy = createFailurePolicy({ mode, metrics, clock, log });
+  const policy = createFailurePolicy({ mode, metrics, clock, log, outagesAreOver: () => !isAway });
   const shouldRateLimit = createShouldRateLimit({
     rules: () => built.ruleSet,
     store,

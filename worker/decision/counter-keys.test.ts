@@ -45,8 +45,10 @@ test('whatever was asked for before, a key is that of its own entries, rule and 
         const match = isShared ? { ...plain, sharedValues: entries.map(() => 'x*') } : plain;
         const window = windowAt('minute', second);
         const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
-        t.is(keys.of(domain, entries, match, window), key);
-        t.is(keys.of(domain, entries, match, window), key);
+        // The second time it is kept, the third time it is known.
+        for (let time = 1; time <= 3; time++) {
+          t.is(keys.of(domain, entries, match, window), key);
+        }
       }
     }),
   );

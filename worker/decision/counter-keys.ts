@@ -27,10 +27,18 @@ const slots = 1024;
 const longestKnown = 512;
 
 export function createCounterKeys(prefix: string): CounterKeys {
+  /** What was asked for last in each slot. Reading it touches no string, and a key is kept only when it
+   * was asked for twice in a row: so many callers with few requests each cost next to nothing here. */
+  const lastHashes = new Int32Array(slots);
   const known = new Array<Known | undefined>(slots).fill(undefined);
   return {
     of(domain, entries, { limit, sharedValues }, window) {
-      const slot = slotOf(entries);
+      const hash = hashOf(entries);
+      const slot = hash & (slots - 1);
+      if (lastHashes[slot] !== hash) {
+        lastHashes[slot] = hash;
+        return toCounterKey(prefix, domain, entries, sharedValues, window.start);
+      }
       const before = known[slot];
       if (
         before !== undefined &&
@@ -50,7 +58,7 @@ export function createCounterKeys(prefix: string): CounterKeys {
 }
 
 /** Of the ends of the values, where those of one key differ most often. */
-function slotOf(entries: readonly Entry[]): number {
+function hashOf(entries: readonly Entry[]): number {
   let hash = 0;
   for (let index = 0; index < entries.length; index++) {
     const { value } = entries[index] as Entry;
@@ -60,7 +68,7 @@ function slotOf(entries: readonly Entry[]): number {
       hash = (hash * 31 + value.charCodeAt(at)) | 0;
     }
   }
-  return hash & (slots - 1);
+  return hash;
 }
 
 /** Whether the key has just these entries from `start` to its window. The entries themselves are not

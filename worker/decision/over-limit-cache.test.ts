@@ -15,7 +15,7 @@ const createCache = (sizeInBytes: number) => {
 
 test('a key is known until its window ends', (t) => {
   const { cache, readGauge } = createCache(1);
-  cache.add('k', 60);
+  cache.add('k', 60, 0);
   t.true(cache.has('k', 59));
   t.false(cache.has('k', 60));
   t.false(cache.has('k', 59), 'what has expired is gone');
@@ -28,22 +28,44 @@ test('a key is known until its window ends', (t) => {
 
 test('a removed key is asked for again', (t) => {
   const { cache } = createCache(1);
-  cache.add('k', 60);
+  cache.add('k', 60, 0);
   cache.remove('k');
   cache.remove('never there');
   t.false(cache.has('k', 0));
 });
 
+test('a decision that began before its key was removed does not bring it back', (t) => {
+  const { cache } = createCache(1);
+  const before = cache.removals;
+  cache.remove('k');
+  cache.remove('other');
+  cache.add('k', 60, before);
+  t.false(cache.has('k', 0));
+  cache.add('kept', 60, before);
+  t.true(cache.has('kept', 0), 'other keys are not concerned');
+  cache.add('k', 60, cache.removals);
+  t.true(cache.has('k', 0), 'what begins later may');
+});
+
+test('removed keys are remembered in bounded number', (t) => {
+  const { cache } = createCache(1);
+  const before = cache.removals;
+  for (let index = 0; index <= 10_000; index++) cache.remove(`k${index}`);
+  cache.add('k0', 60, before);
+  cache.add('k1', 60, before);
+  t.deepEqual([cache.has('k0', 0), cache.has('k1', 0)], [true, false]);
+});
+
 test('a size of 0 knows nothing', (t) => {
   const { cache } = createCache(0);
-  cache.add('k', 60);
+  cache.add('k', 60, 0);
   t.false(cache.has('k', 0));
 });
 
 test('the oldest keys make room when the size is reached, however many are added', (t) => {
   const { cache, readGauge } = createCache(600_000);
   const key = (index: number) => `domain_key_${String(index).padStart(10, '0')}`;
-  for (let index = 0; index < 20_000; index++) cache.add(key(index), 60);
+  for (let index = 0; index < 20_000; index++) cache.add(key(index), 60, 0);
   const entryCount = readGauge('entryCount');
   t.true(entryCount > 1_000 && entryCount < 600_000 / 96, `${entryCount} entries`);
   t.is(readGauge('evacuateCount'), 20_000 - entryCount);
@@ -53,8 +75,8 @@ test('the oldest keys make room when the size is reached, however many are added
 
 test('a key that is added again counts once', (t) => {
   const { cache, readGauge } = createCache(1);
-  cache.add('k', 60);
-  cache.add('k', 120);
+  cache.add('k', 60, 0);
+  cache.add('k', 120, 0);
   t.true(cache.has('k', 119));
   t.is(readGauge('entryCount'), 1);
   t.is(readGauge('overwriteCount'), 1);
@@ -62,6 +84,6 @@ test('a key that is added again counts once', (t) => {
 
 test('a key too long to be worth it is not kept', (t) => {
   const { cache, readGauge } = createCache(1);
-  cache.add('x'.repeat(65_536), 60);
+  cache.add('x'.repeat(65_536), 60, 0);
   t.is(readGauge('entryCount'), 0);
 });

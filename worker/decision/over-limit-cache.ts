@@ -5,7 +5,11 @@ import type { Metrics } from '../metrics/metric.ts';
 export interface OverLimitCache {
   /** Is this counter known to be over its limit? */
   has(key: string, nowSeconds: number): boolean;
-  add(key: string, untilSeconds: number): void;
+  /** How often `remove` was called. */
+  readonly removals: number;
+  /** `removalsBefore`: what `removals` was when the decision began whose hits were over the limit. If the
+   * key was removed since, the counter may have been over its limit only before that. */
+  add(key: string, untilSeconds: number, removalsBefore: number): void;
   /** A refund brought the counter back within its limit (decisions 15). */
   remove(key: string): void;
 }
@@ -16,8 +20,15 @@ const leastBytes = 512 * 1024;
 const bytesPerEntry = 96;
 /** Longer keys are not cached: the decision then asks the store, as it does without a cache. */
 const longestKey = 65_535;
+/** Of the keys that were removed last so many are remembered, for decisions that wait for an answer. */
+const removedKeysMax = 10_000;
 
-const disabled: OverLimitCache = { has: () => false, add: () => {}, remove: () => {} };
+const disabled: OverLimitCache = {
+  has: () => false,
+  removals: 0,
+  add: () => {},
+  remove: () => {},
+};
 
 /**
  * `sizeInBytes` 0 gives a cache that knows nothing. Where the size is reached, the keys that were
@@ -28,6 +39,9 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   const bytesMax = Math.max(sizeInBytes, leastBytes);
   const untilByKey = new Map<string, number>();
   let bytes = 0;
+  let removals = 0;
+  /** What `removals` was after the last one of each key; the oldest first. */
+  const removedAt = new Map<string, number>();
   const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
 
   const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
@@ -72,8 +86,11 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
       counts.miss++;
       return false;
     },
-    add(key, untilSeconds) {
-      if (key.length > longestKey) return;
+    get removals() {
+      return removals;
+    },
+    add(key, untilSeconds, removalsBefore) {
+      if (key.length > longestKey || removalsBefore < (removedAt.get(key) ?? 0)) return;
       if (drop(key)) counts.overwritten++;
       untilByKey.set(key, untilSeconds);
       bytes += cost(key);
@@ -84,7 +101,13 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
       }
     },
     remove(key) {
+      removals++;
+      if (key.length > longestKey) return;
       drop(key);
+      removedAt.delete(key);
+      removedAt.set(key, removals);
+      const [oldest] = removedAt.keys();
+      if (removedAt.size > removedKeysMax && oldest !== undefined) removedAt.delete(oldest);
     },
   };
 }

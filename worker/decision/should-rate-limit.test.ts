@@ -7,7 +7,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createMemoryStore } from '../counters/memory-store.ts';
-import type { CounterStore } from '../counters/store.ts';
+import type { CounterStore, CountRequest } from '../counters/store.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { codes, type RateLimitRequest, type RequestDescriptor } from './message.ts';
 import { createOverLimitCache } from './over-limit-cache.ts';
@@ -250,6 +250,28 @@ test('a refund that brings the counter within its limit is forgotten by the loca
   t.is(summarize(await decide(ask('a=x'))), 'OVER [OVER 0]');
   t.is(memory.read(key), 3, 'still over after the refund, so still known');
   await decide(ask({ of: 'a=x', isNegativeHits: true, hitsAddend: 2 }));
+  t.is(summarize(await decide(ask('a=x'))), 'OK [OK 0]');
+});
+
+test('an answer that a refund has overtaken tells the local cache nothing', async (t) => {
+  const held: (() => void)[] = [];
+  const { decide } = createWorker(twoLimits, {
+    localCacheBytes: 1,
+    store: (inner) => ({
+      ...inner,
+      // Counted at once, but answered late, as when another part of it is on a slower server.
+      count(request) {
+        const isSlow = request.hits.length > 1;
+        const settle: CountRequest['settle'] = (error) =>
+          isSlow ? held.push(() => request.settle(error)) : request.settle(error);
+        inner.count({ ...request, settle });
+      },
+    }),
+  });
+  const slow = decide({ ...ask('a=x', 'b=x'), hitsAddend: 3 });
+  await decide(ask({ of: 'a=x', isNegativeHits: true, hitsAddend: 2 }));
+  for (const settle of held) settle();
+  t.is(summarize(await slow), 'OVER [OVER 0, OK 2]');
   t.is(summarize(await decide(ask('a=x'))), 'OK [OK 0]');
 });
 

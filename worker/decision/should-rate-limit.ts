@@ -1,26 +1,18 @@
 // The decision: from a request to its answer. Which rules apply, which counters they use, what the
 // counters say, and what the caller is told, read from top to bottom.
 import type { Clock } from '../../shared/clock.ts';
-import type { Window, WindowOptions } from '../../shared/counting/window.ts';
-import { createWindows } from '../../shared/counting/window.ts';
+import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
-import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
-import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
-import type { Metrics, RuleStats } from '../metrics/metric.ts';
+import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts';
+import type { Metrics } from '../metrics/metric.ts';
 import type { DecisionSpans } from '../tracing-decision.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionTrail } from './decision-trail.ts';
+import { createToStatus, type LimitedHit } from './descriptor-status.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
-import {
-  judgeHits,
-  judgeKnownOver,
-  judgeRefund,
-  judgeUncounted,
-  type Verdict,
-} from './judge-hits.ts';
 import {
   codes,
   type DescriptorStatus,
@@ -88,16 +80,6 @@ export interface DecisionParts {
   /** Undefined when the log takes no debug lines. */
   readonly trail?: DecisionTrail | undefined;
   readonly options: DecisionOptions;
-}
-
-/** What is known of one descriptor between matching and answering. */
-interface LimitedHit extends Hit {
-  readonly match: Match;
-  readonly stats: RuleStats;
-  readonly window: Window;
-  /** What the hit is judged by if not by the store's answer: `cache` where the local cache knows that the
-   * counter is over its limit, so that the store is not asked; else how the store's failure is met. */
-  standIn: 'cache' | AnsweringMode | undefined;
 }
 
 const noHeaders = { response: [], request: [] };
@@ -168,6 +150,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     parts;
   const windowAt = createWindows(options);
   const counterKeys = createCounterKeys(options.cacheKeyPrefix);
+  const { nearLimitRatio } = options;
+  const toStatus = createToStatus({ overLimitCache, trail, nearLimitRatio });
   const { headers: headerOptions } = options;
   const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
@@ -214,56 +198,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       match,
       stats,
       window,
+      removalsBefore: overLimitCache.removals,
       standIn: isKnownOver ? 'cache' : undefined,
-    };
-  };
-
-  const judge = (hit: LimitedHit): Verdict => {
-    const { match, stats, hits, window } = hit;
-    const { requestsPerUnit, shadowMode } = match.limit;
-    if (hit.standIn !== undefined) return judgeByStandIn(hit, hit.standIn);
-    trail?.counted(hit, match);
-    if (hit.refund) {
-      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
-      return judgeRefund(hit.after, requestsPerUnit);
-    }
-    if (hit.after > requestsPerUnit) overLimitCache.add(hit.key, window.start + window.seconds);
-    return judgeHits(hit.after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
-  };
-
-  const judgeByStandIn = (hit: LimitedHit, standIn: 'cache' | AnsweringMode): Verdict => {
-    const { match, stats, hits, refund, after } = hit;
-    const { requestsPerUnit, shadowMode } = match.limit;
-    switch (standIn) {
-      case 'cache':
-        return judgeKnownOver(hits, shadowMode, stats);
-      case 'local':
-        // The local cache of keys over their limit is about the store's counters.
-        trail?.counted(hit, match);
-        return refund
-          ? judgeRefund(after, requestsPerUnit)
-          : judgeHits(after, hits, requestsPerUnit, options.nearLimitRatio, shadowMode, stats);
-      case 'allow':
-      case 'deny':
-        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, standIn);
-    }
-  };
-
-  const toStatus = (hit: LimitedHit, nowSeconds: number): DescriptorStatus => {
-    const { match, window } = hit;
-    const verdict = judge(hit);
-    return {
-      code: verdict.code,
-      currentLimit: {
-        name: match.limit.name,
-        requestsPerUnit: match.limit.requestsPerUnit,
-        unit: hit.unit,
-      },
-      limitRemaining: verdict.remaining,
-      // An answer that comes after its window's end still says when the next window ends.
-      secondsUntilReset:
-        window.seconds -
-        ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
     };
   };
 

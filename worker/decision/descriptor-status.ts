@@ -1,0 +1,92 @@
+// What the caller is told of one descriptor that has a limit: its hits are judged by what the store
+// answered or by what stands in for it, and the local cache learns from that.
+import type { Window } from '../../shared/counting/window.ts';
+import type { Match } from '../../shared/rules/rule.ts';
+import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
+import type { Hit } from '../counters/store.ts';
+import type { RuleStats } from '../metrics/metric.ts';
+import type { DecisionTrail } from './decision-trail.ts';
+import {
+  judgeHits,
+  judgeKnownOver,
+  judgeRefund,
+  judgeUncounted,
+  type Verdict,
+} from './judge-hits.ts';
+import type { DescriptorStatus } from './message.ts';
+import type { OverLimitCache } from './over-limit-cache.ts';
+
+/** What is known of one descriptor between matching and answering. */
+export interface LimitedHit extends Hit {
+  readonly match: Match;
+  readonly stats: RuleStats;
+  readonly window: Window;
+  /** Of the local cache, when the decision began. */
+  readonly removalsBefore: number;
+  /** What the hit is judged by if not by the store's answer: `cache` where the local cache knows that the
+   * counter is over its limit, so that the store is not asked; else how the store's failure is met. */
+  standIn: 'cache' | AnsweringMode | undefined;
+}
+
+export interface StatusDeps {
+  readonly overLimitCache: OverLimitCache;
+  readonly trail: DecisionTrail | undefined;
+  /** 0 to 1. */
+  readonly nearLimitRatio: number;
+}
+
+/** The status of a hit whose `after` is known, or whose `standIn` is. */
+export type ToStatus = (hit: LimitedHit, nowSeconds: number) => DescriptorStatus;
+
+export function createToStatus({ overLimitCache, trail, nearLimitRatio }: StatusDeps): ToStatus {
+  const judge = (hit: LimitedHit): Verdict => {
+    const { match, stats, hits, window } = hit;
+    const { requestsPerUnit, shadowMode } = match.limit;
+    if (hit.standIn !== undefined) return judgeByStandIn(hit, hit.standIn);
+    trail?.counted(hit, match);
+    if (hit.refund) {
+      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
+      return judgeRefund(hit.after, requestsPerUnit);
+    }
+    if (hit.after > requestsPerUnit) {
+      overLimitCache.add(hit.key, window.start + window.seconds, hit.removalsBefore);
+    }
+    return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
+  };
+
+  const judgeByStandIn = (hit: LimitedHit, standIn: 'cache' | AnsweringMode): Verdict => {
+    const { match, stats, hits, refund, after } = hit;
+    const { requestsPerUnit, shadowMode } = match.limit;
+    switch (standIn) {
+      case 'cache':
+        return judgeKnownOver(hits, shadowMode, stats);
+      case 'local':
+        // The local cache of keys over their limit is about the store's counters.
+        trail?.counted(hit, match);
+        return refund
+          ? judgeRefund(after, requestsPerUnit)
+          : judgeHits(after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
+      case 'allow':
+      case 'deny':
+        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, standIn);
+    }
+  };
+
+  return (hit, nowSeconds) => {
+    const { match, window } = hit;
+    const verdict = judge(hit);
+    return {
+      code: verdict.code,
+      currentLimit: {
+        name: match.limit.name,
+        requestsPerUnit: match.limit.requestsPerUnit,
+        unit: hit.unit,
+      },
+      limitRemaining: verdict.remaining,
+      // An answer that comes after its window's end still says when the next window ends.
+      secondsUntilReset:
+        window.seconds -
+        ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
+    };
+  };
+}
