@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
-import { runGenerator } from './generator.ts';
+import { startGenerator } from './generator.ts';
 import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
 import { divideProcessors } from './processors.ts';
 import { rules, type Scenario } from './scenario.ts';
@@ -54,6 +54,7 @@ const okCode = 1;
 export async function createBench({ connections, streams }: BenchOptions): Promise<Bench> {
   const processors = divideProcessors();
   const store = await startStore();
+  const generator = startGenerator();
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-'));
   // Also when a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -86,7 +87,7 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
     },
     async load(running, service, scenario, load) {
       const moments = new Map<LoadMoment, Promise<{ answered: number; commands: number }>>();
-      const result = await runGenerator(
+      const result = await generator.run(
         {
           port: running.grpcPort,
           tlsAuthority: scenario.isTls ? authority : undefined,
@@ -126,6 +127,9 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
         },
       };
     },
-    stop: () => store.stop(),
+    async stop() {
+      generator.stop();
+      await store.stop();
+    },
   };
 }

@@ -1,4 +1,5 @@
-// The load generator seen from the benchmark: started, waited for, ended.
+// The load generator seen from the benchmark: one process for all loads, so that its code is compiled
+// once and not during each of them.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
@@ -7,37 +8,56 @@ import type { LoadReport } from './load/main.ts';
 const mainFile = fileURLToPath(new URL('load/main.ts', import.meta.url));
 const graceMs = 20_000;
 
-/** `onMoment` is called at the beginning, the middle and the end of the measured time. */
-export function runGenerator(
-  options: LoadOptions,
-  onMoment: (moment: LoadMoment, answered: number) => void,
-): Promise<LoadResult> {
-  return new Promise((resolve, reject) => {
-    const child = fork(mainFile, {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      // Keeps what is not a number apart from 0.
-      serialization: 'advanced',
-    });
-    const timeout = AbortSignal.timeout(options.warmUpMs + options.measuredMs + graceMs);
-    timeout.addEventListener('abort', () => child.kill('SIGKILL'));
-    child.on('message', (message: LoadReport) => {
-      switch (message.kind) {
-        case 'moment':
-          onMoment(message.moment, message.answered);
-          return;
-        case 'result':
-          resolve(message.result);
-          break;
-        case 'failure':
-          reject(new Error(`the load generator: ${message.reason}`));
-          break;
-      }
-      child.disconnect();
-    });
+export interface Generator {
+  /**
+   * One load after the other. `onMoment` is called at the beginning, the middle and the end of the
+   * measured time. Rejects when the load cannot be put on, or does not end in time.
+   */
+  run(
+    options: LoadOptions,
+    onMoment: (moment: LoadMoment, answered: number) => void,
+  ): Promise<LoadResult>;
+  stop(): void;
+}
+
+export function startGenerator(): Generator {
+  const child = fork(mainFile, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // Keeps what is not a number apart from 0.
+    serialization: 'advanced',
+  });
+  const ended = new Promise<never>((_, reject) => {
     child.once('error', reject);
     child.once('exit', (code, signal) => {
       reject(new Error(`the load generator ended early: ${code ?? signal}`));
     });
-    child.send(options);
   });
+  // It ends between two loads when the benchmark is over.
+  ended.catch(() => {});
+  return {
+    async run(options, onMoment) {
+      const timeout = AbortSignal.timeout(options.warmUpMs + options.measuredMs + graceMs);
+      const kill = () => child.kill('SIGKILL');
+      timeout.addEventListener('abort', kill);
+      let listener: ((message: LoadReport) => void) | undefined;
+      const outcome = new Promise<LoadResult>((resolve, reject) => {
+        listener = (message) => {
+          if (message.kind === 'moment') onMoment(message.moment, message.answered);
+          else if (message.kind === 'result') resolve(message.result);
+          else reject(new Error(`the load generator: ${message.reason}`));
+        };
+        child.on('message', listener);
+        child.send(options);
+      });
+      try {
+        return await Promise.race([outcome, ended]);
+      } finally {
+        timeout.removeEventListener('abort', kill);
+        if (listener !== undefined) child.off('message', listener);
+      }
+    },
+    stop() {
+      if (child.connected) child.disconnect();
+    },
+  };
 }

@@ -56,6 +56,7 @@ export async function startService(
   environment: Readonly<Record<string, string>>,
 ): Promise<RunningService> {
   const [grpcPort, httpPort, debugPort] = [await freePort(), await freePort(), await freePort()];
+  const statisticsPort = await freePort();
   const [file = 'sh', ...args] = [...prefix, 'sh', '-c', service.command];
   const child = spawn(file, args, {
     cwd: root,
@@ -71,7 +72,11 @@ export async function startService(
       DEBUG_HOST: host,
       DEBUG_PORT: String(debugPort),
       RUNTIME_WATCH_ROOT: 'false',
+      // Offered for being pulled, as most fleets have them. With no output at all every decision
+      // would write a line, and whoever reads those lines shares a processor with the load.
       USE_STATSD: 'false',
+      USE_PROMETHEUS: 'true',
+      PROMETHEUS_ADDR: `${host}:${statisticsPort}`,
       LOG_LEVEL: 'error',
       ...environment,
     },

@@ -1,5 +1,5 @@
 // The load generator as a process of its own, so that it shares no core with the service: takes its
-// orders from the parent, and reports what it saw.
+// orders from the parent, one after the other, and reports what it saw.
 import { type LoadMoment, type LoadOptions, type LoadResult, runLoad } from './load-run.ts';
 
 export type LoadReport =
@@ -11,7 +11,7 @@ const report = (message: LoadReport): void => {
   process.send?.(message);
 };
 
-process.once('message', (options: LoadOptions) => {
+process.on('message', (options: LoadOptions) => {
   runLoad(options, (moment, answered) => report({ kind: 'moment', moment, answered })).then(
     (result) => report({ kind: 'result', result }),
     (error: unknown) => report({ kind: 'failure', reason: String(error) }),
