@@ -36,7 +36,7 @@ test.serial(
       rules,
     });
     t.teardown(worker.stop);
-    redis.pause();
+    await redis.pause();
     const json = `http://127.0.0.1:${worker.ports.http}/json`;
     const inFlight = fetch(json, { method: 'POST', body });
     await eventually('the request is being decided', async () => {
@@ -63,7 +63,7 @@ test.serial('a second signal ends the worker at once', async (t) => {
     rules,
   });
   t.teardown(worker.stop);
-  redis.pause();
+  await redis.pause();
   const inFlight = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
   const failed = t.throwsAsync(inFlight);
   await eventually('the request is being decided', async () => {

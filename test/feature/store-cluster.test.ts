@@ -118,7 +118,7 @@ test.serial(
     const counters = { keyOf: keyOf(ofLost), replicated, read: readCounter };
     const awayMs = performance.now();
     // So that it dies with hits that it was sent.
-    lost.pause();
+    await lost.pause();
     await eventually('some are in flight', () => struck.open > 10);
     await lost.kill();
     const goneMs = performance.now();

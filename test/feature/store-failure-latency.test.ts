@@ -64,7 +64,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     const warmMs = performance.now();
     await eventually('decisions', () => performance.now() - warmMs > 1_500, 30_000);
     const stoppedMs = performance.now();
-    redis.pause();
+    await redis.pause();
     await eventually(
       'the breaker is open',
       async () => (await readStat(worker, 'ratelimit.store.breaker.open')) === 1,
@@ -132,7 +132,7 @@ test.serial('a store that is away is probed over one connection at a time', asyn
     'decisions over all connections',
     () => proxy.open >= 10 && load.calls.length > 20,
   );
-  redis.pause();
+  await redis.pause();
   await eventually(
     'the breaker is open',
     async () => (await readStat(worker, 'ratelimit.store.breaker.open')) === 1,

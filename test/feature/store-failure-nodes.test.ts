@@ -47,7 +47,7 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
     (owner === silent ? away : present).push(key);
   }
   await eventually('every master', () => store.connections.active === 6);
-  silent?.pause();
+  await silent?.pause();
   t.regex(String((await count(store, ...away)).error?.message), /no answer in 500 ms/);
   t.is(store.metrics.gauge(openGauge).value, 1);
   for (let round = 1; round <= 20; round++) {
@@ -71,7 +71,7 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
 test.serial('a silent cluster holds up no start, and is counted in once it speaks', async (t) => {
   const cluster = await startRedisCluster();
   t.teardown(cluster.stop);
-  for (const master of cluster.masters) master.pause();
+  await Promise.all(cluster.masters.map((master) => master.pause()));
   const store = createRecordedRedisStore(cluster.url, {
     type: 'cluster',
     timeoutMs: 20_000,
@@ -127,7 +127,7 @@ for (const mode of ['error', 'allow', 'local'] as const) {
     t.teardown(() => store.close(0));
     t.deepEqual((await count(store, 'silent_')).after, [1]);
     await store.settled();
-    memcached.pause();
+    await memcached.pause();
     const outcomes = await Promise.all([count(store, 'silent_'), count(store, 'silent_')]);
     for (const { error, after } of outcomes) {
       t.is(error?.code, mode === 'error' ? undefined : 'store');

@@ -58,7 +58,7 @@ test.serial(
     const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `stop_${index % 7}_` }]);
     await eventually('the load runs', () => load.results.length > 50);
     const awayMs = performance.now();
-    redis.pause();
+    await redis.pause();
     await eventually('errors over several timeouts', () => countErrors(load) > 300);
     redis.resume();
     await redis.command('PING');
@@ -79,7 +79,7 @@ test.serial('a short silence is waited out without an error', async (t) => {
   const store = await openRedisStore(redis.url, { timeoutMs: 10_000 });
   t.teardown(() => store.close(0));
   await eventually('both connections', () => store.connections.active === 2);
-  redis.pause();
+  await redis.pause();
   const { request, result } = startCounting([createHit({ key: 'silence_' })]);
   store.count(request);
   await sleep(100);

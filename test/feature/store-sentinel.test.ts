@@ -64,7 +64,7 @@ test.serial('a failover under load: errors only in the gap, nothing counted twic
   const announcement = group.announcement().then(() => performance.now());
   const awayMs = performance.now();
   // So that it dies with hits that it was sent.
-  master.pause();
+  await master.pause();
   await eventually('some are in flight', () => load.open > 10);
   await master.kill();
   const goneMs = performance.now();

@@ -69,7 +69,7 @@ test('something that is no key-value server, or silent, is not taken for one', a
 test('an abort ends the waiting, also in the middle of an attempt', async (t) => {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
-  redis.pause();
+  await redis.pause();
   const store = createRecordedRedisStore(redis.url);
   t.teardown(() => store.close(0));
   const stopping = new AbortController();

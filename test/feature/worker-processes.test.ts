@@ -14,6 +14,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
+import { standStill } from '../support/standstill.ts';
 import { createWorkerCaller, type WorkerCaller } from '../support/worker-caller.ts';
 import {
   spawnWorkerProcess,
@@ -266,7 +267,7 @@ test.serial(
       return states.every((state) => state === 200);
     });
 
-    redis.pause();
+    await redis.pause();
     const inFlight = callers.map((caller) => caller.decide('d', 'last', 'v'));
     const pids = await pidsOf(worker);
     await eventually('they are being decided', async () =>
@@ -288,7 +289,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   const redis = await startStore(t);
   const worker = await startProcesses(t, { env: environment(redis), rules });
   const [, victim = 0] = await pidsOf(worker);
-  process.kill(victim, 'SIGSTOP');
+  await standStill(victim);
   const sockets = Array.from({ length: 6 }, () => connect(worker.ports.grpc, '127.0.0.1'));
   const isServed = new Set<Socket>();
   const isClosed = new Set<Socket>();

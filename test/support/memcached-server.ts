@@ -6,6 +6,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { freePort } from './free-port.ts';
+import { standStill } from './standstill.ts';
 
 export interface MemcachedServer {
   readonly port: number;
@@ -23,8 +24,8 @@ export interface MemcachedServer {
   flush(): Promise<void>;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
-  /** SIGSTOP: keeps its connections and says nothing. */
-  pause(): void;
+  /** From when it resolves on, the server keeps its connections and says nothing. */
+  pause(): Promise<void>;
   /** SIGCONT. */
   resume(): void;
   /** Starts it again at the same address, empty, after `kill`. */
@@ -136,9 +137,7 @@ export async function startMemcachedServer(
       await exchange('flush_all\r\n', ['OK']);
     },
     kill: end,
-    pause: () => {
-      child.kill('SIGSTOP');
-    },
+    pause: () => standStill(child.pid as number),
     resume: () => {
       child.kill('SIGCONT');
     },

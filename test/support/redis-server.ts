@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
+import { standStill } from './standstill.ts';
 
 /** A RESP2 reply; an error reply becomes a rejection. */
 export type RedisReply = string | number | null | RedisReply[];
@@ -26,8 +27,8 @@ export interface RedisServer {
   authenticate(...auth: string[]): void;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
-  /** SIGSTOP: keeps its connections and says nothing. */
-  pause(): void;
+  /** From when it resolves on, the server keeps its connections and says nothing. */
+  pause(): Promise<void>;
   /** SIGCONT. */
   resume(): void;
   /** Starts it again at the same address, empty, after `kill`. */
@@ -124,9 +125,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
       auth = given;
     },
     kill: end,
-    pause: () => {
-      child.kill('SIGSTOP');
-    },
+    pause: () => standStill(child.pid as number),
     resume: () => {
       child.kill('SIGCONT');
     },

@@ -1,0 +1,31 @@
+// A process that stands still, as an overloaded or frozen server does: it keeps its connections and
+// says nothing.
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const deadlineMs = 10_000;
+
+/**
+ * SIGSTOP; resolves when every thread of the process has stopped. The signal itself does not wait for
+ * that: until one of its threads is given a processor, the others go on and may still answer.
+ */
+export async function standStill(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  const giveUpAt = Date.now() + deadlineMs;
+  while (!(await isStopped(pid))) {
+    if (Date.now() > giveUpAt) throw new Error(`process ${pid} has not stopped after SIGSTOP`);
+    await sleep(1);
+  }
+}
+
+async function isStopped(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`);
+  const states = await Promise.all(
+    threads.map(async (thread) => {
+      const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+      // `1234 (name) T ...`: the name may hold anything, the last parenthesis ends it.
+      return stat.charAt(stat.lastIndexOf(')') + 2);
+    }),
+  );
+  return states.every((state) => state === 'T');
+}
