@@ -237,6 +237,12 @@ const kinds: Setting<unknown>[] = [
   map({ ...row, example: 'a:b' }),
   choice({ ...row, words: { a: 1 }, default: 1 }),
 ];
+test('a number has no minus zero', (t) => {
+  for (const setting of [float({ ...row, default: 0 }), anyInt]) {
+    t.deepEqual(setting.parse('-0'), { ok: true, value: 0 });
+  }
+});
+
 test('no text makes a kind throw, and what is read is read again from its own text', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...'0123456789.,:+-_xobeEahmsnuTF ') });
   fc.assert(

@@ -106,7 +106,8 @@ export function float(options: RowOptions & RangeOptions<number>): Setting<numbe
     accepts: describeRange('a number', options, String),
     parse: (word) =>
       /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(word)
-        ? inRange(Number(word), options)
+        ? // `-0` is 0.
+          inRange(Number(word) + 0, options)
         : bad(word, 'not a number'),
     format: String,
   });
