@@ -8,8 +8,8 @@ import { callHealthCheck, callShouldRateLimit } from './grpc-call.ts';
 import type { WorkerUnderTest } from './worker-under-test.ts';
 
 const host = '127.0.0.1';
-const httpDeadlineMs = 8_000;
-const terminateDeadlineMs = 8_000;
+const httpDeadlineMs = 20_000;
+const terminateDeadlineMs = 20_000;
 const ruleStats = 'ratelimit.service.rate_limit.';
 
 /** A case being run. */

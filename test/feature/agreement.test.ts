@@ -25,7 +25,7 @@ async function startWorker(
 }
 
 async function page({ ports }: WorkerProcess, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(5_000);
+  const signal = AbortSignal.timeout(20_000);
   return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
 }
 

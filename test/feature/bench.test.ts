@@ -12,14 +12,15 @@ import type { BenchResults } from '../bench/results.ts';
 const mainFile = fileURLToPath(new URL('../bench/main.ts', import.meta.url));
 
 test('a quick run measures the worker beside the yardstick and writes table, picture and rounds', async (t) => {
+  t.timeout(300_000);
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-test-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const args = ['--quick', '--seconds', '0.5', '--rate', '500', '--output', folder];
+  const args = ['--quick', '--seconds', '4', '--rate', '500', '--output', folder];
   const names = ['redis-4-descriptors', 'unlimited-tls'];
   const child = spawn(
     process.execPath,
     [mainFile, ...args, ...names.flatMap((name) => ['--scenario', name])],
-    { stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 },
+    { stdio: ['ignore', 'pipe', 'pipe'], timeout: 300_000 },
   );
   const [output, errors, [code]] = await Promise.all([
     text(child.stdout),

@@ -54,17 +54,17 @@ for (const name of ['HOST', 'GRPC_HOST', 'DEBUG_HOST']) {
 }
 
 test('GRPC_MAX_CONNECTION_AGE: a connection of that age is told to go away, and calls on it may end', async (t) => {
-  const { session, open } = await connectTo(t, { GRPC_MAX_CONNECTION_AGE: '1s' });
+  const { session, open } = await connectTo(t, { GRPC_MAX_CONNECTION_AGE: '5s' });
   const watch = open('/grpc.health.v1.Health/Watch');
   watch.answer.catch(() => {});
   watch.send(nothing);
-  await once(session, 'goaway', { signal: AbortSignal.timeout(10_000) });
+  await once(session, 'goaway', { signal: AbortSignal.timeout(30_000) });
   t.false(watch.stream.closed);
 });
 
 test('GRPC_MAX_CONNECTION_AGE_GRACE: so much later calls are cut', async (t) => {
   const { session, open } = await connectTo(t, {
-    GRPC_MAX_CONNECTION_AGE: '1s',
+    GRPC_MAX_CONNECTION_AGE: '5s',
     GRPC_MAX_CONNECTION_AGE_GRACE: '100ms',
   });
   const watch = open('/grpc.health.v1.Health/Watch');
@@ -85,7 +85,7 @@ test('GRPC_MAX_CONNECTIONS: one more is closed as it comes, which is told and co
   const third = connect(grpc.port, '127.0.0.1');
   third.on('error', () => {});
   third.resume();
-  await once(third, 'close', { signal: AbortSignal.timeout(10_000) });
+  await once(third, 'close', { signal: AbortSignal.timeout(30_000) });
   t.true((await Promise.all(callers.map(isServed))).every(Boolean), 'the others are served on');
   t.regex(await worker.page('/stats'), /^ratelimit\.grpc\.cx_refused: 1$/m);
   t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));

@@ -20,14 +20,14 @@ async function decide({ ports }: WorkerProcess, domain: string): Promise<string>
   const answer = await fetch(`http://127.0.0.1:${ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify({ domain, descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] }),
-    signal: AbortSignal.timeout(5_000),
+    signal: AbortSignal.timeout(20_000),
   });
   const text = await answer.text();
   return answer.ok || answer.status === 429 ? JSON.parse(text).overallCode : text;
 }
 
 async function page({ ports }: WorkerProcess, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(5_000);
+  const signal = AbortSignal.timeout(20_000);
   return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
 }
 
@@ -68,7 +68,7 @@ test('it ends at once when it is told to while it waits for rules', async (t) =>
   t.teardown(worker.stop);
   await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(5_000), 0);
+  t.is(await worker.waitForEnd(20_000), 0);
 });
 
 test('it serves without rules when it is told to start by force', async (t) => {

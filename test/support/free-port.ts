@@ -7,11 +7,16 @@ import { createServer } from 'node:net';
 const firstPort = 12_000;
 const lastPort = 30_000;
 const attempts = 100;
+/** What was given away stays free until its server listens. */
+const given = new Set<number>();
 
-/** A loopback port that nothing uses at the moment, neither over TCP nor over UDP. */
+/** A loopback port that nothing uses at the moment, neither over TCP nor over UDP, and that this process
+ * was not given before. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
+    if (given.has(port)) continue;
+    given.add(port);
     if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) {
       return port;
     }

@@ -40,8 +40,8 @@ export interface MemcachedServerOptions {
 }
 
 const host = '127.0.0.1';
-const startDeadlineMs = 10_000;
-const commandDeadlineMs = 10_000;
+const startDeadlineMs = 30_000;
+const commandDeadlineMs = 30_000;
 
 const running = new Set<ChildProcess>();
 

@@ -67,6 +67,6 @@ export async function openMemcachedStore(
   options: RecordedMemcachedStoreOptions,
 ): Promise<RecordedMemcachedStore> {
   const store = createRecordedMemcachedStore(options);
-  await store.connect(AbortSignal.timeout(10_000));
+  await store.connect(AbortSignal.timeout(30_000));
   return store;
 }

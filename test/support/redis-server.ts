@@ -55,8 +55,8 @@ const serverSettings = [
   ...['--save', '', '--appendonly', 'no'],
   ...['--repl-diskless-sync-delay', '0'],
 ];
-const startDeadlineMs = 10_000;
-const commandDeadlineMs = 10_000;
+const startDeadlineMs = 30_000;
+const commandDeadlineMs = 30_000;
 
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));

@@ -113,6 +113,6 @@ export async function openRedisStore(
   options?: RecordedRedisStoreOptions,
 ): Promise<RecordedRedisStore> {
   const store = createRecordedRedisStore(url, options);
-  await store.connect(AbortSignal.timeout(10_000));
+  await store.connect(AbortSignal.timeout(30_000));
   return store;
 }

@@ -107,7 +107,7 @@ export async function startFileSource(
     log,
     limits,
     async becomes(wanted) {
-      await waitUntil(() => limits() === wanted, 10_000);
+      await waitUntil(() => limits() === wanted, 30_000);
       t.is(limits(), wanted);
     },
   };

@@ -3,7 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const deadlineMs = 10_000;
+const deadlineMs = 30_000;
 
 /**
  * SIGSTOP; resolves when every thread of the process has stopped. The signal itself does not wait for

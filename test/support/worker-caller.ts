@@ -4,7 +4,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 const RateLimitClient = makeClientConstructor(loadProtos().rateLimitService, 'RateLimitService');
-const deadlineMs = 8_000;
+const deadlineMs = 30_000;
 const codes = new Map<unknown, CallAnswer>([
   [1, 'OK'],
   [2, 'OVER_LIMIT'],
