@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
+import { type Flight, Flights } from './flights.ts';
 import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
 import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -53,20 +54,12 @@ export interface BatchingStore {
   drain(graceMs: number): Promise<void>;
 }
 
-interface InFlight {
-  readonly batch: Batch;
-  /** When its last operations were written. */
-  writtenMs: number;
-  /** The server has answered those; of a cluster, other nodes may still be asked in its place. */
-  isAnswered: boolean;
-}
-
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   const { laneSet, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
   const { name, lanes, breaker } = laneSet;
   const windowMs = Math.floor(deps.pipelineWindowMs);
   const waiting = createWaitingLine();
-  const inFlight = new Map<Lane, InFlight>();
+  const flights = new Flights();
   let lastArrivalMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
@@ -132,7 +125,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   /** On trial one batch is sent; what comes after it waits for the answer, but not for long. */
   function refuseWaiting(refusal: AppError): void {
     if (breaker.state === 'on-trial') {
-      if (inFlight.size === 0) sendWaiting();
+      if (flights.size === 0) sendWaiting();
       if (clock.monotonicMs() - lastSentMs < trialMs) return;
     }
     for (const request of waiting.takeAll()) fail(request, refusal);
@@ -141,14 +134,13 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   /** Writes operations of what is in flight on the lane. */
   function write(
-    lane: Lane,
-    flight: InFlight,
+    flight: Flight,
     operations: readonly Operation[],
     done: (replies: Reply[]) => void,
   ): void {
     flight.writtenMs = clock.monotonicMs();
     flight.isAnswered = false;
-    lane.send(operations, done, () => {
+    flight.lane.send(operations, done, () => {
       flight.isAnswered = true;
       heard = true;
       if (breaker.refusal !== undefined) breaker.close();
@@ -158,7 +150,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function sendWaiting(): void {
     while (waiting.size > 0) {
       const now = clock.monotonicMs();
-      if (inFlight.size >= hotLanes && now - lastSentMs < furtherLaneMs) return;
+      if (flights.size >= hotLanes && now - lastSentMs < furtherLaneMs) return;
       const lane = findFreeLane() ?? findFreeOverflow();
       if (lane === undefined) return;
       sendNextBatch(lane, now);
@@ -167,12 +159,12 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   /** The first one, so that it is the same few connections that are busy. */
   function findFreeLane(): Lane | undefined {
-    return lanes.find((lane) => lane.ready && !inFlight.has(lane));
+    return lanes.find((lane) => lane.ready && !flights.has(lane));
   }
 
   function findFreeOverflow(): Lane | undefined {
     const { overflow } = laneSet;
-    return overflow?.ready && !inFlight.has(overflow) ? overflow : undefined;
+    return overflow?.ready && !flights.has(overflow) ? overflow : undefined;
   }
 
   function closeIdleOverflow(): void {
@@ -201,10 +193,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (batch.requests.length === 0) return;
     lastSentMs = now;
-    const flight = { batch, writtenMs: now, isAnswered: false };
-    inFlight.set(lane, flight);
-    if (reads === undefined) send(lane, flight);
-    else sendReads(lane, flight, [...reads.values()]);
+    const flight = { lane, batch, writtenMs: now, isAnswered: false };
+    flights.add(flight);
+    if (reads === undefined) send(flight);
+    else sendReads(flight, [...reads.values()]);
   }
 
   /** Why a request that is not written yet is not to be written any more, if so. */
@@ -220,8 +212,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   /** First round of a batch with `add-unless-over`: what the counters are. The second is planned
    * with that as if the requests came one by one. */
-  function sendReads(lane: Lane, flight: InFlight, reads: Operation[]): void {
-    write(lane, flight, reads, (replies) => {
+  function sendReads(flight: Flight, reads: Operation[]): void {
+    write(flight, reads, (replies) => {
       const counters = new Map<string, number>();
       const failures = new Map<string, AppError>();
       for (const [index, { key }] of reads.entries()) {
@@ -230,36 +222,37 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         else if (reply !== undefined) failures.set(key, reply.error);
       }
       const now = clock.monotonicMs();
-      const second = { batch: new Batch(counters), writtenMs: now, isAnswered: false };
+      const second = new Batch(counters);
       for (const request of flight.batch.requests) {
         if (request === undefined) continue;
         const reason = findReasonToLeave(request, now);
         const failure = needsReading(request) ? findFailure(request, failures) : undefined;
         if (reason !== undefined) settle(request, reason);
         else if (failure !== undefined) fail(request, failure);
-        else second.batch.add(request);
+        else second.add(request);
       }
-      if (second.batch.requests.length === 0) {
-        finish(lane);
+      if (second.requests.length === 0) {
+        finish(flight);
       } else {
-        inFlight.set(lane, second);
-        send(lane, second);
+        flight.batch = second;
+        send(flight);
       }
     });
   }
 
-  function send(lane: Lane, flight: InFlight): void {
-    write(lane, flight, flight.batch.operations, (replies) => {
+  function send(flight: Flight): void {
+    write(flight, flight.batch.operations, (replies) => {
       const again = flight.batch.splitOverflows(replies);
       if (again.length === 0) {
-        complete(lane, flight.batch, replies);
+        complete(flight, replies);
         return;
       }
-      write(lane, flight, again, (more) => complete(lane, flight.batch, replies.concat(more)));
+      write(flight, again, (more) => complete(flight, replies.concat(more)));
     });
   }
 
-  function complete(lane: Lane, batch: Batch, replies: readonly Reply[]): void {
+  function complete(flight: Flight, replies: readonly Reply[]): void {
+    const { batch } = flight;
     const { requests } = batch;
     for (let index = 0; index < requests.length; index++) {
       const request = requests[index];
@@ -268,11 +261,11 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       if (error === undefined) settle(request, undefined);
       else fail(request, error);
     }
-    finish(lane);
+    finish(flight);
   }
 
-  function finish(lane: Lane): void {
-    inFlight.delete(lane);
+  function finish({ lane }: Flight): void {
+    flights.remove(lane);
     lanesChanged();
     finishDraining();
   }
@@ -302,7 +295,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     heard = false;
     if (silentMs >= patienceMs) giveUp();
     sweepWaiting(now);
-    for (const [lane, { batch, writtenMs, isAnswered }] of inFlight) {
+    for (const { lane, batch, writtenMs, isAnswered } of flights.list()) {
       for (const [index, request] of batch.requests.entries()) {
         if (request === undefined || request.deadlineMs > now) continue;
         batch.requests[index] = undefined;
@@ -314,22 +307,22 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (!flushScheduled) flush();
     if (waiting.size > 0) applyEmptyPoolRule(now);
-    if (waiting.size > 0 || inFlight.size > 0) startSweeping();
+    if (waiting.size > 0 || flights.size > 0) startSweeping();
     else silentMs = 0;
     finishDraining();
   }
 
   /** False when this server has answered all that it was sent. */
   function isAnswerDue(): boolean {
-    for (const { isAnswered } of inFlight.values()) if (!isAnswered) return true;
-    return inFlight.size === 0;
+    for (const { isAnswered } of flights.list()) if (!isAnswered) return true;
+    return flights.size === 0;
   }
 
   function giveUp(): void {
     silentMs = 0;
     breaker.fallSilent(`no answer in ${patienceMs} ms`);
     if (breaker.refusal === undefined) return;
-    for (const { batch } of inFlight.values()) {
+    for (const { batch } of flights.list()) {
       for (const [index, request] of batch.requests.entries()) {
         batch.requests[index] = undefined;
         if (request !== undefined) fail(request, breaker.refusal);
@@ -370,7 +363,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         cancelSweep?.();
         const error = new AppError('store', `${name}: the worker stopped before an answer came`);
         for (const request of waiting.takeAll()) settle(request, error);
-        for (const { batch } of inFlight.values()) {
+        for (const { batch } of flights.list()) {
           for (const [index, request] of batch.requests.entries()) {
             batch.requests[index] = undefined;
             if (request !== undefined) settle(request, error);
@@ -384,7 +377,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function finishDraining(): void {
-    if (waiting.size === 0 && inFlight.size === 0) drained?.();
+    if (waiting.size === 0 && flights.size === 0) drained?.();
   }
 }
 

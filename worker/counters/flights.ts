@@ -1,0 +1,45 @@
+// The batches that are under way, each on its lane.
+import type { Batch } from './batch.ts';
+import type { Lane } from './lane.ts';
+
+export interface Flight {
+  readonly lane: Lane;
+  batch: Batch;
+  /** When its last operations were written. */
+  writtenMs: number;
+  /** The server has answered those; of a cluster, other nodes may still be asked in its place. */
+  isAnswered: boolean;
+}
+
+/**
+ * A plain list, because they are few. A map in which batches come and go for ever would make itself
+ * anew every few of them, and each of its former tables keeps what was in it, and the next table, until
+ * the next full collection: so all batches would grow old.
+ */
+export class Flights {
+  readonly #flights: Flight[] = [];
+
+  get size(): number {
+    return this.#flights.length;
+  }
+
+  has(lane: Lane): boolean {
+    for (const flight of this.#flights) if (flight.lane === lane) return true;
+    return false;
+  }
+
+  add(flight: Flight): void {
+    this.#flights.push(flight);
+  }
+
+  remove(lane: Lane): void {
+    const flights = this.#flights;
+    const place = flights.findIndex((flight) => flight.lane === lane);
+    if (place !== -1) flights.splice(place, 1);
+  }
+
+  /** As they are now: some may end while the list is gone through. */
+  list(): readonly Flight[] {
+    return [...this.#flights];
+  }
+}
