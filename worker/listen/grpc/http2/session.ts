@@ -43,8 +43,9 @@ export interface SessionDeps {
   readonly onEnd: () => void;
 }
 
-/** After the first GOAWAY of a drain, the second comes with the answer to our PING, or after this. */
-const drainRoundTripMs = 1000;
+/** After the first GOAWAY of a drain, the second comes with the answer to our PING, or after this: what
+ * a peer that stands still for some seconds had sent before is still served. */
+const drainRoundTripMs = 5000;
 const drainPing = Buffer.from('ratelane');
 const keepAlivePing = Buffer.from('stillup?');
 
