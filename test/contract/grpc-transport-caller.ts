@@ -32,6 +32,8 @@ export interface OpenCall {
 
 export interface Caller {
   readonly session: ClientHttp2Session;
+  /** Whether a GOAWAY has come, from the first moment on. */
+  readonly isToldToGo: boolean;
   open(path: string, headers?: Record<string, string>): OpenCall;
   /** One message, then the end. */
   call(path: string, message: Buffer, headers?: Record<string, string>): Promise<RawAnswer>;
@@ -49,6 +51,10 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
   await once(socket, tls === undefined ? 'connect' : 'secureConnect');
   const session = connect('http://localhost', { createConnection: () => socket });
   session.on('error', () => {});
+  let isToldToGo = false;
+  session.once('goaway', () => {
+    isToldToGo = true;
+  });
   await Promise.race([
     once(session, 'remoteSettings', { signal: AbortSignal.timeout(30_000) }),
     // Of the socket: a session does not always notice that its socket has failed.
@@ -79,6 +85,9 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
 
   return {
     session,
+    get isToldToGo() {
+      return isToldToGo;
+    },
     open,
     call(path, message, headers) {
       const call = open(path, headers);

@@ -80,8 +80,8 @@ export function checkConnections(check: Check, suite: TransportSuite): void {
       const silent = connectSocket({ host: '127.0.0.1', port: address.port });
       silent.on('error', () => {});
       silent.resume();
-      const closed = once(silent, 'close', { signal: AbortSignal.timeout(5000) });
-      t.true(await waitUntil(() => clock.pending > pending, 5000));
+      const closed = once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
+      t.true(await waitUntil(() => clock.pending > pending, 30_000));
       clock.advance(10_000);
       await closed;
       t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
@@ -225,7 +225,7 @@ function isServed(address: ListenAddress, tls?: CallerTls): Promise<boolean> {
       tls === undefined
         ? connectSocket(target)
         : connectTls({ ...target, ...tls, servername: 'localhost', ALPNProtocols: ['h2'] });
-    socket.setTimeout(5000, () => reject(new Error('neither served nor refused')));
+    socket.setTimeout(30_000, () => reject(new Error('neither served nor refused')));
     socket.on('error', () => {});
     socket.once('data', () => resolve(true));
     socket.once('close', () => resolve(false));
@@ -245,7 +245,7 @@ function peerName(caller: Caller): string | undefined {
 async function leaveStaleSocket(path: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data', { signal: AbortSignal.timeout(10_000) });
+  await once(child.stdout, 'data', { signal: AbortSignal.timeout(30_000) });
   child.kill('SIGKILL');
   await once(child, 'exit');
 }

@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   errorCodes,
   flags,
@@ -128,11 +129,11 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     for (const allowed of [1, 2, 5, 100]) {
       const before = receivedBytes(peer, 1);
       peer.send(toWindowUpdate(1, allowed));
-      t.true(await waitUntil(() => receivedBytes(peer, 1) === before + allowed, 5000));
+      t.true(await waitUntil(() => receivedBytes(peer, 1) === before + allowed, 30_000));
     }
     // RFC 9113 6.9.2: the difference goes to streams that are open, too.
     peer.send(toSettings({ [settingIds.initialWindowSize]: 1000 }));
-    t.true(await waitUntil(() => receivedBytes(peer, 1) === 1108, 5000));
+    t.true(await waitUntil(() => receivedBytes(peer, 1) === 1108, 30_000));
     peer.send(toWindowUpdate(1, 100_000));
     t.deepEqual(await peer.answer(1), request);
     t.true(peer.frames.every(({ payload }) => payload.length <= 16_384));
@@ -304,20 +305,26 @@ export function checkMessages(check: Check, suite: TransportSuite): void {
     });
     const caller = await connect();
     const units = { '2H': 7_200_000, '3M': 180_000, '40S': 40_000, '50000m': 50_000 };
-    const smallUnits = { '60000000u': 60_000, '99999999n': 100 };
-    for (const [value, expectedMs] of Object.entries({ ...units, ...smallUnits })) {
+    for (const [value, expectedMs] of Object.entries({ ...units, '60000000u': 60_000 })) {
       t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 0, value);
       const timeoutMs = timeouts.pop() ?? 0;
       t.true(timeoutMs <= expectedMs && timeoutMs > expectedMs - 20_000, `${value}: ${timeoutMs}`);
       t.true(timeoutMs > 0, value);
     }
+    // The most nanoseconds that can be written are a tenth of a second, which a busy machine may miss.
+    await eventually('nanoseconds are read', async () => {
+      await caller.call(path, text, { 'grpc-timeout': '99999999n' });
+      const [timeoutMs = 0] = timeouts.splice(0);
+      t.true(timeoutMs <= 100, `${timeoutMs}`);
+      return timeoutMs > 0;
+    });
   });
 
   check('the longest time that can be written is not over at once', async (t) => {
     const calls = recordCalls();
     const caller = await (await start(t, { [path]: calls.method })).connect();
     const answer = caller.call(path, text, { 'grpc-timeout': '99999999H' });
-    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
     // Later than any timer that was set to the shortest time.
     await new Promise((resolve) => setTimeout(resolve, 20));
     calls.replies[0]?.();

@@ -97,7 +97,7 @@ export function checkServices(check: Check, { createTransport }: TransportSuite)
     for (const [index, expected] of [1, 2, 1, 2].entries()) {
       if (index > 0) health.set('store', expected === 1);
       const isSeen = () => watches.every(({ seen }) => seen.length > index);
-      t.true(await waitUntil(isSeen, 5000));
+      t.true(await waitUntil(isSeen, 30_000));
       t.true(watches.every(({ seen }) => seen.at(-1) === expected));
     }
     watches[0]?.watch.cancel();
@@ -117,7 +117,7 @@ export function checkServices(check: Check, { createTransport }: TransportSuite)
     for (let index = 0; index < 20; index++) {
       stream.write({ listServices: '*' });
       stream.write({ fileContainingSymbol: symbol });
-      t.true(await waitUntil(() => answers.length === 2 * (index + 1), 5000));
+      t.true(await waitUntil(() => answers.length === 2 * (index + 1), 30_000));
     }
     stream.end();
     await ended;

@@ -84,7 +84,7 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     const answers = Array.from({ length: 200 }, (_, index) =>
       caller.call('/test.Echo/Echo', Buffer.from(`${index}`)),
     );
-    t.true(await waitUntil(() => replies.length === 200, 10_000));
+    t.true(await waitUntil(() => replies.length === 200, 30_000));
     for (const reply of replies.reverse()) reply();
     for (const [index, answer] of (await Promise.all(answers)).entries()) {
       t.deepEqual(answer.messages, [Buffer.from(`${index}`)]);
@@ -160,7 +160,7 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     const caller = await (await start(t, { '/test.Echo/Echo': calls.method })).connect();
     const answer = await caller.call('/test.Echo/Echo', Buffer.of(), { 'grpc-timeout': '50m' });
     t.is(answer.grpcStatus, 4);
-    t.true(await waitUntil(() => calls.gone === 1, 5000));
+    t.true(await waitUntil(() => calls.gone === 1, 30_000));
     t.notThrows(() => calls.replies[0]?.());
   });
 
@@ -170,15 +170,15 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     const caller = await connect();
     const call = caller.open('/test.Echo/Echo');
     call.stream.end(frame(Buffer.of()));
-    t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
     call.stream.close(8);
-    t.true(await waitUntil(() => calls.gone === 1, 5000));
+    t.true(await waitUntil(() => calls.gone === 1, 30_000));
     t.notThrows(() => calls.replies[0]?.());
 
     caller.open('/test.Echo/Echo').stream.end(frame(Buffer.of()));
-    t.true(await waitUntil(() => calls.replies.length === 2, 5000));
+    t.true(await waitUntil(() => calls.replies.length === 2, 30_000));
     caller.session.socket.destroy();
-    t.true(await waitUntil(() => calls.gone === 2, 5000));
+    t.true(await waitUntil(() => calls.gone === 2, 30_000));
     t.notThrows(() => calls.replies[1]?.());
   });
 
@@ -217,9 +217,9 @@ function checkCalls(check: Check, suite: TransportSuite): void {
 
     const left = caller.open('/test.Chat/Chat');
     left.send(Buffer.from('bye'));
-    t.true(await waitUntil(() => events.length === 1, 5000));
+    t.true(await waitUntil(() => events.length === 1, 30_000));
     left.stream.close(8);
-    t.true(await waitUntil(() => events.includes('closed'), 5000));
+    t.true(await waitUntil(() => events.includes('closed'), 30_000));
     t.is(events.filter((event) => event === 'closed').length, 1);
   });
 
@@ -240,7 +240,7 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     call.stream.pause();
     const sent = 5000;
     for (let index = 0; index < sent; index++) call.send(Buffer.of(1));
-    t.true(await waitUntil(() => received > 0, 5000));
+    t.true(await waitUntil(() => received > 0, 30_000));
     let before = -1;
     // It has come to a halt when nothing more was taken for a while.
     await waitUntil(

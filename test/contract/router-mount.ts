@@ -81,12 +81,13 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     title: string,
     run: (mounted: MountedServer) => Promise<unknown>,
     expected: unknown,
+    bodyTimeoutMs = 30_000,
   ) => {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
         loadModules: () => new Map([['', { Echo, Stream, Guarded, Cookies }]]),
         public: true,
-        limits: { bodyBytes, bodyTimeoutMs: 300 },
+        limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
       });
       const mounted = await start(app);
@@ -141,6 +142,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       return status;
     },
     408,
+    300,
   );
 
   behaviour(
@@ -351,7 +353,7 @@ async function readHead(socket: Socket): Promise<string> {
 
 async function withDeadline<Value>(promise: Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error('nothing happened in time')), 10_000);
+  const timer = setTimeout(() => late.reject(new Error('nothing happened in time')), 30_000);
   try {
     return await Promise.race([promise, late.promise]);
   } finally {

@@ -32,7 +32,7 @@ test('a call that came too late is not among those that may have been processed'
   );
   const peer = await connectPeer();
   peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('x')));
-  t.true(await waitUntil(() => calls.replies.length === 1, 5000));
+  t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
   const stopped = transport.stop(30_000);
   const { payload } = await peer.frame('PING', ({ type }) => type === frameTypes.ping);
   const isLast = ({ type, payload: bytes }: { type: number; payload: Buffer }) =>
@@ -53,7 +53,7 @@ test('a handshake that ends after the stop has begun does not hold the stop up',
   const socket = connectTcp({ host: '127.0.0.1', port: address.port ?? 0 });
   t.teardown(() => socket.destroy());
   await once(socket, 'connect');
-  t.true(await waitUntil(() => transport.turnAway(), 5000));
+  t.true(await waitUntil(() => transport.turnAway(), 30_000));
   const startMs = performance.now();
   const stopped = transport.stop(60_000);
   const secure = connectTls({ socket, ca: authority, ALPNProtocols: ['h2'], host: 'localhost' });
