@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
 /** Far above what a case may take, which the run itself looks at. */
-const hangMs = 30_000;
+const hangMs = 60_000;
 const lookMs = 1000;
 
 export interface CaseWatch {

@@ -87,7 +87,7 @@ test.serial('any content of a repository is a revision with its problems', async
     execFileSync('git', args, {
       cwd: repository.path,
       input,
-      timeout: 20_000,
+      timeout: 60_000,
       maxBuffer: 2 ** 26,
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {
