@@ -45,7 +45,7 @@ export function createGitRepository(t: ExecutionContext): GitRepository {
     execFileSync('git', args, {
       cwd,
       encoding: 'utf8',
-      timeout: 20_000,
+      timeout: 60_000,
       stdio: 'pipe',
       env: {
         ...gitEnvironment,
@@ -68,6 +68,9 @@ export function createGitRepository(t: ExecutionContext): GitRepository {
   }
 
   run(folder, ['init', '--quiet', '--bare', '--initial-branch=main', path]);
+  // Who pushes meanwhile may stand still with the lock; Git itself waits for a tenth of a second.
+  run(path, ['config', 'core.filesRefLockTimeout', '20000']);
+  run(path, ['config', 'core.packedRefsTimeout', '20000']);
   run(folder, ['init', '--quiet', '--initial-branch=main', clone]);
   git('remote', 'add', 'origin', path);
   git('commit', '--quiet', '--allow-empty', '--message=begin');
