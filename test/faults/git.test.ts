@@ -73,7 +73,7 @@ for (const kind of ['reset', 'half-close', 'cut'] as const) {
       const healedMs = performance.now();
       await follower.becomes(12);
       t.log(`in force ${Math.round(performance.now() - healedMs)} ms after the repair`);
-      const status = await plane.run('status', '--revision', commit, '--wait', '--timeout', '20s');
+      const status = await plane.run('status', '--revision', commit, '--wait', '--timeout', '30s');
       t.is(status.exitCode, 0, status.stderr);
       const said = (what: string) =>
         plane.output().match(new RegExp(`The store ${url} .*${what}`, 'g')) ?? [];

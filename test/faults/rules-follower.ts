@@ -13,8 +13,8 @@ export interface RulesFollower {
 }
 
 /** Beyond what the waits between attempts are set to, for a busy machine. */
-const patienceMs = 20_000;
-const soonMs = 5_000;
+const patienceMs = 30_000;
+const soonMs = 15_000;
 
 export async function startFollower(
   t: ExecutionContext,

@@ -24,6 +24,8 @@ export interface SoakStore {
   stop(): Promise<void>;
 }
 
+/** Of requests to Redis. */
+export const storeTimeoutMs = 2_000;
 /** Of the rules: so long that none ends while a soak runs, but on one night in a year. */
 const windowSeconds = 365 * 86_400;
 
@@ -53,7 +55,7 @@ export function toEnvironment(
   if (store === 'memcached') return { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: url };
   return {
     KVSTORE_URL: url,
-    KVSTORE_TIMEOUT: '2s',
+    KVSTORE_TIMEOUT: `${storeTimeoutMs}ms`,
     KVSTORE_POOL_SIZE: '4',
     ...(name === 'Redis' ? {} : { KVSTORE_FAILURE_MODE: onFailure }),
   };

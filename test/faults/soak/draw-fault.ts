@@ -5,7 +5,7 @@ import type { Fault } from '../../support/tcp-proxy.ts';
 /** How long a fault may last at most. */
 export const longestFaultMs = 3_000;
 /** Until all is well again after a repair; a second or less by itself, the rest is for a busy machine. */
-export const recoveryMs = 20_000;
+export const recoveryMs = 30_000;
 
 export function drawFault(random: Random): Fault {
   const kind = random.pick(['latency', 'stall', 'drip', 'reset', 'half-close', 'cut'] as const);
