@@ -42,7 +42,7 @@ test('a node that is replaced under load costs no decision and no hit', async (t
     resolveSrv: (name) => resolver.resolveSrv(name),
   });
   t.teardown(() => store.close(0));
-  const load = startSteadyLoad(store, 5_000, (index) => [
+  const load = startSteadyLoad(store, 60_000, (index) => [
     { key: keys[index % keys.length] ?? '' },
     { key: keys[(index * 7 + 3) % keys.length] ?? '' },
   ]);

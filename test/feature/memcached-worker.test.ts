@@ -5,18 +5,28 @@ import { callHealthCheck, callShouldRateLimit } from '../conformance/grpc-call.t
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
+import { patientClock } from '../support/memcached-store.ts';
 import { startStatsdReceiver } from '../support/statsd-receiver.ts';
+import { startWorker as startWorkerInProcess } from '../support/worker-in-process.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
-const rules = {
-  'shop.yaml': `
-domain: shop
+const toRules = (domain: string) => `
+domain: ${domain}
 descriptors:
   - key: user
     rate_limit: { unit: year, requests_per_unit: 3 }
-`,
-};
+`;
+const rules = { 'shop.yaml': toRules('shop') };
 const plain = { tls: undefined, showText: true };
+
+/** In this process, where no answer of the memory cache is too late to count. */
+function startPatientWorker(t: ExecutionContext, env: Readonly<Record<string, string>>) {
+  return startWorkerInProcess(t, {
+    env: { BACKEND_TYPE: 'memcache', ...env },
+    rules: toRules('d'),
+    clock: patientClock,
+  });
+}
 
 async function startWorker(
   t: ExecutionContext,
@@ -36,7 +46,7 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
   const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify(toRequest(...users)),
-    signal: AbortSignal.timeout(8_000),
+    signal: AbortSignal.timeout(30_000),
   });
   await answer.body?.cancel();
   return answer.status;
@@ -52,16 +62,18 @@ test.serial(
     const target = `127.0.0.1:${worker.ports.grpc}`;
     t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
     for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);
-    t.true(worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`), worker.output());
+    await eventually('it is told', () =>
+      worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
+    );
   },
 );
 
 test.serial('a year is counted, and over the limit means over the limit', async (t) => {
   const memcached = await startMemcachedServer();
   t.teardown(memcached.stop);
-  const worker = await startWorker(t, { MEMSTORE_HOST_PORT: memcached.url });
+  const worker = await startPatientWorker(t, { MEMSTORE_HOST_PORT: memcached.url });
   const statuses: number[] = [];
-  for (let round = 0; round < 5; round++) statuses.push(await ask(worker, 'ann'));
+  for (let round = 0; round < 5; round++) statuses.push((await worker.decide('user=ann')).status);
   t.deepEqual(statuses, [200, 200, 200, 429, 429]);
 });
 
@@ -95,14 +107,14 @@ test.serial('calls to the memory cache are pushed with their codes in their name
   const [memcached, statsd] = [await startMemcachedServer(), await startStatsdReceiver()];
   t.teardown(memcached.stop);
   t.teardown(statsd.close);
-  const worker = await startWorker(t, {
+  const worker = await startPatientWorker(t, {
     MEMCACHE_HOST_PORT: memcached.url,
     DISABLE_STATS: 'false',
     STATSD_HOST: '127.0.0.1',
     STATSD_PORT: String(statsd.port),
     STATS_FLUSH_INTERVAL: '50ms',
   });
-  t.is(await ask(worker, 'ann', 'bob'), 200);
+  t.is((await worker.decide('user=ann', 'user=bob')).status, 200);
   const wanted = {
     'ratelimit.memcache.multiget.__code=success|c': 1,
     'ratelimit.memcache.keys_requested|c': 2,
@@ -118,11 +130,20 @@ test.serial('calls to the memory cache are pushed with their codes in their name
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
   const memcached = await startMemcachedServer();
   t.teardown(memcached.stop);
-  const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
-  const users = Array.from({ length: 50 }, (_, index) => `u${index}`);
-  t.is(await ask(worker, ...users), 200);
-  worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(10_000), 0);
+  const users: string[] = [];
+  for (let attempt = 1; ; attempt++) {
+    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
+    users.splice(
+      0,
+      users.length,
+      ...Array.from({ length: 50 }, (_, index) => `u${attempt}.${index}`),
+    );
+    t.is(await ask(worker, ...users), 200);
+    worker.signal('SIGTERM');
+    t.is(await worker.waitForEnd(30_000), 0);
+    // What a busy machine makes of an answer is that there was none, and the hits are not added.
+    if (attempt === 5 || !/memory cache .*: no answer/.test(worker.output())) break;
+  }
   const yearSeconds = 365 * 86_400;
   const start = Math.floor(Date.now() / 1000 / yearSeconds) * yearSeconds;
   for (const user of users) t.is(await memcached.get(`shop_user_${user}_${start}`), '1');
@@ -130,10 +151,11 @@ test.serial('hits that were answered are counted although the worker is told to 
 
 test.serial('what a memory cache cannot do is told at the start', async (t) => {
   const worker = await startWorker(t, { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' });
-  t.regex(
-    worker.output(),
+  for (const told of [
     /STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=\\?"true\\?" has no effect with BACKEND_TYPE/,
-  );
-  t.regex(worker.output(), /counts nothing without a node, so that nothing is limited/);
+    /counts nothing without a node, so that nothing is limited/,
+  ]) {
+    await eventually(`${told} is told`, () => told.test(worker.output()));
+  }
   t.is(await ask(worker, 'ann', 'bob'), 200);
 });

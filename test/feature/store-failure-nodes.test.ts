@@ -1,6 +1,7 @@
 // What of a store is away, and what is not: one master of a cluster, one of two stores, one memory
 // cache. The hits that belong elsewhere are counted there, and nobody waits for what is known to be away.
 import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { createHit, startCounting } from '../support/counting.ts';
 import { eventually } from '../support/eventually.ts';
@@ -123,10 +124,20 @@ for (const mode of ['error', 'allow', 'local'] as const) {
   test.serial(`${mode}: a silent memory cache is waited for once, then probed`, async (t) => {
     const memcached = await startMemcachedServer();
     t.teardown(memcached.stop);
-    const store = await openMemcachedStore({ urls: [memcached.url], failureMode: mode });
+    const store = await openMemcachedStore({
+      urls: [memcached.url],
+      failureMode: mode,
+      clock: systemClock,
+    });
     t.teardown(() => store.close(0));
-    t.deepEqual((await count(store, 'silent_')).after, [1]);
-    await store.settled();
+    const isCounted = async () => {
+      const { error, after } = await count(store, 'silent_');
+      await store.settled();
+      return error === undefined && (after[0] ?? 0) >= 2;
+    };
+    const isAsked = () => store.metrics.gauge(openGauge).value === 0;
+    // A busy machine may have taken a slow answer for none.
+    await eventually('it is counted', async () => (await isCounted()) && isAsked());
     await memcached.pause();
     const outcomes = await Promise.all([count(store, 'silent_'), count(store, 'silent_')]);
     for (const { error, after } of outcomes) {
@@ -140,10 +151,8 @@ for (const mode of ['error', 'allow', 'local'] as const) {
     t.true(performance.now() - beganMs < 50_000);
     t.is(store.metrics.gauge(openGauge).value, 1);
     memcached.resume();
-    await eventually('it is asked again', () => store.metrics.gauge(openGauge).value === 0);
-    const { error, after } = await count(store, 'silent_');
-    t.is(error, undefined);
-    t.true((after[0] ?? 0) >= 2);
+    await eventually('it is asked again', isAsked);
+    await eventually('it is counted again', isCounted);
   });
 }
 

@@ -2,6 +2,7 @@
 // connection starts anew.
 import { createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
 import { createReplyReader as createMemcachedReader } from '../../worker/counters/memcached/reply-reader.ts';
 import { createReplyReader, type RawReply } from '../../worker/counters/redis/reply-reader.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
@@ -227,7 +228,11 @@ test.serial(
   'a hostile memcached makes requests fail with a reason, and nothing else',
   async (t) => {
     const server = await startHostileServer(t, memcachedPieces, () => undefined);
-    const store = createRecordedMemcachedStore({ urls: [`127.0.0.1:${server.port}`] });
+    // Whose silence is part of its hostility.
+    const store = createRecordedMemcachedStore({
+      urls: [`127.0.0.1:${server.port}`],
+      clock: systemClock,
+    });
     t.teardown(() => store.close(0));
     await store.connect(AbortSignal.timeout(20_000));
     await fuzz(

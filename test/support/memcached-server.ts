@@ -41,6 +41,8 @@ export interface MemcachedServerOptions {
 
 const host = '127.0.0.1';
 const startDeadlineMs = 30_000;
+/** Another test process may draw the same port. */
+const portAttempts = 5;
 const commandDeadlineMs = 30_000;
 
 const running = new Set<ChildProcess>();
@@ -62,11 +64,21 @@ function killAll(): void {
 export async function startMemcachedServer(
   options: MemcachedServerOptions = {},
 ): Promise<MemcachedServer> {
-  const port = await freePort();
-  let child = await start();
+  const { tls } = options;
+  let port = await freePort();
+  let child = await startFirst();
 
-  async function start(): Promise<ChildProcess> {
-    const { tls } = options;
+  async function startFirst(): Promise<ChildProcess> {
+    for (let attempt = 1; ; attempt++) {
+      const started = await start();
+      if (started !== undefined) return started;
+      if (attempt === portAttempts) throw new Error('memcached does not start');
+      port = await freePort();
+    }
+  }
+
+  /** Undefined when it does not get the port. */
+  async function start(): Promise<ChildProcess | undefined> {
     const started = spawn(
       'memcached',
       [
@@ -81,13 +93,26 @@ export async function startMemcachedServer(
     const giveUpAt = Date.now() + startDeadlineMs;
     for (;;) {
       try {
-        await openSocket(port).then((socket) => socket.destroy());
-        return started;
+        if (await isOurs(started)) return started;
+        started.kill('SIGKILL');
+        return undefined;
       } catch (error) {
-        if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
+        if (started.exitCode !== null) return undefined;
+        if (Date.now() > giveUpAt) throw error;
         await sleep(10);
       }
     }
+  }
+
+  /** Whether it is `started` that answers. Its answer also says that our connection is counted: one that
+   * is merely open is counted at any time later, amid what a test counts. */
+  async function isOurs(started: ChildProcess): Promise<boolean> {
+    // We have no certificate to ask with.
+    if (tls?.clientCa !== undefined) {
+      await openSocket(port).then((socket) => socket.destroy());
+      return true;
+    }
+    return (await stats()).get('pid') === started.pid;
   }
 
   async function end(): Promise<void> {
@@ -98,7 +123,7 @@ export async function startMemcachedServer(
   }
 
   async function exchange(text: string, lastLines: readonly string[]): Promise<string> {
-    const socket = options.tls === undefined ? await openSocket(port) : await openTlsSocket(port);
+    const socket = tls === undefined ? await openSocket(port) : await openTlsSocket(port);
     socket.setTimeout(commandDeadlineMs, () => socket.destroy(new Error('memcached is silent')));
     try {
       socket.write(text);
@@ -111,6 +136,11 @@ export async function startMemcachedServer(
     } finally {
       socket.destroy();
     }
+  }
+
+  async function stats(): Promise<ReadonlyMap<string, number>> {
+    const rows = (await exchange('stats\r\n', ['END'])).matchAll(/^STAT (\S+) (\d+)\r$/gm);
+    return new Map([...rows].map(([, name = '', value]) => [name, Number(value)]));
   }
 
   return {
@@ -129,10 +159,7 @@ export async function startMemcachedServer(
       const seconds = /^HD t(-?\d+)$/.exec(answer)?.[1];
       return seconds === undefined ? undefined : Number(seconds);
     },
-    async stats() {
-      const rows = (await exchange('stats\r\n', ['END'])).matchAll(/^STAT (\S+) (\d+)\r$/gm);
-      return new Map([...rows].map(([, name = '', value]) => [name, Number(value)]));
-    },
+    stats,
     async flush() {
       await exchange('flush_all\r\n', ['OK']);
     },
@@ -143,7 +170,10 @@ export async function startMemcachedServer(
     },
     async restart() {
       await end();
-      child = await start();
+      const restarted = await start();
+      if (restarted === undefined)
+        throw new Error(`memcached does not start again on port ${port}`);
+      child = restarted;
     },
     stop: end,
   };
