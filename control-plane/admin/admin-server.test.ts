@@ -61,7 +61,7 @@ function sendRaw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
     const socket = connect(port, '127.0.0.1', () => socket.end(text));
-    socket.setTimeout(5_000, () => socket.destroy(new Error('no answer')));
+    socket.setTimeout(20_000, () => socket.destroy(new Error('no answer')));
     socket.on('data', (chunk) => {
       answer += chunk.toString();
     });

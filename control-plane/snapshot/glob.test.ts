@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { matchesGlob } from './glob.ts';
 
 test('a star stands for any characters, a question mark for one', (t) => {
@@ -39,7 +40,7 @@ test('it agrees with a regular expression', (t) => {
 });
 
 test('a hostile pattern takes no time', (t) => {
-  const beganMs = performance.now();
+  const beganMs = cpuMs();
   t.false(matchesGlob('*a'.repeat(500), `${'a'.repeat(5_000)}b`));
-  t.true(performance.now() - beganMs < 5_000);
+  t.true(cpuMs() - beganMs < 5_000);
 });

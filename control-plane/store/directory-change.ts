@@ -10,7 +10,6 @@ import { type StagedFile, stageFile } from './atomic-file.ts';
 import type { Change } from './store.ts';
 
 const lockName = '.ratelane.lock';
-const lockWaitMs = 5_000;
 const lockPauseMs = 25;
 /** A lock this old was left by a process that is gone; the work under it takes a moment. */
 const staleLockMs = 60_000;
@@ -19,14 +18,15 @@ const newFileMode = 0o644;
 /** Gives back why nothing was written; empty when everything was. */
 export type ApplyChange = (change: Change) => Promise<Problem[]>;
 
-/** Runs `task` while this process alone may write; undefined when others held the lock all the time.
+/** Runs `task` while this process alone may write; undefined when others held the lock for `lockWaitMs`.
  * Rejects with an AppError `store` when the directory cannot be written to. */
 export async function writeChange<Result>(
   directory: string,
+  lockWaitMs: number,
   task: (apply: ApplyChange) => Promise<Result>,
 ): Promise<Result | undefined> {
   const lock = join(directory, lockName);
-  if (!(await takeLock(lock))) return undefined;
+  if (!(await takeLock(lock, lockWaitMs))) return undefined;
   try {
     return await task((change) => apply(directory, change));
   } finally {
@@ -34,8 +34,8 @@ export async function writeChange<Result>(
   }
 }
 
-async function takeLock(path: string): Promise<boolean> {
-  const giveUpAtMs = performance.now() + lockWaitMs;
+async function takeLock(path: string, waitMs: number): Promise<boolean> {
+  const giveUpAtMs = performance.now() + waitMs;
   for (;;) {
     try {
       await (await open(path, 'wx', 0o600)).close();

@@ -35,7 +35,7 @@ function openStore(
     log,
     clock: systemClock,
     // Whatever is noticed is noticed by an event, not by a look from time to time.
-    timing: { quiet: 10, patience: 50, poll: 3_600_000 },
+    timing: { quiet: 10, patience: 50, poll: 3_600_000, lockWait: 60_000 },
     ...deps,
   });
   t.teardown(() => store.close());

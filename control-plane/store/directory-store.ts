@@ -33,7 +33,7 @@ export interface DirectoryStoreDeps {
   readonly options: DirectoryStoreOptions;
   readonly log: Log;
   readonly clock: Clock;
-  readonly timing?: Timing;
+  readonly timing?: Partial<Timing>;
   readonly bounds?: Bounds;
 }
 
@@ -45,9 +45,11 @@ interface Timing {
   readonly patience: number;
   /** How often to look when nothing was heard: not every file system tells. */
   readonly poll: number;
+  /** A write waits for the lock of another for so long. */
+  readonly lockWait: number;
 }
 
-const defaultTiming: Timing = { quiet: 50, patience: 250, poll: 10_000 };
+const defaultTiming: Timing = { quiet: 50, patience: 250, poll: 10_000, lockWait: 5_000 };
 
 /** How often files that change while they are read are read again before they are taken as found. */
 const maxRereads = 5;
@@ -65,7 +67,8 @@ type Attribution = Pick<Revision, 'author' | 'message'>;
  * old. When the disk fails in between, the error says so.
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
-  const { log, clock, timing = defaultTiming, bounds = defaultBounds } = deps;
+  const { log, clock, bounds = defaultBounds } = deps;
+  const timing: Timing = { ...defaultTiming, ...deps.timing };
   const directory = resolve(deps.options.directory);
   const history = createRevisionHistory({
     folder: join(deps.options.stateDirectory, 'directory-history'),
@@ -165,7 +168,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     { expectedRevision, author, message }: WriteOptions,
   ): Promise<WriteResult> {
     return loop.exclusively(async (tell) => {
-      const result = await writeChange<WriteResult>(directory, async (apply) => {
+      const result = await writeChange<WriteResult>(directory, timing.lockWait, async (apply) => {
         const before = await look({ author: undefined, message: undefined });
         tell(before);
         if (expectedRevision !== undefined && expectedRevision !== before.id) {

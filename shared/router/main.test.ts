@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url));
+/** What is left so long after the signal is cut; a little less, since two clocks tell it. */
+const graceMs = 4_900;
 const sample = fileURLToPath(new URL('sample', import.meta.url));
 
 function start(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
@@ -52,23 +54,40 @@ test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => 
 });
 
 test('SIGTERM lets a request under way finish, and nobody new in', async (t) => {
+  for (let attempt = 1; ; attempt++) {
+    const { isRefused, outcome, tookMs, exit } = await finishAfterSigterm();
+    t.true(isRefused);
+    t.deepEqual(exit, [0, null]);
+    // A busy machine may hold a request up for so long that it is cut, which is another matter.
+    if (outcome instanceof Error && tookMs > graceMs && attempt < 5) continue;
+    t.is(outcome, 201);
+    return;
+  }
+});
+
+/** What becomes of a request that is under way at the signal: its status, or how it failed. */
+async function finishAfterSigterm() {
   const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
   const exited = once(child, 'exit');
   const { port } = new URL(await readUrl(child));
   const headers = { 'content-type': 'application/json', expect: '100-continue' };
   const sent = request({ port, host: '127.0.0.1', path: '/widgets', method: 'POST', headers });
   await once(sent, 'continue');
+  const answered = once(sent, 'response').then(
+    ([answer]) => answer.resume().statusCode as number,
+    (error: Error) => error,
+  );
+  const beganMs = performance.now();
   child.kill('SIGTERM');
-  t.true(await isRefusedSoon(Number(port)));
+  const isRefused = await isRefusedSoon(Number(port));
   sent.end('{"name":"late"}');
-  const [answer] = await once(sent, 'response');
-  t.is(answer.statusCode, 201);
-  answer.resume();
-  t.deepEqual(await exited, [0, null]);
-});
+  const outcome = await answered;
+  const tookMs = performance.now() - beganMs;
+  return { isRefused, outcome, tookMs, exit: await exited };
+}
 
 async function isRefusedSoon(port: number): Promise<boolean> {
-  for (const deadline = Date.now() + 10_000; Date.now() < deadline; await setTimeout(20)) {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await setTimeout(20)) {
     const socket = connect(port, '127.0.0.1');
     const [error] = await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(
       (refused) => [refused],

@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { matchesWildcard, parseWildcard } from './wildcard.ts';
 import { createWildcardList } from './wildcard-list.ts';
 
@@ -45,22 +46,22 @@ test('rules without a wildcard make no list', (t) => {
 test('among 100,000 wildcards one is found without trying the others', (t) => {
   const patterns = Array.from({ length: 100_000 }, (_, index) => `path_/tenant/${index}/*`);
   const find = createWildcardList(toRules(patterns));
-  const startMs = performance.now();
+  const startMs = cpuMs();
   for (let round = 0; round < 10_000; round++) {
     const tenant = (round * 7919) % 100_000;
     if (find?.(`path_/tenant/${tenant}/orders`)?.pattern !== `path_/tenant/${tenant}/*`) t.fail();
     if (find?.(`path_/tenant/${tenant}x`) !== undefined) t.fail();
   }
   // Trying each would take a minute.
-  t.true(performance.now() - startMs < 5_000);
+  t.true(cpuMs() - startMs < 5_000);
 });
 
 test('prefixes that each begin with the one before are tried without reading the text anew', (t) => {
   const patterns = Array.from({ length: 3_000 }, (_, index) => `${'a'.repeat(index)}*b`);
   const find = createWildcardList(toRules(patterns));
-  const startMs = performance.now();
+  const startMs = cpuMs();
   for (let round = 0; round < 100; round++) {
     t.is(find?.(`${'a'.repeat(2_999)}c`), undefined);
   }
-  t.true(performance.now() - startMs < 5_000);
+  t.true(cpuMs() - startMs < 5_000);
 });

@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { matchesWildcard, parseWildcard } from './wildcard.ts';
 
 /** Tries every way, by the meaning of `*` alone. */
@@ -55,8 +56,8 @@ for (const [wildcard, text, expected] of cases) {
 test('a long text that almost matches many stars costs little', (t) => {
   const wildcard = parseWildcard(`${'a*'.repeat(1000)}b`);
   const text = `${'a'.repeat(100_000)}c`;
-  const start = performance.now();
+  const start = cpuMs();
   t.false(matchesWildcard(wildcard, `${text}b`.slice(0, -1)));
   t.true(matchesWildcard(wildcard, `${text}b`));
-  t.true(performance.now() - start < 5000);
+  t.true(cpuMs() - start < 5000);
 });

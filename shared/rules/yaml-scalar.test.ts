@@ -1,4 +1,5 @@
 import test from 'ava';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { type ScalarKind, toScalarValue } from './yaml-scalar.ts';
 
 const cases: [source: string, kind: ScalarKind, value: string | number | boolean | null][] = [
@@ -49,7 +50,7 @@ for (const [source, kind, value] of cases) {
 }
 
 test('a number of a million digits is read at once', (t) => {
-  const start = performance.now();
+  const start = cpuMs();
   t.is(toScalarValue('9'.repeat(1_000_000)).kind, 'float');
-  t.true(performance.now() - start < 2000);
+  t.true(cpuMs() - start < 2000);
 });

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { eventually } from '../../test/support/eventually.ts';
 
 const lock = {
   packages: {
@@ -32,20 +33,23 @@ const everything: Packages = {
   'node_modules/beta': lock.packages['node_modules/beta'],
 };
 
-/** Writes its arguments down, waits, prints, and leaves the record that npm leaves. */
+/** Writes its arguments down, prints, waits for the file of the plan or a time, and leaves the record
+ * that npm leaves. */
 const fakeNpm = `
 const fs = require('node:fs');
 const plan = JSON.parse(fs.readFileSync('plan.json', 'utf8'));
 fs.appendFileSync('calls.txt', process.argv.slice(2).join(' ') + '\\n');
 process.stderr.write(plan.output ?? '');
-setTimeout(() => {
+if (plan.waitFor === undefined) setTimeout(finish, plan.waitMs ?? 0);
+else setInterval(() => fs.existsSync(plan.waitFor) && finish(), 20);
+function finish() {
   if (plan.installs) {
     fs.mkdirSync('node_modules', { recursive: true });
     const record = JSON.stringify({ packages: plan.installs });
     fs.writeFileSync('node_modules/.package-lock.json', record);
   }
   process.exit(plan.exitCode ?? 0);
-}, plan.waitMs ?? 0);
+}
 `;
 
 interface Plan {
@@ -53,13 +57,23 @@ interface Plan {
   readonly output?: string;
   readonly exitCode?: number;
   readonly waitMs?: number;
+  /** The name of a file in the project. */
+  readonly waitFor?: string;
+}
+
+interface Run {
+  /** So far. */
+  output(): string;
+  readonly ended: Promise<{ code: number | null; output: string; ms: number }>;
 }
 
 interface Project {
   readonly folder: string;
   plan(plan: Plan): void;
   calls(): string[];
-  run(...args: string[]): Promise<{ code: number | null; output: string; ms: number }>;
+  start(...args: string[]): Run;
+  /** As `start`, until it has ended. */
+  run(...args: string[]): Run['ended'];
 }
 
 function createProject(t: { teardown(task: () => void): void }): Project {
@@ -71,32 +85,35 @@ function createProject(t: { teardown(task: () => void): void }): Project {
   const npm = join(folder, 'npm-cli.js');
   writeFileSync(npm, fakeNpm);
   const calls = join(folder, 'calls.txt');
+  const start = (...args: string[]): Run => {
+    const startedMs = performance.now();
+    const child = spawn(process.execPath, ['shared/setup/install-packages.mjs', ...args], {
+      cwd: folder,
+      env: {
+        ...process.env,
+        npm_execpath: npm,
+        npm_node_execpath: process.execPath,
+        npm_config_cache: join(folder, 'cache'),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    }
+    const ended = once(child, 'close').then(([code]) => {
+      return { code: code as number | null, output, ms: performance.now() - startedMs };
+    });
+    return { output: () => output, ended };
+  };
   return {
     folder,
     plan: (plan) => writeFileSync(join(folder, 'plan.json'), JSON.stringify(plan)),
     calls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []),
-    async run(...args) {
-      const startedMs = performance.now();
-      const child = spawn(process.execPath, ['shared/setup/install-packages.mjs', ...args], {
-        cwd: folder,
-        env: {
-          ...process.env,
-          npm_execpath: npm,
-          npm_node_execpath: process.execPath,
-          npm_config_cache: join(folder, 'cache'),
-        },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      let output = '';
-      child.stdout.on('data', (chunk) => {
-        output += chunk;
-      });
-      child.stderr.on('data', (chunk) => {
-        output += chunk;
-      });
-      const [code] = (await once(child, 'close')) as [number | null];
-      return { code, output, ms: performance.now() - startedMs };
-    },
+    start,
+    run: (...args) => start(...args).ended,
   };
 }
 
@@ -141,9 +158,17 @@ test('another version than the lock file names is replaced', async (t) => {
 
 test('it is never silent for long', async (t) => {
   const project = createProject(t);
-  project.plan({ installs: production, waitMs: 2500 });
-  const { output } = await project.run();
-  t.regex(output, /installing packages: 1 s, \d+ MB\n.*installing packages: 2 s, \d+ MB\n/);
+  project.plan({ installs: production, waitFor: 'go' });
+  const { output, ended } = project.start();
+  const seconds = () =>
+    [...output().matchAll(/installing packages: (\d+) s, \d+ MB\n/g)].map(([, text]) =>
+      Number(text),
+    );
+  await eventually('two lines', () => seconds().length >= 2);
+  writeFileSync(join(project.folder, 'go'), '');
+  t.is((await ended).code, 0);
+  const [first = 0, second = 0] = seconds();
+  t.true(first >= 1 && second > first, output());
 });
 
 test('a failure is one plain sentence below what npm said, and is not taken for an installation', async (t) => {
@@ -160,11 +185,11 @@ test('a failure is one plain sentence below what npm said, and is not taken for 
 test('a registry that does not answer is said at once, after a look into the cache', async (t) => {
   const project = createProject(t);
   const attempt = 'npm http fetch GET registry/alpha attempt 3 failed with ENOTFOUND\n';
-  project.plan({ output: attempt, waitMs: 20_000, exitCode: 1 });
+  project.plan({ output: attempt, waitMs: 60_000, exitCode: 1 });
   const { code, output, ms } = await project.run();
   t.is(code, 1);
   t.regex(output, /the package registry cannot be reached/);
-  t.true(ms < 15_000, `${ms} ms`);
+  t.true(ms < 40_000, `${ms} ms`);
   t.regex(project.calls()[1] ?? '', /--offline/);
 });
 
@@ -176,14 +201,17 @@ test('warnings of npm are not shown when it succeeds', async (t) => {
 
 test('two at once install once', async (t) => {
   const project = createProject(t);
-  project.plan({ installs: production, waitMs: 1500 });
-  const both = await Promise.all([project.run(), project.run()]);
-  t.deepEqual(
-    both.map((one) => one.code),
-    [0, 0],
-  );
+  project.plan({ installs: production, waitFor: 'go' });
+  const first = project.start();
+  await eventually('npm has begun', () => project.calls().length > 0);
+  const second = project.start();
+  const isWaiting = (one: Run) => one.output().includes('waiting for another installation');
+  await eventually('the other waits', () => isWaiting(second));
+  writeFileSync(join(project.folder, 'go'), '');
+  t.is((await first.ended).code, 0);
+  t.is((await second.ended).code, 0);
   t.is(project.calls().length, 1);
-  t.is(both.filter((one) => one.output.includes('waiting for another installation')).length, 1);
+  t.false(isWaiting(first));
   t.false(existsSync(join(project.folder, '.installing')));
 });
 

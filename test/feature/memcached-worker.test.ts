@@ -128,6 +128,7 @@ test.serial('calls to the memory cache are pushed with their codes in their name
 });
 
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
+  t.timeout(240_000);
   const memcached = await startMemcachedServer();
   t.teardown(memcached.stop);
   const users: string[] = [];

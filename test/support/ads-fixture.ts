@@ -20,7 +20,7 @@ import {
   type AdsServerOptions,
   createAdsServer,
 } from '../../control-plane/xds/ads-server.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { eventually } from './eventually.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
@@ -49,10 +49,11 @@ export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly snapshot?: Snapshot;
   readonly authorize?: NonNullable<AdsServerDeps['authorize']>;
   readonly metrics?: NonNullable<AdsServerDeps['metrics']>;
+  readonly clock?: Clock;
 }
 
 export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
-  const { snapshot, authorize, metrics, ...serverOptions } = options;
+  const { snapshot, authorize, metrics, clock = systemClock, ...serverOptions } = options;
   const log = createRecordedLog();
   const listeners = new Set<() => void>();
   let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
@@ -66,7 +67,7 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
         },
       },
       log,
-      clock: systemClock,
+      clock,
       protos: discoveryProtos,
       ...(authorize === undefined ? {} : { authorize }),
       ...(metrics === undefined ? {} : { metrics }),

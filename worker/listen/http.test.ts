@@ -222,9 +222,9 @@ test('a caller that goes away cancels its decision', async (t) => {
   });
   const socket = connect(address.port, '127.0.0.1');
   socket.write('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
-  t.true(await waitUntil(() => pending === 1, 5000));
+  t.true(await waitUntil(() => pending === 1, 20_000));
   socket.destroy();
-  t.true(await waitUntil(() => cancelled === 1, 5000));
+  t.true(await waitUntil(() => cancelled === 1, 20_000));
 });
 
 test('the health check follows the health, for any method', async (t) => {
@@ -267,7 +267,7 @@ test('paths and requests that are malformed are Bad Request', async (t) => {
     text += chunk;
   });
   socket.write('this is no HTTP\r\n\r\n');
-  await once(socket, 'close', { signal: AbortSignal.timeout(5000) });
+  await once(socket, 'close', { signal: AbortSignal.timeout(20_000) });
   t.true(text.startsWith('HTTP/1.1 400 '), text);
 });
 
@@ -279,7 +279,7 @@ test('stopping lets a decision finish, and cuts it after the grace time', async 
   };
   const patient = await start(t, pending);
   const answer = send(`${patient.url}/json`, 'POST', '{}');
-  t.true(await waitUntil(() => dones.length === 1, 5000));
+  t.true(await waitUntil(() => dones.length === 1, 20_000));
   const stopped = patient.server.stop(30_000);
   await t.throwsAsync(send(`${patient.url}/json`, 'POST', '{}'));
   dones[0]?.();
@@ -289,7 +289,7 @@ test('stopping lets a decision finish, and cuts it after the grace time', async 
 
   const hasty = await start(t, pending);
   const cut = t.throwsAsync(send(`${hasty.url}/json`, 'POST', '{}'));
-  t.true(await waitUntil(() => dones.length === 2, 5000));
+  t.true(await waitUntil(() => dones.length === 2, 20_000));
   await hasty.server.stop(50);
   await cut;
 });
