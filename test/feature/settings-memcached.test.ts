@@ -4,6 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import { startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
+import { patientClock } from '../support/memcached-store.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
 const rules = `
@@ -46,6 +47,7 @@ test.serial(
     const worker = await startWorker(t, {
       rules,
       env: { ...memcached, MEMSTORE_SRV: record, MEMSTORE_SRV_REFRESH: '20ms' },
+      clock: patientClock,
     });
     t.deepEqual(
       [(await worker.decide('once')).status, (await worker.decide('once')).status],
@@ -99,6 +101,7 @@ async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string
   const worker = await startWorker(t, {
     rules,
     env: { ...memcached, MEMSTORE_HOST_PORT: `localhost:${port}`, ...env },
+    clock: patientClock,
   });
   await worker.decide('once');
   return (await worker.decide('once')).status;
