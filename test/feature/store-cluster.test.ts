@@ -13,7 +13,8 @@ import {
 } from '../support/redis-store.ts';
 import { loadPerSecond, startSteadyLoad } from '../support/steady-load.ts';
 
-const timeoutMs = 1_000;
+/** Longer than any machine stands still; what is lost is refused, and nobody waits for it. */
+const timeoutMs = 10_000;
 /** Keys that share a slot, some of them with names that need more than ASCII. */
 const keysOf = (tag: string) => ['a', 'b', 'ü', '計'].map((name) => `{${tag}}${name}_`);
 
@@ -44,11 +45,11 @@ test.serial('a request over several nodes is counted on each', async (t) => {
 test.serial('slots that move under load cost no decision and no hit', async (t) => {
   const cluster = await startRedisCluster();
   t.teardown(cluster.stop);
-  const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs: 5_000 });
+  const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs: 20_000 });
   t.teardown(() => store.close(0));
   const tags = ['one', 'two', 'three'];
   const keys = tags.flatMap(keysOf);
-  const load = startSteadyLoad(store, 5_000, (index) => [
+  const load = startSteadyLoad(store, 20_000, (index) => [
     { key: keys[index % keys.length] ?? '' },
     { key: keys[(index * 5 + 3) % keys.length] ?? '', refund: index % 10 === 9, hits: 1 },
   ]);
@@ -94,6 +95,7 @@ test.serial('slots that move under load cost no decision and no hit', async (t) 
 test.serial(
   'a lost master: errors only for its slots and only until its replica serves',
   async (t) => {
+    t.timeout(240_000);
     const cluster = await startRedisCluster({ replica: true });
     t.teardown(cluster.stop);
     const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs, size: 2 });
@@ -122,8 +124,12 @@ test.serial(
     await eventually('some are in flight', () => struck.open > 10);
     await lost.kill();
     const goneMs = performance.now();
-    await eventually('the heir is known', () => isNamed(replica), 20_000);
+    // Only now, so that none is replaced that a busy machine holds up.
+    const left = [...cluster.masters.slice(1), replica];
+    await cluster.setNodeTimeout(1_000, left);
+    await eventually('the heir is known', () => isNamed(replica), 60_000);
     const failover = { awayMs, goneMs, announcedMs: performance.now() };
+    await cluster.setNodeTimeout(cluster.nodeTimeoutMs, left);
     await eventually('OK again', () => isOver(struck, failover, counters));
     await Promise.all([safe.stop(), struck.stop()]);
     await checkFailover(t, struck, failover, counters);
@@ -132,7 +138,7 @@ test.serial(
     for (const { error, startedMs, tookMs } of refused) {
       t.regex(error?.message ?? '', /: CLUSTERDOWN /);
       const lateMs = startedMs + tookMs - failover.announcedMs;
-      t.true(startedMs >= awayMs && lateMs < 1_000 + safe.worstLagMs, `${lateMs} ms`);
+      t.true(startedMs >= awayMs && lateMs < 10_000 + safe.worstLagMs, `${lateMs} ms`);
     }
     t.log(`${refused.length} of ${safe.results.length} refused on the other masters`);
     for (const key of ofOthers) {

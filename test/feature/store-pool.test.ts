@@ -8,10 +8,10 @@ import { startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore, type RecordedRedisStore } from '../support/redis-store.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-/** How late a test on a busy machine may see what is due. */
-const slackMs = 400;
+/** Excluded is that a decision waits to its deadline; a busy machine may see late what is due. */
+const boundMs = 8_000;
 
-function start(store: RecordedRedisStore, key: string, deadlineMs = 10_000) {
+function start(store: RecordedRedisStore, key: string, deadlineMs = 30_000) {
   const { request, result } = startCounting([createHit({ key })], {
     deadlineMs: systemClock.monotonicMs() + deadlineMs,
   });
@@ -34,6 +34,8 @@ async function openStalled(
     failureMode,
   });
   t.teardown(() => store.close(0));
+  // Who has answers without the store does not wait for a server that is slow to accept.
+  await eventually('the connection', () => store.connections.active === 1);
   proxy.inject({ kind: 'stall' });
   const busy = start(store, 'pool_');
   // Sent, so that the next one finds the pool empty.
@@ -48,7 +50,7 @@ test.serial('ERROR: a decision fails when it has waited, and those in flight sta
     error?.message,
     `key-value store 127.0.0.1:${proxy.port}: no connection was free for 100 ms`,
   );
-  t.true(tookMs >= 100 && tookMs < 150 + slackMs, `${tookMs} ms`);
+  t.true(tookMs >= 100 && tookMs < boundMs, `${tookMs} ms`);
   proxy.heal();
   t.deepEqual((await busy).after, [1]);
   t.deepEqual((await start(store, 'pool_')).after, [2]);
@@ -62,7 +64,7 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
   const waiting = Array.from({ length: 5 }, () => start(store, 'pool_'));
   await eventually('an overflow connection', () => proxy.accepted === 2);
   const openedMs = performance.now() - askedMs;
-  t.true(openedMs >= 100 && openedMs < 150 + slackMs, `${openedMs} ms`);
+  t.true(openedMs >= 100 && openedMs < boundMs, `${openedMs} ms`);
   proxy.heal();
   const outcomes = await Promise.all([busy, ...waiting]);
   t.deepEqual(
@@ -78,7 +80,7 @@ test.serial('CREATE: one connection is opened, and closed when it is not needed'
 test.serial('CREATE: giving its attempt up with the server is not why that is away', async (t) => {
   const { proxy, store, busy } = await openStalled(t, 'create', 'local');
   const waiting = start(store, 'pool_');
-  await eventually('an attempt to open the overflow connection', () => proxy.accepted === 2);
+  await eventually('an attempt to open the overflow connection', () => proxy.accepted >= 2);
   const silent = `key-value store 127.0.0.1:${proxy.port}: no answer in 500 ms`;
   t.is((await busy).error?.message, silent);
   t.is((await waiting).error?.message, silent);
@@ -88,9 +90,12 @@ test.serial('CREATE: giving its attempt up with the server is not why that is aw
 
 test.serial('WAIT: a decision waits to its deadline', async (t) => {
   const { proxy, store, busy } = await openStalled(t, 'wait');
-  const { error, tookMs } = await start(store, 'pool_', 400);
+  // The deadline is counted from before the request.
+  const askedMs = performance.now();
+  const { error } = await start(store, 'pool_', 400);
+  const tookMs = performance.now() - askedMs;
   t.regex(error?.message ?? '', /the deadline passed before the hits were sent$/);
-  t.true(tookMs >= 400 && tookMs < 450 + slackMs, `${tookMs} ms`);
+  t.true(tookMs >= 400 && tookMs < boundMs, `${tookMs} ms`);
   t.is(proxy.accepted, 1);
   proxy.heal();
   t.is((await busy).error, undefined);
@@ -99,7 +104,7 @@ test.serial('WAIT: a decision waits to its deadline', async (t) => {
 test.serial('while connections are stuck, later decisions go over the others', async (t) => {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { size: 4 });
+  const store = await openRedisStore(redis.url, { size: 4, timeoutMs: 60_000 });
   t.teardown(() => store.close(0));
   await eventually('all connections', () => store.connections.active === 4);
   // Suspends who writes to a key, as a connection that is stuck would.

@@ -24,7 +24,7 @@ export interface FailoverCounters {
 }
 
 /** After the announcement until decisions on every key succeed. */
-const gapMs = 1_000;
+const gapMs = 10_000;
 const settledMs = ({ startedMs, tookMs }: LoadResult) => startedMs + tookMs;
 
 /** The counters of the master, once its replica has them. */
@@ -103,7 +103,9 @@ export async function checkFailover(
   const sentBefore = (ms: number) => errors.filter(({ startedMs }) => startedMs < ms).length;
   const inFlight = sentBefore(goneMs);
   t.true(inFlight > 0, 'the master died with hits that it was sent');
-  const duringGap = Math.ceil(((recoveredMs - awayMs) / 1000) * loadPerSecond);
+  // The first of them may have been due while the test itself was held up.
+  const sendingMs = recoveredMs - awayMs + worstLagMs;
+  const duringGap = Math.ceil((sendingMs / 1000) * loadPerSecond) + 1;
   t.true(
     errors.length <= sentBefore(awayMs) + duringGap,
     `${errors.length} errors, ${duringGap} due`,

@@ -17,29 +17,40 @@ export interface RedisCluster {
   ownerOf(slot: number): Promise<RedisServer>;
   /** Moves a slot and its keys step by step, as resharding does; `between` runs while it is open. */
   moveSlot(slot: number, to: RedisServer, between?: () => Promise<void>): Promise<void>;
+  /** Milliseconds of silence after which nodes take another for lost. */
+  readonly nodeTimeoutMs: number;
+  /** Has these nodes, or all, take a node for lost after so long: for a failover that is wanted. */
+  setNodeTimeout(ms: number, nodes?: readonly RedisServer[]): Promise<void>;
   stop(): Promise<void>;
 }
 
+export interface RedisClusterOptions {
+  readonly replica?: boolean;
+  readonly tls?: readonly string[];
+  /** In force once the cluster is formed; unless given longer than a busy machine holds a node up. */
+  readonly nodeTimeoutMs?: number;
+}
+
 const slotCount = 16_384;
-const nodeTimeoutMs = 1_000;
 const masterCount = 3;
+/** Nodes with a short one form a cluster sooner. */
+const formingTimeoutMs = 1_000;
+/** Nodes tell one another what they know by and by, on a busy machine slowly. */
+const gossipMs = 60_000;
 
 /** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with
  * TLS. */
-export async function startRedisCluster(
-  options: { replica?: boolean; tls?: readonly string[] } = {},
-): Promise<RedisCluster> {
-  const startNode = async () =>
-    startRedisServer({
-      tls: options.tls && [...options.tls, '--tls-cluster', 'yes', '--tls-replication', 'yes'],
-      args: [
-        ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],
-        ...['--cluster-port', String(await freePort()), '--cluster-replica-validity-factor', '0'],
-      ],
-    });
+export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+  const { nodeTimeoutMs = 15_000 } = options;
+  const tls = options.tls && [
+    ...[...options.tls, '--tls-cluster', 'yes'],
+    ...['--tls-replication', 'yes'],
+  ];
   const count = masterCount + (options.replica ? 1 : 0);
   const all: RedisServer[] = [];
-  for (let index = 0; index < count; index++) all.push(await startNode());
+  for (let index = 0; index < count; index++) {
+    all.push(await startClusterNode(formingTimeoutMs, tls));
+  }
   const masters = all.slice(0, masterCount);
   const replica = all[masterCount];
   const ids = new Map<RedisServer, string>();
@@ -52,24 +63,26 @@ export async function startRedisCluster(
     await master.command('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
   }
   const [first] = masters as [RedisServer, ...RedisServer[]];
-  for (const node of all.slice(1)) {
-    const busPort = Number(((await node.command('CONFIG', 'GET', 'cluster-port')) as string[])[1]);
-    await first.command('CLUSTER', 'MEET', '127.0.0.1', node.tlsPort ?? node.port, busPort);
-  }
-  for (const node of all) {
-    await eventually('the nodes know each other', async () => {
-      const info = String(await node.command('CLUSTER', 'INFO'));
-      return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${count}`);
-    });
-  }
+  await introduce(all);
+  const setNodeTimeout = async (ms: number, nodes: readonly RedisServer[] = all) => {
+    for (const node of nodes) await node.command('CONFIG', 'SET', 'cluster-node-timeout', ms);
+  };
+  await setNodeTimeout(nodeTimeoutMs);
+  // One of them may have been taken for lost just before.
+  await introduce(all);
   if (replica !== undefined) {
     await replica.command('CLUSTER', 'REPLICATE', idOf(first));
-    await eventually('the replica follows', async () =>
-      String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
+    await eventually(
+      'the replica follows',
+      async () =>
+        String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
+      gossipMs,
     );
     for (const node of masters) {
-      await eventually('the replica is known', async () =>
-        String(await node.command('CLUSTER', 'NODES')).includes(`slave ${idOf(first)}`),
+      await eventually(
+        'the replica is known',
+        async () => String(await node.command('CLUSTER', 'NODES')).includes(`slave ${idOf(first)}`),
+        gossipMs,
       );
     }
   }
@@ -95,6 +108,8 @@ export async function startRedisCluster(
     url: masters.map(({ port, tlsPort }) => `127.0.0.1:${tlsPort ?? port}`).join(','),
     masters,
     replica,
+    nodeTimeoutMs,
+    setNodeTimeout,
     async read(key) {
       for (const node of all) {
         const value = await readFrom(node, key);
@@ -122,4 +137,55 @@ export async function startRedisCluster(
       await Promise.all(all.map((node) => node.stop()));
     },
   };
+}
+
+export function startClusterNode(
+  nodeTimeoutMs: number,
+  tls?: readonly string[],
+): Promise<RedisServer> {
+  return startRedisServer({
+    tls,
+    args: async () => [
+      ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],
+      ...['--cluster-port', String(await freePort()), '--cluster-replica-validity-factor', '0'],
+    ],
+  });
+}
+
+/** Resolves when each node knows all others, takes none of them for lost, and has a cluster that
+ * serves. */
+export async function introduce(nodes: readonly RedisServer[]): Promise<void> {
+  const [first, ...others] = nodes;
+  if (first === undefined) return;
+  await eventually(
+    'the nodes know each other',
+    async () => {
+      let isDone = true;
+      for (const other of others) {
+        // The rest is gossip.
+        isDone = (await knows(first, other)) && (await knows(other, first)) && isDone;
+      }
+      if (!isDone) return false;
+      for (const node of nodes) {
+        const info = String(await node.command('CLUSTER', 'INFO'));
+        const isWhole = info.includes(`cluster_known_nodes:${nodes.length}\r`);
+        if (!isWhole || !info.includes('cluster_state:ok')) return false;
+        if (String(await node.command('CLUSTER', 'NODES')).includes('fail')) return false;
+      }
+      return true;
+    },
+    gossipMs,
+  );
+}
+
+/** Either side forgets a meeting that takes longer than the node timeout: then it is begun anew. */
+async function knows(one: RedisServer, other: RedisServer): Promise<boolean> {
+  const [, busPort] = (await other.command('CONFIG', 'GET', 'cluster-port')) as string[];
+  const nodes = String(await one.command('CLUSTER', 'NODES')).split('\n');
+  const line = nodes.find((text) => text.includes(`@${busPort} `));
+  if (line === undefined) {
+    const port = other.tlsPort ?? other.port;
+    await one.command('CLUSTER', 'MEET', '127.0.0.1', port, Number(busPort));
+  }
+  return line !== undefined && !line.includes('handshake');
 }

@@ -1,12 +1,10 @@
 // A replica for each master of a Redis cluster, for tests that lose any of them.
 import { eventually } from './eventually.ts';
-import { freePort } from './free-port.ts';
-import type { RedisCluster } from './redis-cluster.ts';
-import { type RedisServer, startRedisServer } from './redis-server.ts';
+import { introduce, type RedisCluster, startClusterNode } from './redis-cluster.ts';
+import type { RedisServer } from './redis-server.ts';
 
-const nodeTimeoutMs = 1_000;
 /** Nodes tell one another what they know by and by, on a busy machine slowly. */
-const gossipMs = 20_000;
+const gossipMs = 60_000;
 
 export interface RedisReplicas {
   /** In the order of the cluster's masters. */
@@ -15,13 +13,16 @@ export interface RedisReplicas {
 }
 
 /** Resolves when each replica follows its master and every master can vote for it. */
-export async function startRedisReplicas({ masters }: RedisCluster): Promise<RedisReplicas> {
+export async function startRedisReplicas({
+  masters,
+  nodeTimeoutMs,
+}: RedisCluster): Promise<RedisReplicas> {
   const servers: RedisServer[] = [];
   const stop = async () => {
     await Promise.all(servers.map((server) => server.stop()));
   };
   try {
-    for (const _ of masters) servers.push(await startReplica());
+    for (const _ of masters) servers.push(await startClusterNode(nodeTimeoutMs));
     await follow(masters, servers);
   } catch (error) {
     await stop();
@@ -30,38 +31,12 @@ export async function startRedisReplicas({ masters }: RedisCluster): Promise<Red
   return { servers, stop };
 }
 
-async function startReplica(): Promise<RedisServer> {
-  return startRedisServer({
-    args: [
-      ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],
-      ...['--cluster-port', String(await freePort()), '--cluster-replica-validity-factor', '0'],
-    ],
-  });
-}
-
 async function follow(
   masters: readonly RedisServer[],
   replicas: readonly RedisServer[],
 ): Promise<void> {
-  const [first] = masters;
-  if (first === undefined) throw new Error('a cluster without masters');
   const all = [...masters, ...replicas];
-  for (const replica of replicas) {
-    const setting = (await replica.command('CONFIG', 'GET', 'cluster-port')) as string[];
-    await first.command('CLUSTER', 'MEET', '127.0.0.1', replica.port, Number(setting[1]));
-  }
-  for (const node of all) {
-    await eventually(
-      'the nodes know each other',
-      async () => {
-        const info = String(await node.command('CLUSTER', 'INFO'));
-        return (
-          info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${all.length}`)
-        );
-      },
-      gossipMs,
-    );
-  }
+  await introduce(all);
   const ids = await Promise.all(masters.map((master) => master.command('CLUSTER', 'MYID')));
   for (const [index, replica] of replicas.entries()) {
     await replica.command('CLUSTER', 'REPLICATE', String(ids[index]));

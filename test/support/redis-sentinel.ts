@@ -14,6 +14,11 @@ export interface RedisSentinels {
   findMaster(): Promise<RedisServer>;
   /** Resolves when the first sentinel tells its subscribers of another master. Call it before. */
   announcement(): Promise<void>;
+  /** Has the sentinels take a silent master for gone after so long; without a number, as at the start,
+   * so late that no busy machine makes them do it. */
+  setDownAfter(ms?: number): Promise<void>;
+  /** Resolves when every sentinel names this one as the master. */
+  agreement(server: RedisServer): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -27,7 +32,9 @@ export interface RedisSentinelsOptions {
 }
 
 const masterName = 'main';
-const downAfterMs = 500;
+const patientDownAfterMs = 60_000;
+/** Sentinels ask for news every ten seconds, and on a busy machine they pause for thirty. */
+const newsMs = 90_000;
 
 export async function startRedisSentinels({
   password,
@@ -53,7 +60,7 @@ export async function startRedisSentinels({
         tls,
         sentinel: [
           `sentinel monitor ${masterName} 127.0.0.1 ${portOf(master)} 2`,
-          `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
+          `sentinel down-after-milliseconds ${masterName} ${patientDownAfterMs}`,
           `sentinel failover-timeout ${masterName} 3000`,
           ...(password ? [`sentinel auth-pass ${masterName} ${password}`] : []),
           ...(sentinelPassword
@@ -65,25 +72,48 @@ export async function startRedisSentinels({
     ),
   );
   for (const sentinel of sentinels) {
-    await eventually('the sentinels know each other and the replica', async () => {
-      const others = await sentinel.command('SENTINEL', 'SENTINELS', masterName);
-      const replicas = await sentinel.command('SENTINEL', 'REPLICAS', masterName);
-      return (
-        [others, replicas].every(Array.isArray) &&
-        String(others).split('runid').length === 3 &&
-        String(replicas).includes('slave')
-      );
-    });
+    await eventually(
+      'the sentinels know each other and the replica',
+      async () => {
+        const others = await sentinel.command('SENTINEL', 'SENTINELS', masterName);
+        const replicas = await sentinel.command('SENTINEL', 'REPLICAS', masterName);
+        return (
+          [others, replicas].every(Array.isArray) &&
+          String(others).split('runid').length === 3 &&
+          String(replicas).includes('slave')
+        );
+      },
+      newsMs,
+    );
   }
+  const findMasterPort = async (sentinel: RedisServer) => {
+    const reply = await sentinel.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName);
+    return Array.isArray(reply) ? Number(reply[1]) : undefined;
+  };
   return {
     url: [masterName, ...sentinels.map((each) => `127.0.0.1:${portOf(each)}`)].join(','),
     servers: [master, replica],
     sentinels,
     async findMaster() {
-      const reply = await sentinels[0]?.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName);
-      return Array.isArray(reply) && Number(reply[1]) === portOf(replica) ? replica : master;
+      const [sentinel] = sentinels;
+      const port = sentinel && (await findMasterPort(sentinel));
+      return port === portOf(replica) ? replica : master;
     },
     announcement: () => Promise.any(sentinels.map(awaitSwitch)),
+    async setDownAfter(ms = patientDownAfterMs) {
+      for (const sentinel of sentinels) {
+        await sentinel.command('SENTINEL', 'SET', masterName, 'down-after-milliseconds', ms);
+      }
+    },
+    agreement: (server) =>
+      eventually(
+        'the sentinels agree on the master',
+        async () => {
+          const ports = await Promise.all(sentinels.map(findMasterPort));
+          return ports.every((port) => port === portOf(server));
+        },
+        newsMs,
+      ),
     async stop() {
       await Promise.all([...sentinels, replica, master].map((server) => server.stop()));
     },

@@ -44,8 +44,8 @@ export interface RedisServerOptions {
   readonly sentinel?: readonly string[];
   /** A second port, with TLS: the arguments that say how. */
   readonly tls?: readonly string[] | undefined;
-  /** Further arguments of redis-server. */
-  readonly args?: readonly string[];
+  /** Further arguments of redis-server; a function is asked anew when a port was taken meanwhile. */
+  readonly args?: readonly string[] | (() => Promise<readonly string[]>);
   /** Sent by `command` before anything else. */
   readonly auth?: readonly string[];
 }
@@ -57,18 +57,38 @@ const serverSettings = [
 ];
 const startDeadlineMs = 30_000;
 const commandDeadlineMs = 30_000;
+/** Other test processes choose ports too, by chance the same ones. */
+const startAttempts = 5;
 
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
   const socketPath = join(folder, 'redis.sock');
-  const port = options.unix ? 0 : await freePort();
-  const tlsPort = options.tls && (await freePort());
-  const target = options.unix ? { path: socketPath } : { port, host: '127.0.0.1' };
+  let port = 0;
+  let tlsPort: number | undefined;
+  let target: Target = { path: socketPath };
+  let furtherArgs: readonly string[] = [];
   let auth = options.auth;
-  let child = await start().catch(async (error: unknown) => {
+  let child = await startSomewhere().catch(async (error: unknown) => {
     await rm(folder, { recursive: true, force: true });
     throw error;
   });
+
+  async function startSomewhere(): Promise<ChildProcess> {
+    for (let attempt = 1; ; attempt++) {
+      if (!options.unix) {
+        port = await freePort();
+        target = { port, host: '127.0.0.1' };
+      }
+      tlsPort = options.tls && (await freePort());
+      const { args = [] } = options;
+      furtherArgs = typeof args === 'function' ? await args() : args;
+      try {
+        return await start();
+      } catch (error) {
+        if (attempt === startAttempts) throw error;
+      }
+    }
+  }
 
   async function start(): Promise<ChildProcess> {
     const listening = [
@@ -81,20 +101,33 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
       options.sentinel === undefined
         ? [...listening, '--dir', folder, ...serverSettings]
         : [await writeSentinelFile(options.sentinel), '--sentinel', ...listening];
-    const started = spawn('redis-server', [...args, ...(options.args ?? [])], { stdio: 'ignore' });
+    const started = spawn('redis-server', [...args, ...furtherArgs], { stdio: 'ignore' });
     await once(started, 'spawn');
     // A test process that ends early must not leave it behind.
     const endWithUs = () => started.kill('SIGKILL');
     process.once('exit', endWithUs);
     started.once('exit', () => process.removeListener('exit', endWithUs));
+    try {
+      await awaitAnswer(started);
+    } catch (error) {
+      await end(started);
+      throw error;
+    }
+    return started;
+  }
+
+  async function awaitAnswer(started: ChildProcess): Promise<void> {
     const giveUpAt = Date.now() + startDeadlineMs;
     for (;;) {
       try {
-        await exchange(target, auth, ['PING']);
-        return started;
+        const info = String(await exchange(target, auth, ['INFO', 'server']));
+        const [, pid] = /process_id:(\d+)/.exec(info) ?? [];
+        if (Number(pid) === started.pid) return;
+        throw new StrangerError(`another server answers at port ${port}`);
       } catch (error) {
         // Whatever the server itself says, it is up.
-        if (error instanceof RedisError && !error.message.startsWith('LOADING')) return started;
+        if (error instanceof RedisError && !error.message.startsWith('LOADING')) return;
+        if (error instanceof StrangerError) throw error;
         if (started.exitCode !== null || Date.now() > giveUpAt) throw error;
         await sleep(10);
       }
@@ -108,10 +141,10 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     return path;
   }
 
-  async function end(): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
+  async function end(ending = child): Promise<void> {
+    if (ending.exitCode !== null || ending.signalCode !== null) return;
+    const gone = once(ending, 'exit');
+    ending.kill('SIGKILL');
     await gone;
   }
 
@@ -124,7 +157,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     authenticate: (...given) => {
       auth = given;
     },
-    kill: end,
+    kill: () => end(),
     pause: () => standStill(child.pid as number),
     resume: () => {
       child.kill('SIGCONT');
@@ -141,9 +174,13 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
 }
 
 class RedisError extends Error {}
+/** What answers is not the server that was started. */
+class StrangerError extends Error {}
+
+type Target = { path: string } | { port: number; host: string };
 
 async function exchange(
-  target: { path: string } | { port: number; host: string },
+  target: Target,
   auth: readonly string[] | undefined,
   parts: readonly string[],
 ): Promise<RedisReply> {

@@ -77,8 +77,10 @@ export function startSteadyLoad(
       isHeld = false;
     },
     async stop() {
-      clearInterval(timer);
+      // Until the last one is settled it matters how late this process is.
+      isHeld = true;
       await Promise.all(open);
+      clearInterval(timer);
       return results;
     },
   };
