@@ -3,7 +3,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
 const rules = {
@@ -38,7 +38,7 @@ async function ask(worker: WorkerProcess, key: string, value = 'x'): Promise<Ans
   const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] }),
-    signal: AbortSignal.timeout(8_000),
+    signal: AbortSignal.timeout(30_000),
   });
   return { status: answer.status, body: JSON.parse(await answer.text()) };
 }
@@ -49,9 +49,31 @@ async function askStatuses(worker: WorkerProcess, key: string, times: number): P
   return statuses;
 }
 
+/** As `askStatuses`, of counters that begin at 0. Once more where a busy machine has made the server
+ * silent meanwhile, so that it was not asked. */
+async function askWhilePresent(
+  worker: WorkerProcess,
+  redis: RedisServer,
+  key: string,
+  times: number,
+): Promise<number[]> {
+  const readOpened = async () =>
+    /^ratelimit\.store\.breaker\.opened: (\d+)$/m.exec(await readPage(worker, 'stats'))?.[1];
+  for (;;) {
+    await eventually(
+      'the server is asked',
+      async () => !(await readPage(worker, 'status')).includes('not asked: '),
+    );
+    const openedBefore = await readOpened();
+    await redis.command('FLUSHALL');
+    const statuses = await askStatuses(worker, key, times);
+    if ((await readOpened()) === openedBefore) return statuses;
+  }
+}
+
 async function readPage(worker: WorkerProcess, page: 'status' | 'stats'): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/${page}`, {
-    signal: AbortSignal.timeout(8_000),
+    signal: AbortSignal.timeout(30_000),
   });
   return answer.text();
 }
@@ -99,7 +121,7 @@ for (const mode of modes) {
       return Array.isArray(keys) && keys.length === 1;
     });
     // What the process counted itself is forgotten.
-    t.deepEqual(await askStatuses(worker, 'day', 3), [200, 200, 429]);
+    t.deepEqual(await askWhilePresent(worker, redis, 'day', 3), [200, 200, 429]);
   });
 
   test.serial(`${mode}: a worker started without its memory cache serves at once`, async (t) => {

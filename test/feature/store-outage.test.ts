@@ -9,9 +9,11 @@ import { openRedisStore } from '../support/redis-store.ts';
 import { type LoadResult, type SteadyLoad, startSteadyLoad } from '../support/steady-load.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-const timeoutMs = 300;
-const settleBoundMs = timeoutMs + 100;
-const recoveryBoundMs = 1_000;
+/** Of the store and of each request: longer than any machine stands still. */
+const timeoutMs = 5_000;
+/** The rest is for a busy machine. */
+const settleBoundMs = timeoutMs + 2_000;
+const recoveryBoundMs = 10_000;
 
 interface Outage {
   readonly awayMs: number;
@@ -19,37 +21,34 @@ interface Outage {
   readonly backMs: number;
 }
 
-test.serial(
-  'a killed and restarted server: errors while it is away, OK within a second after',
-  async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const store = await openRedisStore(redis.url, { timeoutMs });
-    t.teardown(() => store.close(0));
-    const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `kill_${index % 7}_` }]);
-    await eventually('the load runs', () => load.results.length > 50);
-    const awayMs = performance.now();
-    await redis.kill();
-    // Long enough for the pauses between attempts to have grown.
-    await eventually('errors', () => performance.now() > awayMs + 3_000 && countErrors(load) > 100);
-    await redis.restart();
-    const outage = { awayMs, backMs: performance.now() };
-    await checkRecovery(t, load, outage);
-    t.true(load.results.some(({ error }) => error?.message.includes('ECONNREFUSED')));
-    t.deepEqual(store.healthChanges, [true, false, true]);
-    await eventually('both connections', () => store.connections.active === 2);
-    const errors = store.log.lines.filter((line) => line.startsWith('error'));
-    t.true(errors.length >= 1 && errors.length <= 10, errors.join('\n'));
-    t.true(
-      errors.every((line) => line.includes(`key-value store ${redis.url}: `)),
-      errors.join('\n'),
-    );
-    t.is(store.log.lines.filter((line) => line.includes('answers again')).length, 1);
-  },
-);
+test.serial('a killed and restarted server: errors while it is away, OK soon after', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const store = await openRedisStore(redis.url, { timeoutMs });
+  t.teardown(() => store.close(0));
+  const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `kill_${index % 7}_` }]);
+  await eventually('the load runs', () => load.results.length > 50);
+  const awayMs = performance.now();
+  await redis.kill();
+  // Long enough for the pauses between attempts to have grown.
+  await eventually('errors', () => performance.now() > awayMs + 3_000 && countErrors(load) > 100);
+  await redis.restart();
+  const outage = { awayMs, backMs: performance.now() };
+  await checkRecovery(t, load, outage);
+  t.true(load.results.some(({ error }) => error?.message.includes('ECONNREFUSED')));
+  t.deepEqual(store.healthChanges, [true, false, true]);
+  await eventually('both connections', () => store.connections.active === 2);
+  const errors = store.log.lines.filter((line) => line.startsWith('error'));
+  t.true(errors.length >= 1 && errors.length <= 10, errors.join('\n'));
+  t.true(
+    errors.every((line) => line.includes(`key-value store ${redis.url}: `)),
+    errors.join('\n'),
+  );
+  t.is(store.log.lines.filter((line) => line.includes('answers again')).length, 1);
+});
 
 test.serial(
-  'a stopped and continued server: errors while it is silent, OK within a second after',
+  'a stopped and continued server: errors while it is silent, OK soon after',
   async (t) => {
     const redis = await startRedisServer();
     t.teardown(redis.stop);
@@ -59,7 +58,11 @@ test.serial(
     await eventually('the load runs', () => load.results.length > 50);
     const awayMs = performance.now();
     await redis.pause();
-    await eventually('errors over several timeouts', () => countErrors(load) > 300);
+    await eventually(
+      'errors over several timeouts',
+      () => performance.now() > awayMs + 2 * timeoutMs && countErrors(load) > 300,
+      60_000,
+    );
     redis.resume();
     await redis.command('PING');
     await checkRecovery(t, load, { awayMs, backMs: performance.now() });
@@ -76,7 +79,7 @@ test.serial(
 test.serial('a short silence is waited out without an error', async (t) => {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { timeoutMs: 10_000 });
+  const store = await openRedisStore(redis.url, { timeoutMs: 20_000 });
   t.teardown(() => store.close(0));
   await eventually('both connections', () => store.connections.active === 2);
   await redis.pause();
@@ -93,7 +96,7 @@ test.serial('200 cut replies: for each key, answered OK <= counter <= sent', asy
   t.teardown(redis.stop);
   const proxy = await startTcpProxy(redis.port);
   t.teardown(proxy.close);
-  const store = await openRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 2_000 });
+  const store = await openRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 20_000 });
   t.teardown(() => store.close(0));
   const sent = new Map<string, number>();
   const answered = new Map<string, number>();
@@ -107,13 +110,19 @@ test.serial('200 cut replies: for each key, answered OK <= counter <= sent', asy
   };
   for (let round = 0; round < 200; round++) {
     const key = `cut_${round % 20}_`;
-    const cut = proxy.cutNextReply('cut_');
-    await Promise.all([
-      countOnce(key, 1),
-      countOnce(key, 2),
-      countOnce(`cut_${(round + 1) % 20}_`, 3),
-    ]);
-    await cut;
+    let isCut = false;
+    void proxy.cutNextReply('cut_').then(() => {
+      isCut = true;
+    });
+    // Once is enough, unless nothing can be sent while the connections are replaced.
+    await eventually('a reply is cut', async () => {
+      await Promise.all([
+        countOnce(key, 1),
+        countOnce(key, 2),
+        countOnce(`cut_${(round + 1) % 20}_`, 3),
+      ]);
+      return isCut;
+    });
   }
   for (const [key, hits] of sent) {
     const counter = Number(await redis.command('GET', key));
@@ -137,7 +146,11 @@ test.serial(
     await eventually('the load runs', () => load.results.length > 20);
     const awayMs = performance.now();
     proxy.inject({ kind: 'stall' });
-    await eventually('both connections are given up', () => store.connections.localClose >= 2);
+    await eventually(
+      'both connections are given up',
+      () => store.connections.localClose >= 2,
+      60_000,
+    );
     proxy.heal();
     await checkRecovery(t, load, { awayMs, backMs: performance.now() });
   },
