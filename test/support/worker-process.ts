@@ -64,7 +64,7 @@ export async function startWorkerProcess(
   options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
   const worker = await spawnWorkerProcess(options);
-  const timeoutMs = options.readyTimeoutMs ?? 15_000;
+  const timeoutMs = options.readyTimeoutMs ?? 30_000;
   try {
     if (!(await waitUntil(worker.isReady, timeoutMs))) {
       throw new Error(`the worker was not ready after ${timeoutMs} ms: ${worker.output()}`);
