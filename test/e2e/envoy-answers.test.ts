@@ -14,15 +14,18 @@ import {
 } from '../support/envoy-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { startOfWindow } from '../support/window-start.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 const rules = `domain: envoy
 descriptors:
   - {key: three, rate_limit: {unit: day, requests_per_unit: 3}}
-  - {key: ten, rate_limit: {unit: day, requests_per_unit: 10}}
-  - {key: watched, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: ten, rate_limit: {unit: year, requests_per_unit: 10}}
+  - {key: watched, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
 `;
 const daySeconds = 86_400;
+/** What the requests of one test may need. */
+const stretchMs = 30_000;
 const waitMs = 30_000;
 
 /** Routes whose descriptor has the header `x-who` as its value. */
@@ -147,7 +150,6 @@ async function startWorker() {
       LIMIT_REQUEST_RESET_HEADER: 'X-Window-Ends-In',
     },
     rules: { 'envoy.yaml': rules },
-    readyTimeoutMs: waitMs,
   });
   stops.push(worker.stop);
   return worker;
@@ -200,6 +202,7 @@ async function remaining(who: string): Promise<string | null> {
 }
 
 test.serial("the caller gets the worker's three headers, allowed or refused", async (t) => {
+  await startOfWindow('day', stretchMs);
   const seen = [];
   for (let round = 0; round < 4; round++) {
     const { status, headers } = await ask('plain', 'three', 'ada');
@@ -245,6 +248,7 @@ test.serial(
 );
 
 test.serial('a refusal marks itself as one, and can have a status of its own', async (t) => {
+  await startOfWindow('day', stretchMs);
   for (let round = 0; round < 3; round++) t.is((await ask('renamed', 'three', 'mary')).status, 200);
   const { status, headers } = await ask('renamed', 'three', 'mary');
   t.is(status, 503);
@@ -307,6 +311,7 @@ test.serial(
 );
 
 test.serial('a limit that Envoy brings along stands in for that of the rule', async (t) => {
+  await startOfWindow('hour', stretchMs);
   const first = await ask('plain', 'override', 'vip');
   t.is(first.status, 200);
   t.is(first.headers.get('ratelimit-limit'), '1');

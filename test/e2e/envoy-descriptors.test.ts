@@ -1,5 +1,5 @@
 // Every action by which Envoy makes a descriptor of a request, and the rule that it meets: a real
-// Envoy, a real worker, each limit one request a day for each value.
+// Envoy, a real worker, each limit one request a year for each value.
 import test from 'ava';
 import { startEchoServer } from '../support/echo-server.ts';
 import { startEnvoy } from '../support/envoy.ts';
@@ -32,7 +32,7 @@ interface ActionCase {
   readonly fields?: JsonObject;
 }
 
-const once = 'rate_limit: {unit: day, requests_per_unit: 1}';
+const once = 'rate_limit: {unit: year, requests_per_unit: 1}';
 const free = 'rate_limit: {unlimited: true}';
 const from = (address: string): Ask => ({ headers: { 'x-forwarded-for': address } });
 
@@ -318,7 +318,6 @@ async function startAll(): Promise<number> {
   stops.push(upstream.stop);
   const worker = await startWorkerProcess({
     env: { BACKEND_TYPE: 'memory' },
-    readyTimeoutMs: 30_000,
     rules: {
       'envoy.yaml': `domain: envoy\ndescriptors:\n${indent(cases.map(({ rule }) => rule))}`,
     },

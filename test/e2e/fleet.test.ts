@@ -2,6 +2,7 @@
 // allows, and what they write is what the reference would have written.
 import test from 'ava';
 import { startRedisServer } from '../support/redis-server.ts';
+import { startOfWindow } from '../support/window-start.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
 const limit = 100;
@@ -13,6 +14,8 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: ${limit}}
 `;
 const daySeconds = 86_400;
+/** What all requests may need. */
+const stretchMs = 30_000;
 
 interface Question {
   readonly key: string;
@@ -35,20 +38,13 @@ async function ask(worker: WorkerProcess, { key, hits, refund }: Question): Prom
   return answer.status === 200;
 }
 
-/** Waits where the day is about to end, so that all requests fall into one window. */
-async function startOfWindow(): Promise<number> {
-  const leftMs = daySeconds * 1000 - (Date.now() % (daySeconds * 1000));
-  if (leftMs < 20_000) await new Promise((resolve) => setTimeout(resolve, leftMs + 100));
-  return Math.floor(Date.now() / 1000 / daySeconds) * daySeconds;
-}
-
 test('two workers and a client of the reference share one counter', async (t) => {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
   const options = { env: { KVSTORE_URL: redis.url }, rules: { 'fleet.yaml': rules } };
   const workers = await Promise.all([startWorkerProcess(options), startWorkerProcess(options)]);
   for (const worker of workers) t.teardown(worker.stop);
-  const start = await startOfWindow();
+  const start = await startOfWindow('day', stretchMs);
 
   const askOne = (index: number, question: Question) =>
     ask(workers[index % 2] as WorkerProcess, question);
