@@ -5,15 +5,16 @@ import { eventually } from '../support/eventually.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
-const timeoutMs = 500;
-/** What the deadline may be passed by, and on a busy machine the scheduling of both processes. */
-const slackMs = 100 + 200;
-const recoveryMs = 1_000;
+/** Longer than a process of a busy machine stands still: no decision may fail by that alone. */
+const timeoutMs = 5_000;
+/** Beyond what the product promises, for a busy machine. */
+const slackMs = 5_000;
+const recoveryMs = 5_000;
 const everyMs = 10;
 const rules = `domain: d
 descriptors:
   - key: k
-    rate_limit: {unit: day, requests_per_unit: 1000000}
+    rate_limit: {unit: year, requests_per_unit: 1000000}
 `;
 
 interface Answer {
@@ -62,8 +63,8 @@ async function breakAndMend(
   await mendIt(redis);
   const mendedMs = performance.now();
   await eventually(
-    'decisions again',
-    () => answers.filter(({ ok, sentMs }) => ok && sentMs > mendedMs).length > 50,
+    'decisions again, and still when the recovery has to be over',
+    () => answers.filter(({ ok, sentMs }) => ok && sentMs > mendedMs + recoveryMs).length > 50,
   );
   clearInterval(timer);
   await Promise.all(open);

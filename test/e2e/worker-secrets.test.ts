@@ -214,10 +214,10 @@ test.serial('a worker that serves, with stores that take its passwords', async (
     env[`${name}_URL`] = redis.url;
   }
   const worker = await run.start(env);
-  await eventually('it serves', () => worker.isReady(), 20_000);
+  await eventually('it serves', () => worker.isReady());
   await decide(run, worker);
   await readPages(run, worker, [...pages, ...profiles]);
-  await eventually('spans were refused', () => /Traces do not reach/.test(worker.output()), 20_000);
+  await eventually('spans were refused', () => /Traces do not reach/.test(worker.output()));
   await run.search(worker);
   t.is(worker.ended(), 0);
 });
@@ -244,7 +244,8 @@ for (const [what, type, store] of [
     const env: Record<string, string> = {
       ...run.giveAll(...(what === 'AUTH_FILE' ? auth : authFiles)),
       KVSTORE_PERSECOND: 'true',
-      KVSTORE_STARTUP_MAX_ELAPSED_TIME: '3s',
+      // Time enough to read what it says before it gives up.
+      KVSTORE_STARTUP_MAX_ELAPSED_TIME: '10s',
       KVSTORE_STARTUP_INITIAL_INTERVAL: '500ms',
       KVSTORE_TYPE: type,
       KVSTORE_PERSECOND_TYPE: type,
@@ -258,7 +259,7 @@ for (const [what, type, store] of [
     await reachesDebugPort(worker);
     await eventually('the store is said to refuse', () => /AUTH: /.test(worker.output()));
     await readPages(run, worker, pages);
-    t.is(await worker.waitForEnd(20_000), 1);
+    t.is(await worker.waitForEnd(40_000), 1);
     await run.search(worker);
   });
 }
@@ -329,7 +330,7 @@ for (const [what, toEnvironment, words] of unstarted) {
   test.serial(`a start that fails by settings ${what}`, async (t) => {
     const run = begin(t);
     const worker = await run.start(toEnvironment(run));
-    t.is(await worker.waitForEnd(15_000), 1);
+    t.is(await worker.waitForEnd(30_000), 1);
     t.regex(worker.output(), words);
     await run.search(worker);
   });
@@ -344,10 +345,10 @@ test.serial('a defect that ends the process, and the help', async (t) => {
     BACKEND_TYPE: 'memory',
     NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
   });
-  t.is(await worker.waitForEnd(15_000), 1);
+  t.is(await worker.waitForEnd(30_000), 1);
   t.regex(worker.output(), /a defect/);
   await run.search(worker);
   const help = await spawnWorkerProcess({ env, arguments: ['--help'] });
-  t.is(await help.waitForEnd(15_000), 0);
+  t.is(await help.waitForEnd(30_000), 0);
   await run.search(help);
 });
