@@ -114,7 +114,7 @@ test.serial('both ports speak TLS, with certificates of the clients', async (t) 
     flags: ['--config-dir', rules.path, ...tls('xds'), ...tls('admin')],
   });
   plane.begin();
-  await eventually('it serves', () => plane.output().includes('Workers are served'), 20_000);
+  await eventually('it serves', () => plane.output().includes('Workers are served'));
   const url = ['--admin-url', plane.adminUrl.replace('http:', 'https:')];
   const trust = ['--ca', at('ca.pem')];
   const own = ['--cert', at('client.pem'), '--key', at('client.key')];

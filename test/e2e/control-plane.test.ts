@@ -3,7 +3,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { measureChanges, percentile95 } from '../support/change-delay.ts';
+import { checkDelays, measureChanges } from '../support/change-delay.ts';
 import {
   type ControlPlaneProcess,
   createControlPlaneProcess,
@@ -58,7 +58,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
     startWorker(t, plane.xdsAddress, 'w2'),
   ]);
   await atWorkers(workers, 11);
-  const both = await plane.run('status', '--wait', '--timeout', '10s');
+  const both = await plane.run('status', '--wait', '--timeout', '30s');
   t.is(both.exitCode, 0, both.stderr);
   t.regex(both.stdout, /^revision [0-9a-f]{12} is in force on all 2 connected workers\n$/);
 
@@ -97,7 +97,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
 
   rules.replace('shop.yaml', ruleText('shop', 14));
   await atWorkers(workers, 14);
-  t.is((await plane.run('status', '--wait', '--timeout', '10s')).exitCode, 0);
+  t.is((await plane.run('status', '--wait', '--timeout', '30s')).exitCode, 0);
   t.is(nothingWorseThanKnown(plane), '');
   t.is(await plane.end('SIGTERM'), 0);
 });
@@ -144,7 +144,6 @@ test.serial(
     await eventually(
       'the store is back',
       async () => (await plane.fetch('/status?look=true')).body.verdict === 'in_force',
-      20_000,
     );
     await atWorkers([worker, other], 23);
   },
@@ -160,8 +159,7 @@ test.serial('a change of a directory decides on a worker within a second', async
     rules.write('shop.yaml', text);
     return performance.now();
   });
-  t.log(`p95 ${Math.round(percentile95(delays))} ms`);
-  t.true(percentile95(delays) < 1_000, delays.map(Math.round).join(' '));
+  checkDelays(t, delays, 1_000);
 });
 
 test.serial('push, history and rollback, and a conflict that changes nothing', async (t) => {

@@ -31,7 +31,6 @@ async function endOne(
     startWorkerProcess({
       env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
       rules: { 'shop.yaml': rules },
-      readyTimeoutMs: waitMs,
     });
   const ending = await start();
   t.teardown(ending.stop);

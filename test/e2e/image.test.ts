@@ -72,7 +72,6 @@ test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t
     program: inImage(image.entrypoint),
     arguments: image.command,
     env: { BACKEND_TYPE: 'memory', RUNTIME_ROOT: readableRules(t).path, PATH: path() },
-    readyTimeoutMs: startMs,
   });
   t.teardown(worker.stop);
   const body = JSON.stringify({
@@ -87,7 +86,7 @@ test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t
     checkHealth({ PORT: String(worker.ports.http), RATELANE_ADMIN_ADDRESS: ':1' });
   t.like(await check(), { code: 0 });
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(20_000), 0);
+  t.is(await worker.waitForEnd(30_000), 0);
   t.like(await check(), { code: 1 });
 });
 

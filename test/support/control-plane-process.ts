@@ -12,9 +12,10 @@ import { freePort } from './free-port.ts';
 const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
 /** The sources, on the Node of the tests. */
 const ownProgram = [process.execPath, mainFile];
-const readyMs = 20_000;
-const stopMs = 10_000;
-const commandMs = 40_000;
+const readyMs = 60_000;
+const stopMs = 30_000;
+const commandMs = 60_000;
+const answerMs = 30_000;
 const outputLimit = 1_000_000;
 
 export interface ControlPlaneOptions {
@@ -167,7 +168,7 @@ export async function createControlPlaneProcess(
     async fetch(path, init) {
       const answer = await fetch(`${adminUrl}${path}`, {
         ...init,
-        signal: AbortSignal.timeout(20_000),
+        signal: AbortSignal.timeout(answerMs),
       });
       const text = await answer.text();
       const { status, headers } = answer;

@@ -12,8 +12,8 @@ export interface Envoy {
   stop(): Promise<void>;
 }
 
-const startTimeoutMs = 20_000;
-const stopTimeoutMs = 5_000;
+const startTimeoutMs = 60_000;
+const stopTimeoutMs = 20_000;
 
 /** Where the test set-up puts it, or wherever it is in the PATH. */
 function findEnvoy(): string {

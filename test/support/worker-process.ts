@@ -18,7 +18,11 @@ export const workerNodeFlags: readonly string[] =
 /** The sources, on the Node of the tests. */
 const ownProgram = [process.execPath, ...workerNodeFlags, mainFile];
 const outputLimit = 4_000_000;
-const stopGraceMs = 6_000;
+const readyMs = 60_000;
+/** More than the worker allows itself, so that it is seen to end by itself. */
+const stopGraceMs = 25_000;
+/** Of one look whether it answers. */
+const lookMs = 5_000;
 
 export interface WorkerPorts {
   readonly http: number;
@@ -37,7 +41,7 @@ export interface WorkerProcessOptions {
   readonly program?: readonly string[];
   /** Of the command line. */
   readonly arguments?: readonly string[];
-  /** How long `startWorkerProcess` waits until it answers; default 15 s. */
+  /** How long `startWorkerProcess` waits until it answers; default 60 s. */
   readonly readyTimeoutMs?: number;
 }
 
@@ -64,7 +68,7 @@ export async function startWorkerProcess(
   options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
   const worker = await spawnWorkerProcess(options);
-  const timeoutMs = options.readyTimeoutMs ?? 30_000;
+  const timeoutMs = options.readyTimeoutMs ?? readyMs;
   try {
     if (!(await waitUntil(worker.isReady, timeoutMs))) {
       throw new Error(`the worker was not ready after ${timeoutMs} ms: ${worker.output()}`);
@@ -175,7 +179,7 @@ async function isAnswering(
 ): Promise<boolean> {
   try {
     const answer = await fetch(`http://${host}:${ports.http}/healthcheck`, {
-      signal: AbortSignal.timeout(5_000),
+      signal: AbortSignal.timeout(lookMs),
     });
     await answer.body?.cancel();
   } catch {
@@ -195,7 +199,7 @@ function acceptsConnection(port: number): Promise<boolean> {
     };
     socket.once('connect', end(true));
     socket.once('error', end(false));
-    socket.setTimeout(1_000, end(false));
+    socket.setTimeout(lookMs, end(false));
   });
 }
 
