@@ -39,4 +39,6 @@ export const generousTimes = [
   ['timeout: 0.25s', 'timeout: 10s'],
   ['max_interval: 0.25s', 'max_interval: 10s'],
   ['connect_timeout: 0.1s', 'connect_timeout: 5s'],
+  // Of the health checks.
+  ['- timeout: 1s', '- timeout: 10s'],
 ] as const;
