@@ -179,7 +179,7 @@ test.serial(
   'a worker, the control plane and a master are lost in turn under load, and each time 100 of 300 pass, through Envoy too',
   async (t) => {
     t.timeout(testMs);
-    const cluster = await startRedisCluster();
+    const cluster = await startRedisCluster({ nodeTimeoutMs: 5_000 });
     t.teardown(cluster.stop);
     const replicas = await startRedisReplicas(cluster);
     t.teardown(replicas.stop);
