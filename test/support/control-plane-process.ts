@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
+import { endWithUs } from './end-with-us.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 
@@ -86,9 +87,7 @@ export async function createControlPlaneProcess(
       env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    // A test process that ends early must not leave it behind.
-    const endWithUs = (): void => void child.kill('SIGKILL');
-    process.once('exit', endWithUs);
+    endWithUs(child);
     let code: number | string | undefined;
     const ended = Promise.withResolvers<number | string>();
     for (const stream of [child.stdout, child.stderr]) {
@@ -97,7 +96,6 @@ export async function createControlPlaneProcess(
       });
     }
     child.once('close', (exitCode, signal) => {
-      process.removeListener('exit', endWithUs);
       code = exitCode ?? String(signal);
       ended.resolve(code);
     });

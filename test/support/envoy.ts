@@ -4,6 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { endWithUs } from './end-with-us.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface Envoy {
@@ -43,8 +44,7 @@ export async function startEnvoy(yaml: string, port: number): Promise<Envoy> {
     ['-c', file, '--log-level', 'warning', '--concurrency', '1', '--use-dynamic-base-id'],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
-  const endWithUs = () => child.kill('SIGKILL');
-  process.once('exit', endWithUs);
+  endWithUs(child);
   let output = '';
   let ended = false;
   for (const stream of [child.stdout, child.stderr]) {
@@ -55,7 +55,6 @@ export async function startEnvoy(yaml: string, port: number): Promise<Envoy> {
   const end = new Promise<void>((resolve) => {
     child.once('close', () => {
       ended = true;
-      process.removeListener('exit', endWithUs);
       resolve();
     });
   });

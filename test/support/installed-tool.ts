@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestFn } from 'ava';
+import { endWithUs } from './end-with-us.ts';
 
 export interface ToolRun {
   /** Undefined when it had to be killed. */
@@ -35,8 +36,7 @@ export async function runTool(
     ...(cwd !== undefined && { cwd }),
     killSignal: 'SIGKILL',
   });
-  const endWithUs = () => child.kill('SIGKILL');
-  process.once('exit', endWithUs);
+  endWithUs(child);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -47,7 +47,6 @@ export async function runTool(
     child.once('error', reject);
     child.once('close', (exitCode) => resolve(exitCode ?? undefined));
   });
-  process.removeListener('exit', endWithUs);
   return { code, output };
 }
 

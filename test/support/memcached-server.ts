@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { standStill } from './standstill.ts';
 
@@ -44,22 +45,6 @@ const startDeadlineMs = 30_000;
 /** Another test process may draw the same port. */
 const portAttempts = 5;
 const commandDeadlineMs = 30_000;
-
-const running = new Set<ChildProcess>();
-
-/** A test process that ends early must not leave any behind. */
-function endWithUs(child: ChildProcess): void {
-  if (running.size === 0) process.once('exit', killAll);
-  running.add(child);
-  child.once('exit', () => {
-    running.delete(child);
-    if (running.size === 0) process.removeListener('exit', killAll);
-  });
-}
-
-function killAll(): void {
-  for (const child of running) child.kill('SIGKILL');
-}
 
 export async function startMemcachedServer(
   options: MemcachedServerOptions = {},

@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { standStill } from './standstill.ts';
 
@@ -103,10 +104,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
         : [await writeSentinelFile(options.sentinel), '--sentinel', ...listening];
     const started = spawn('redis-server', [...args, ...furtherArgs], { stdio: 'ignore' });
     await once(started, 'spawn');
-    // A test process that ends early must not leave it behind.
-    const endWithUs = () => started.kill('SIGKILL');
-    process.once('exit', endWithUs);
-    started.once('exit', () => process.removeListener('exit', endWithUs));
+    endWithUs(started);
     try {
       await awaitAnswer(started);
     } catch (error) {

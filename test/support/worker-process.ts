@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import packageFile from '../../package.json' with { type: 'json' };
+import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -101,11 +102,7 @@ export async function spawnWorkerProcess(
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // A test process that ends early must not leave it behind.
-  const endWithUs = (): void => {
-    child.kill('SIGKILL');
-  };
-  process.once('exit', endWithUs);
+  endWithUs(child);
   let output = '';
   let ended: number | string | undefined;
   for (const stream of [child.stdout, child.stderr]) {
@@ -119,7 +116,6 @@ export async function spawnWorkerProcess(
       resolve();
     });
     child.once('close', (code, signal) => {
-      process.removeListener('exit', endWithUs);
       ended ??= code ?? String(signal);
       resolve();
     });

@@ -1,0 +1,19 @@
+// A test process that ends early must not leave behind what it has started.
+import type { ChildProcess } from 'node:child_process';
+
+const running = new Set<ChildProcess>();
+
+/** Kills the child when this process ends before it. */
+export function endWithUs(child: ChildProcess): void {
+  // One listener for all: tests start more servers at once than Node expects listeners.
+  if (running.size === 0) process.once('exit', killAll);
+  running.add(child);
+  child.once('exit', () => {
+    running.delete(child);
+    if (running.size === 0) process.removeListener('exit', killAll);
+  });
+}
+
+function killAll(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
