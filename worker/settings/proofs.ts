@@ -44,7 +44,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'PUSHMETRICS_PROTOCOL',
       'STATS_FLUSH_INTERVAL',
     ],
-    'times are larger than they are in seconds': ['PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS'],
+    'times are whole milliseconds': ['PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS'],
     'spans name the instance': ['TRACING_SERVICE_INSTANCE_ID'],
   },
   'test/conformance/cases/logging.json': {
