@@ -82,7 +82,12 @@ interface LogRecord {
 
 /** From the line that pino makes to the line that is written. */
 const toOutput: Readonly<Record<LogFormat, (line: string) => string>> = {
-  json: onOneLine,
+  json(line) {
+    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
+    // In the order of their names, as the reference has them.
+    const record = { '@message': message, '@timestamp': timestamp, level };
+    return `${onOneLine(JSON.stringify(record))}\n`;
+  },
   text(line) {
     const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
     const text = /^[\w\-./@^+]*$/.test(message) ? message : onOneLine(JSON.stringify(message));

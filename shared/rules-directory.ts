@@ -16,11 +16,13 @@ export interface RulesFile {
 
 /** What is there, without its content. */
 export interface Listing {
-  /** Sorted by path; empty when there is more than the bounds allow. */
+  /** In the order in which they take effect; empty when there is more than the bounds allow. */
   readonly files: readonly ListedFile[];
   /** All directories that were looked into, for the watch. */
   readonly directories: readonly string[];
   readonly problems: readonly Problem[];
+  /** Links to directories: none of them is followed. */
+  readonly linkedDirectories: number;
   /** True when there is no such directory; the rest is then empty. */
   readonly missing: boolean;
   /** Differs when a file appeared, vanished, or was written, replaced or had its mode changed. */
@@ -35,7 +37,7 @@ export interface ListedFile {
 export interface ListOptions {
   /** The directory whose files are the rules, subdirectories included. */
   readonly directory: string;
-  /** Another directory and a prefix: its own files that begin with the prefix are rules as well. */
+  /** Another directory and a prefix: what begins with it there is rules as well, files and directories. */
   readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
   readonly ignoreDotFiles: boolean;
   readonly bounds: Bounds;
@@ -66,6 +68,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const directories: string[] = [];
   const problems: Problem[] = [];
   const identities: string[] = [];
+  let linkedDirectories = 0;
   let missing = false;
   let entryCount = 0;
 
@@ -88,6 +91,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       return;
     }
     if (own.isSymbolicLink() && target.isDirectory()) {
+      linkedDirectories++;
       addProblem(
         'warning',
         path,
@@ -153,7 +157,11 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     for (const name of (await readNames(beside.directory, true)) ?? []) {
       if (!name.startsWith(beside.prefix) || isSkipped(name)) continue;
       const path = join(beside.directory, name);
-      if (isYamlName(name) && (await isFile(path))) await visitEntry(path, name, 0);
+      // Whatever else lies there has nothing to do with rules.
+      const kind = await kindOf(path);
+      if (kind === 'directory' || (kind === 'file' && isYamlName(name))) {
+        await visitEntry(path, name, 0);
+      }
     }
     if (files.length > 0) missing = false;
   }
@@ -169,8 +177,15 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     addProblem('error', directory, `more than ${most} ${what}; nothing is read`, hint);
     files.length = 0;
   }
-  files.sort((a, b) => (a.path < b.path ? -1 : 1));
-  return { files, directories, problems, missing, signature: identities.sort().join('\n') };
+  files.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  return {
+    files,
+    directories,
+    problems,
+    linkedDirectories,
+    missing,
+    signature: identities.sort().join('\n'),
+  };
 }
 
 /** The text of each file, and a problem for each that cannot be read. */
@@ -259,11 +274,15 @@ function isYamlName(name: string): boolean {
   return name.endsWith('.yaml') || name.endsWith('.yml');
 }
 
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );
+async function kindOf(path: string): Promise<'file' | 'directory' | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) return 'directory';
+  return found?.isFile() ? 'file' : undefined;
+}
+
+/** The order in which files take effect: by path, as if dots parted its folders (reference-behaviour 1.2). */
+function orderOf({ path }: ListedFile): string {
+  return path.replaceAll('/', '.');
 }
 
 /** The status change time moves with every write, replacement and change of mode. */

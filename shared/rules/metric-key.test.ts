@@ -13,3 +13,7 @@ test('a limit of the request is counted under its entries', (t) => {
 test('sanitised dots leave the domain as it is', (t) => {
   t.is(overrideMetricKey('my.domain', entries, true), 'my.domain.a_b_c_d.e');
 });
+
+test('a descriptor without entries has the domain and a dot', (t) => {
+  t.is(overrideMetricKey('my.domain', [], true), 'my.domain.');
+});

@@ -27,6 +27,7 @@ export function overrideMetricKey(
   entries: readonly Entry[],
   sanitizeDots: boolean,
 ): string {
+  if (entries.length === 0) return `${domain}.`;
   const segments = entries.map((entry) => toSegment(entry.key, entry.value));
   return toMetricKey(domain, segments, sanitizeDots);
 }

@@ -45,6 +45,8 @@ import { createExportLog } from './export-log.ts';
 
 /** A request's text may be of any size; this much of an attribute is kept. */
 const maxAttributeLength = 4_096;
+/** As the reference says it (reference-behaviour 11). */
+const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
 /** Different complaints of the library about its settings that are passed on. */
 const maxComplaints = 20;
 
@@ -69,7 +71,7 @@ export async function createOtelTracer(
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRate) }),
     resource: defaultResource()
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
-      .merge(resourceFromAttributes(resource)),
+      .merge(resourceFromAttributes(resource, { schemaUrl })),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [processor],
   });

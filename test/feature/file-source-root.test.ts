@@ -28,18 +28,38 @@ test('the swap of the root link loads the new folder', async (t) => {
   await becomes('a=1');
 });
 
-test('a link that is removed and made anew loads; the time between keeps the rules', async (t) => {
+test('a link that is removed is no change, and made anew it is loaded', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
   folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
   folder.relink('current', 'v1');
   const root = join(folder.path, 'current');
-  const { loads, limits, becomes } = await startFileSource(t, root, watchRoot);
+  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
+  const { loads, becomes } = await startFileSource(t, root, watchRoot, { timing });
+  const other = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, { timing });
   unlinkSync(root);
-  await eventually('a failed load', () => loads.at(-1)?.ok === false);
-  t.is(limits(), 'a=1');
+  await eventually('others look as often', () => other.loads.at(-1)?.ok === false);
+  t.is(loads.length, 1);
   folder.relink('current', 'v2');
   await becomes('a=2');
+  t.is(loads.length, 2);
+});
+
+test('a link that is removed after a bad first load does not let everything pass', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('v1/limits/config/a.yaml', 'domain: a\ndescriptorz: []\n');
+  folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
+  folder.relink('current', 'v1');
+  const root = join(folder.path, 'current');
+  const { loads, becomes } = await startFileSource(t, root, watchRoot);
+  t.is(loads[0]?.ok, false);
+  unlinkSync(root);
+  folder.relink('current', 'v2');
+  await becomes('a=2');
+  t.deepEqual(
+    loads.map(({ ok }) => ok),
+    [false, true],
+  );
 });
 
 test('changes inside of the folder alone are not loaded', async (t) => {
@@ -101,15 +121,17 @@ test('an empty subdirectory setting means the root itself', async (t) => {
   t.is(limits(), 'a=1');
 });
 
-test('files beside the folder whose names begin with its name are rules as well', async (t) => {
+test('files and folders beside the folder whose names begin with its name are rules as well', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
   folder.write('v1/limits/config.b.yaml', ruleText('b', 1));
+  folder.write('v1/limits/config.more/d.yaml', ruleText('d', 1));
+  folder.write('v1/limits/config.notes', 'not for the worker');
   folder.write('v1/limits/other.yaml', ruleText('c', 1));
   folder.relink('current', 'v1');
   const root = join(folder.path, 'current');
   const { limits, loads } = await startFileSource(t, root, watchRoot);
-  t.is(limits(), 'a=1 b=1');
+  t.is(limits(), 'a=1 b=1 d=1');
   t.is(problemTexts(loads[0], folder.path), '');
 });
 

@@ -37,6 +37,13 @@ test('domain and entries are told, and nothing that was not given', (t) => {
   t.deepEqual(metadata, { domain: 'd', descriptors: [{ entries: ['k=v'] }] });
 });
 
+test('an own limit of nothing is told by its unit alone', (t) => {
+  const request = ask([descriptor({ limit: { requestsPerUnit: 0, unit: 4 } })]);
+  t.like(toDynamicMetadata(request, [undefined], [status(codes.ok)]), {
+    descriptors: [{ limit: 'unit:DAY' }],
+  });
+});
+
 test('an own limit and the hits are told where the request has them', (t) => {
   const request = ask([descriptor({ limit: { requestsPerUnit: 5, unit: 2 }, hitsAddend: 0 })], 3);
   t.deepEqual(toDynamicMetadata(request, [undefined], [status(codes.ok)]), {

@@ -3,6 +3,8 @@
 import type { JsonObject, JsonValue, Limit } from '../../shared/rules/rule.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from './message.ts';
 
+type Override = NonNullable<RateLimitRequest['descriptors'][number]['limit']>;
+
 const unitNames = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR'];
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
@@ -27,6 +29,13 @@ function emptyObject(from: JsonObject = {}): Record<string, JsonValue> {
   return Object.assign(Object.create(null), from);
 }
 
+/** In the text form of messages what is zero is left out. */
+function toText({ requestsPerUnit, unit }: Override): string {
+  const amount = requestsPerUnit === 0 ? '' : `requests_per_unit:${requestsPerUnit}`;
+  const name = unit === 0 ? '' : `unit:${unitNames[unit] ?? unit}`;
+  return [amount, name].filter(Boolean).join(' ');
+}
+
 /** `limits` and `statuses` run along the request's descriptors. */
 export function toDynamicMetadata(
   request: RateLimitRequest,
@@ -43,7 +52,7 @@ export function toDynamicMetadata(
     descriptors: request.descriptors.map((descriptor) => ({
       entries: descriptor.entries.map((entry) => `${entry.key}=${entry.value}`),
       ...(descriptor.limit && {
-        limit: `requests_per_unit:${descriptor.limit.requestsPerUnit} unit:${unitNames[descriptor.limit.unit] ?? descriptor.limit.unit}`,
+        limit: toText(descriptor.limit),
       }),
       ...(descriptor.hitsAddend !== undefined && { hitsAddend: Number(descriptor.hitsAddend) }),
     })),

@@ -42,6 +42,15 @@ for (const [title, before, hits, expected] of crossings) {
   });
 }
 
+test('hits that were kept from counting are taken to lie above every threshold', (t) => {
+  const within = createStats();
+  judgeHits(9, 20, 10, 0.8, false, within);
+  t.deepEqual(read(within), { near: 20, over: 0, within: 20, shadow: 0 });
+  const over = createStats();
+  judgeHits(12, 20, 10, 0.8, false, over);
+  t.deepEqual(read(over), { near: 0, over: 20, within: 0, shadow: 0 });
+});
+
 test('remaining is what is left of the limit, and 0 when it is passed', (t) => {
   t.deepEqual(judgeHits(4, 1, 10, 0.8, false, createStats()), { code: codes.ok, remaining: 6 });
   t.deepEqual(judgeHits(11, 1, 10, 0.8, false, createStats()), {

@@ -47,7 +47,8 @@ export function judgeRefund(after: number, limit: number): Verdict {
 
 /**
  * `after` is the counter with these hits. Hits that cross a threshold count in part on either side
- * of it.
+ * of it. `after` is below `hits` when these were not counted because another descriptor of the request was
+ * over its limit: the reference then takes the counter to have been above every threshold before.
  */
 export function judgeHits(
   after: number,
@@ -57,7 +58,7 @@ export function judgeHits(
   shadowMode: boolean,
   stats: RuleStats,
 ): Verdict {
-  const before = after - hits;
+  const before = after >= hits ? after - hits : Number.POSITIVE_INFINITY;
   const near = nearThreshold(limit, nearRatio);
   if (after <= limit) {
     stats.withinLimit.add(hits);

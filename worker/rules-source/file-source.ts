@@ -158,6 +158,9 @@ export function createFileSource({
   }
 
   async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
+    // That the root is taken away is no change; that it comes back is.
+    if (watchRoot && seenTrigger !== undefined && (await readLinkIdentity(root)) === 'ENOENT')
+      return;
     const trigger = await readTrigger();
     // A write within one tick of the file system's clock shows only in the content.
     const isContentCompared = cause === 'news' && !watchRoot;
@@ -205,7 +208,7 @@ export function createFileSource({
       const isStable = (await list()).signature === listing.signature;
       if (!isStable && again < maxRereads && !closed) continue;
       const all = [...listing.problems, ...problems];
-      loadFailures.add(all.filter(isError).length);
+      loadFailures.add(all.filter(isError).length + listing.linkedDirectories);
       return { listing, files, problems: all };
     }
   }
@@ -216,7 +219,9 @@ export function createFileSource({
   }
 
   function toResult({ listing, files, problems }: Reading): LoadResult {
-    const origin = `${files.length} ${files.length === 1 ? 'file' : 'files'} from ${directory}`;
+    // Also those that could not be read.
+    const found = listing.files.length;
+    const origin = `${found} ${found === 1 ? 'file' : 'files'} from ${directory}`;
     const all = [...problems];
     if (listing.missing) all.push(missingProblem());
     else if (listing.files.length === 0 && !all.some(isError)) all.push(emptyProblem());

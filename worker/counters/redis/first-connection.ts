@@ -38,7 +38,7 @@ export async function awaitFirstConnection(
   });
   const stopped = () => new AppError('cannot_start', `stopped while waiting for ${name}`);
   const startMs = clock.monotonicMs();
-  let intervalMs = startup.initialIntervalMs;
+  let intervalMs = Math.min(startup.initialIntervalMs, startup.maxIntervalMs);
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);
     if (failure === undefined) break;
