@@ -192,14 +192,23 @@ test('dot files and folders are rules unless they are to be ignored', async (t) 
   t.is(problemTexts(ignoring.loads[0], folder.path), '');
 });
 
-test('links to files are followed; a link to a folder is named and left out', async (t) => {
+test('files take effect in the order of their paths, a folder as if a dot followed it', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('config/a.yaml', ruleText('second', 1));
+  folder.write('config/a/b.yaml', ruleText('first', 1));
+  folder.write('config/a.z/c.yaml', ruleText('third', 1));
+  t.is((await startFileSource(t, folder.path)).limits(), 'first=1 second=1 third=1');
+});
+
+test('links to files are followed; a link to a folder is named, counted and left out', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('elsewhere/a.yaml', ruleText('a', 1));
   mkdirSync(join(folder.path, 'config'));
   symlinkSync('../elsewhere/a.yaml', join(folder.path, 'config/a.yaml'));
   symlinkSync('../elsewhere', join(folder.path, 'config/linked'));
-  const { limits, loads } = await startFileSource(t, folder.path);
+  const { limits, loads, metrics } = await startFileSource(t, folder.path);
   t.is(limits(), 'a=1');
+  t.is(metrics.snapshot().get('runtime.load_failures'), 1);
   t.regex(
     problemTexts(loads[0], folder.path),
     /^\/config\/linked: warning: a symbolic link to a directory is not followed; it is ignored\n/,

@@ -110,6 +110,20 @@ test.serial(
   },
 );
 
+test.serial('no wait of the start is longer than the longest', async (t) => {
+  const worker = await launchWorker(t, {
+    clock: createManualClock(),
+    env: {
+      KVSTORE_URL: `127.0.0.1:${await freePort()}`,
+      KVSTORE_STARTUP_INITIAL_INTERVAL: '9s',
+      KVSTORE_STARTUP_MAX_INTERVAL: '2s',
+    },
+  });
+  worker.started.catch(() => {});
+  await eventually('the wait', () => worker.log.lines.some((line) => /in 2 s/.test(line)));
+  t.pass();
+});
+
 test.serial(
   'KVSTORE_STARTUP_INITIAL_INTERVAL, _MAX_INTERVAL, _MAX_ELAPSED_TIME: attempts begin, grow and end so',
   async (t) => {
