@@ -5,6 +5,7 @@ import { constants } from 'node:fs';
 import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from './errors.ts';
+import { compareFiles } from './rules/file-order.ts';
 import type { Problem } from './rules/problem.ts';
 import { createSourceText } from './rules/source-text.ts';
 
@@ -177,7 +178,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     addProblem('error', directory, `more than ${most} ${what}; nothing is read`, hint);
     files.length = 0;
   }
-  files.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  files.sort((a, b) => compareFiles(a.path, b.path));
   return {
     files,
     directories,
@@ -278,11 +279,6 @@ async function kindOf(path: string): Promise<'file' | 'directory' | undefined> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory()) return 'directory';
   return found?.isFile() ? 'file' : undefined;
-}
-
-/** The order in which files take effect: by path, as if dots parted its folders (reference-behaviour 1.2). */
-function orderOf({ path }: ListedFile): string {
-  return path.replaceAll('/', '.');
 }
 
 /** The status change time moves with every write, replacement and change of mode. */

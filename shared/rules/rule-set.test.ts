@@ -151,3 +151,25 @@ test('documents without places are named by file alone', (t) => {
     "y: error: domain: duplicate domain 'shop' in config file\n    hint: the first one is at x; MERGE_DOMAIN_CONFIG=true would merge them",
   );
 });
+
+test('the trail of a load names each domain and each descriptor', (t) => {
+  const nested = documentOf(
+    'e.yaml',
+    'domain: other',
+    'descriptors:',
+    '  - key: user',
+    '    value: ada',
+    '    descriptors:',
+    '      - {key: path, rate_limit: {unlimited: true}}',
+  );
+  const built = buildRuleSet([a1, a2, nested], merging);
+  t.deepEqual(built.ok && built.ruleSet.trail(), [
+    'loading domain: shop',
+    'patching domain: shop',
+    'loading domain: other',
+    'loading descriptor: key=shop.user ratelimit={requests_per_unit=1, unit=HOUR, unlimited=false, shadow_mode=false, quota_mode=false}',
+    'loading descriptor: key=shop.path ratelimit={requests_per_unit=1, unit=HOUR, unlimited=false, shadow_mode=false, quota_mode=false}',
+    'loading descriptor: key=other.user_ada',
+    'loading descriptor: key=other.user_ada.path ratelimit={requests_per_unit=0, unit=UNKNOWN, unlimited=true, shadow_mode=false, quota_mode=false}',
+  ]);
+});

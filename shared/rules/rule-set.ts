@@ -1,6 +1,7 @@
 // All rules in force, made of the documents of one load. What takes several documents to see is
 // checked here; what one document shows, in document.ts.
 
+import { compareFiles } from './file-order.ts';
 import { nearestWord } from './nearest-word.ts';
 import type { Problem } from './problem.ts';
 import { createProblemList, type ProblemList } from './problem-list.ts';
@@ -26,7 +27,7 @@ export function buildRuleSet(
   documents: readonly RuleDocument[],
   options: RuleSetOptions,
 ): BuildResult {
-  const sorted = [...documents].sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
+  const sorted = [...documents].sort((a, b) => compareFiles(a.file, b.file));
   const problems = createProblemList('(all documents)');
   const byDomain = Map.groupBy(sorted, (document) => document.domain);
   const domains = new Map<string, DomainRules>();
@@ -42,31 +43,46 @@ export function buildRuleSet(
     for (const node of tree.nodes) nodes.push(node);
   }
   if (problems.hasErrors) return { ok: false, problems: problems.toProblems() };
-  return { ok: true, ruleSet: createRuleSet(domains, nodes), warnings: problems.toProblems() };
+  const ruleSet = createRuleSet(domains, byDomain, nodes);
+  return { ok: true, ruleSet, warnings: problems.toProblems() };
 }
 
 function createRuleSet(
   domains: ReadonlyMap<string, DomainRules>,
+  documents: ReadonlyMap<string, readonly RuleDocument[]>,
   nodes: readonly RuleNode[],
 ): RuleSet {
-  const limits = limitNodesOf(nodes);
+  const all = withChildren(nodes);
+  const limits = all.filter(({ limit }) => limit !== undefined);
+  const domainLines = [...documents].flatMap(([domain, group]) =>
+    group.map((_, index) => `${index === 0 ? 'loading' : 'patching'} domain: ${domain}`),
+  );
   return Object.freeze({
     domain: (name: string) => domains.get(name),
     domainCount: domains.size,
     limitCount: limits.length,
     describe: () => limits.map(describeNode),
+    trail: () => [...domainLines, ...all.map(traceNode)],
   });
 }
 
 /** Parents before their children. */
-function limitNodesOf(nodes: readonly RuleNode[]): RuleNode[] {
-  const limits: RuleNode[] = [];
+function withChildren(nodes: readonly RuleNode[]): RuleNode[] {
+  const all: RuleNode[] = [];
   const visit = (node: RuleNode) => {
-    if (node.limit) limits.push(node);
+    all.push(node);
     node.children.forEach(visit);
   };
   nodes.forEach(visit);
-  return limits;
+  return all;
+}
+
+function traceNode({ fullKey, limit }: RuleNode): string {
+  const line = `loading descriptor: key=${fullKey}`;
+  if (limit === undefined) return line;
+  const amount = `requests_per_unit=${limit.requestsPerUnit}, unit=${limit.unit?.toUpperCase() ?? 'UNKNOWN'}`;
+  const flags = `shadow_mode=${limit.shadowMode}, quota_mode=${limit.quotaMode}`;
+  return `${line} ratelimit={${amount}, unlimited=${limit.unlimited}, ${flags}}`;
 }
 
 function describeNode({ fullKey, limit }: RuleNode): string {

@@ -73,4 +73,6 @@ export interface RuleSet {
    * children (`/rlconfig`; reference-behaviour 4.2).
    */
   describe(): string[];
+  /** What the log tells at debug of a load: each domain and each descriptor (reference-behaviour 12). */
+  trail(): string[];
 }

@@ -8,7 +8,13 @@ import { createRegistry } from '../metrics/registry.ts';
 import { createRulesInForce } from './rules-in-force.ts';
 
 function ruleSet(domainCount: number, limitCount: number): RuleSet {
-  return { domain: () => undefined, domainCount, limitCount, describe: () => [] };
+  return {
+    domain: () => undefined,
+    domainCount,
+    limitCount,
+    describe: () => [],
+    trail: () => ['loading domain: d'],
+  };
 }
 
 function problem(severity: Problem['severity'], message: string): Problem {
@@ -51,6 +57,7 @@ test('a good load is in force, counted and healthy', (t) => {
   t.is(metrics.snapshot().get('ratelimit.service.config_load_success'), 1);
   t.is(metrics.snapshot().get('ratelimit.service.config_load_error'), 0);
   t.deepEqual(log.lines, [
+    'debug loading domain: d',
     'warning Successfully loaded new configuration: 2 files from /rules, 1 domain, 3 limits',
   ]);
   t.is(

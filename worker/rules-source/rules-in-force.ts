@@ -63,6 +63,7 @@ export function createRulesInForce({
   function applyGood(result: LoadResult & { readonly ok: true }): void {
     const { ruleSet, origin, warnings } = result;
     current = ruleSet;
+    if (log.isDebug) for (const line of ruleSet.trail()) log.debug(line);
     successes.add(1);
     health.set('config', ruleSet.domainCount > 0);
     const counts = `${count(ruleSet.domainCount, 'domain')}, ${count(ruleSet.limitCount, 'limit')}`;
