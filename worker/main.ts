@@ -1,22 +1,22 @@
 // `npm run -s worker`: a worker with the settings of the environment.
+import { leaveSignals } from './early-signals.ts';
 import './fast-strings.ts';
-import { commandLine } from '../shared/command-line.ts';
 import { exitCodes } from '../shared/lifecycle.ts';
-import { runWorker } from './run-worker.ts';
-import { describeWorkerSettings } from './settings.ts';
 
-const usage = `Usage: ${commandLine('worker')} [--help]
+const [argument] = process.argv.slice(2);
+if (argument === undefined) {
+  // Most of the time until the worker is there goes into reading its modules.
+  const { runWorker } = await import('./run-worker.ts');
+  await runWorker(process.env, leaveSignals);
+} else if (/^--?h(elp)?$/.test(argument)) {
+  const { commandLine } = await import('../shared/command-line.ts');
+  const { describeWorkerSettings } = await import('./settings.ts');
+  process.stdout.write(`Usage: ${commandLine('worker')} [--help]
 
 Decides rate limits for Envoy over gRPC and HTTP until it gets SIGTERM. Everything is set by
 environment variables:
 
-`;
-
-const [argument] = process.argv.slice(2);
-if (argument === undefined) {
-  await runWorker(process.env);
-} else if (/^--?h(elp)?$/.test(argument)) {
-  process.stdout.write(usage + describeWorkerSettings());
+${describeWorkerSettings()}`);
 } else {
   process.stderr.write(
     `unknown argument ${argument}: settings are environment variables, --help lists them\n`,

@@ -8,7 +8,7 @@ import { createLineOutput } from '../shared/line-output.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
-import { createWorker, stopGraceMs, type WorkerAddresses } from './worker.ts';
+import { createWorker, stopGraceMs } from './worker.ts';
 import { createWorkerLog } from './worker-log.ts';
 
 /** What may be left over when decisions in flight have ended. */
@@ -16,11 +16,11 @@ const closeGraceMs = 5_000;
 
 /**
  * Runs until a signal ends it. Exit codes: 0 stopped, 1 not started (the reason is on standard
- * error). `onServing` is called once every port is open.
+ * error). `leaveSignals` is called when signals are listened for here.
  */
 export async function runWorker(
   environment: Environment,
-  onServing: (addresses: WorkerAddresses) => void = () => {},
+  leaveSignals: () => void,
 ): Promise<never> {
   const result = parseWorkerSettings(environment);
   const log = createWorkerLog(
@@ -52,9 +52,10 @@ export async function runWorker(
         : undefined,
     standardOutput: createLineOutput(process.stdout),
   });
+  leaveSignals();
   return runUntilStopped({
     log,
-    start: async (signal) => onServing(await worker.start(signal)),
+    start: async (signal) => void (await worker.start(signal)),
     stop: () => worker.stop(),
     onStopping: (reason) => worker.announceStop(reason),
     stopTimeoutMs: stopGraceMs + closeGraceMs,

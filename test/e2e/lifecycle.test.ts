@@ -28,6 +28,26 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   });
 }
 
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  test.serial(
+    `${signal} while the modules of the worker are being read ends it with exit code 0`,
+    async (t) => {
+      // Sends itself the signal at that very moment.
+      const hook = `import { registerHooks } from 'node:module';
+registerHooks({
+  load(url, context, next) {
+    if (url.endsWith('/worker/run-worker.ts')) process.kill(process.pid, '${signal}');
+    return next(url, context);
+  },
+});`;
+      const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
+      const worker = await spawnWorkerProcess({ env: { ...memory, NODE_OPTIONS: preload }, rules });
+      t.teardown(worker.stop);
+      t.is(await worker.waitForEnd(endMs), 0, worker.output());
+      },
+  );
+}
+
 test.serial(
   'a decision in flight is answered before the worker ends, health failing meanwhile',
   async (t) => {
