@@ -11,6 +11,12 @@ test('what is given wins over the environment, and that over the folder controll
   t.deepEqual(choosePrefixes(undefined, { ENDPOINTS_PREFIX: '' }), ['controllers']);
 });
 
+test('an empty prefix is none, whoever gives it', (t) => {
+  t.deepEqual(choosePrefixes('', { ENDPOINTS_PREFIX: 'b' }), ['b']);
+  t.deepEqual(choosePrefixes([''], {}), ['controllers']);
+  t.deepEqual(choosePrefixes(['', 'a'], {}), ['a']);
+});
+
 test('the environment names several, joined by colons and by numbers in their order', (t) => {
   const env = {
     ENDPOINTS_PREFIX_10: 'e',

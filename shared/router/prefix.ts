@@ -10,7 +10,8 @@ export function choosePrefixes(
   given: string | readonly string[] | undefined,
   env: Environment,
 ): readonly string[] {
-  const named = typeof given === 'string' ? [given] : (given ?? []);
+  // An empty one names nothing, as in the environment: as a path it would be this very folder.
+  const named = [given ?? []].flat().filter((prefix) => prefix !== '');
   if (named.length > 0) return named;
   const fromEnvironment = readEnvironment(env);
   return fromEnvironment.length > 0 ? fromEnvironment : ['controllers'];
