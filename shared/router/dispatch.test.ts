@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import Type from 'typebox';
 import { Controller } from './controller.ts';
-import { HttpError, Redirect, Stop } from './errors.ts';
+import { HttpError, NotImplemented, Redirect, Stop } from './errors.ts';
 import { op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
 import { createTestClient } from './test-client.ts';
@@ -114,6 +114,21 @@ test('the text and body of a thrown 5xx stay inside too', async (t) => {
   const { status, text } = await client.send('POST', '/broken');
   t.is(status, 503);
   t.notRegex(text, /db-7/);
+});
+
+test('501 says that the method is not implemented, and the log hears nothing of it', async (t) => {
+  class Later extends Controller {
+    GET(): never {
+      throw new NotImplemented('waits for db-7');
+    }
+  }
+  const own = await createTestClient({ '': { Later } });
+  for (const method of ['GET', 'BREW']) {
+    const { json: problem, text } = await own.send(method, '/later');
+    t.like(problem, { status: 501, detail: 'this method is not implemented' });
+    t.notRegex(text, /db-7/);
+  }
+  t.deepEqual(own.reports, []);
 });
 
 test('headers and statuses that cannot be sent become 500, not a broken connection', async (t) => {

@@ -98,7 +98,8 @@ export class AccessDenied extends HttpError {
   }
 }
 
-/** 501: the method exists and does nothing yet. */
+/** 501: the method exists and does nothing yet. It is expected: neither the client nor the log is
+ * told the detail. */
 export class NotImplemented extends HttpError {
   constructor(detail?: string) {
     super(501, detail === undefined ? {} : { detail });

@@ -1,5 +1,5 @@
 // Anything thrown as a response, in one place. Texts of unexpected errors never leave the process.
-import { BadRequest, HttpError, Redirect } from './errors.ts';
+import { BadRequest, HttpError, NotImplemented, Redirect } from './errors.ts';
 import type { ResponseLike } from './request.ts';
 
 const titles: ReadonlyMap<number, string> = new Map([
@@ -97,7 +97,7 @@ function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
   if (known.body !== undefined && !isOurs) {
     return toJsonResponse(status, headers, known.body, 'application/json;charset=UTF-8');
   }
-  const detail = isOurs ? 'the request failed; see the log for the request id' : known.detail;
+  const detail = isOurs ? detailOfOurs(known) : known.detail;
   const problem = {
     type: 'about:blank',
     title: statusTitle(status),
@@ -107,6 +107,13 @@ function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
     ...(known instanceof BadRequest && known.problems.length > 0 ? { errors: known.problems } : {}),
   };
   return toJsonResponse(status, headers, problem, 'application/problem+json');
+}
+
+/** What is not implemented has not failed, and is not in the log. */
+function detailOfOurs(known: HttpError): string {
+  return known instanceof NotImplemented
+    ? 'this method is not implemented'
+    : 'the request failed; see the log for the request id';
 }
 
 function toJsonResponse(
