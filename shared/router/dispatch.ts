@@ -88,16 +88,16 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       readonly request: RoutedRequest;
     },
   ): Promise<ResponseLike> {
-    for (const guard of route.guards) await guard.check(request);
-    route.binder.refuseSurplus(positionals.length);
-    const args = route.binder.bind({
-      parts: positionals,
-      query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
-      body: await bodies.readBody(given, route.binder.takesBody),
-    });
     const { mediaType } = route;
     const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
     try {
+      for (const guard of route.guards) await guard.check(request);
+      route.binder.refuseSurplus(positionals.length);
+      const args = route.binder.bind({
+        parts: positionals,
+        query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
+        body: await bodies.readBody(given, route.binder.takesBody),
+      });
       return await encodeResult(
         await route.call({ request, response, describe }, args),
         response,

@@ -1,7 +1,7 @@
 import test from 'ava';
 import Type from 'typebox';
 import { Controller } from './controller.ts';
-import { StartError } from './errors.ts';
+import { Redirect, StartError, Stop } from './errors.ts';
 import { basic, bearer, fromOrigins, type Guard, isSameSecret, limited } from './guard.ts';
 import { op } from './op.ts';
 import { createTestClient } from './test-client.ts';
@@ -68,6 +68,17 @@ test('a limit is 429 and authenticates nobody', async (t) => {
   const client = await createTestClient({ '': { Vault } }, { public: false });
   t.is((await client.send('GET', '/vault', { headers: withToken })).status, 429);
   await t.throwsAsync(statusBehind(limited(() => true)), { message: /GET has no guard/ });
+});
+
+test('a guard may answer with Stop or Redirect, and the method is not called', async (t) => {
+  const throwing = (error: Error): Guard => ({
+    authenticates: true,
+    check() {
+      throw error;
+    },
+  });
+  t.deepEqual(await statusBehind(throwing(new Stop(202, 'later'))), [202, null, 0]);
+  t.deepEqual(await statusBehind(throwing(new Redirect('/login'))), [302, null, 0]);
 });
 
 test('unsafe methods from an origin that is not listed are 403', async (t) => {
