@@ -42,6 +42,12 @@ test('a target over the limit is 414 and one with too many parts 400', (t) => {
   t.is(status('/a'.repeat(defaultLimits.pathParts + 1)), 400);
 });
 
+test('the limit of a target counts neither scheme nor host', (t) => {
+  const path = `/${'a'.repeat(defaultLimits.targetBytes - 1)}`;
+  t.is(status(`http://host${path}`), 200);
+  t.is(status(`http://host${path}a`), 414);
+});
+
 test('every path means what a WHATWG URL of it means, so that all mounts agree', (t) => {
   const piece = fc.constantFrom(
     'a',

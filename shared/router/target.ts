@@ -18,11 +18,11 @@ const doubleDot = /^(?:\.|%2e){2}$/i;
 
 /** Throws 414 for a target that is too long and 400 for one that is not well-formed. */
 export function parseTarget(raw: string, limits: Limits): Target {
-  if (raw.length > limits.targetBytes) {
+  const target = toOriginForm(raw);
+  if (target.length > limits.targetBytes) {
     throw new HttpError(414, { detail: `the target is longer than ${limits.targetBytes} bytes` });
   }
-  if (raw === '*') return { parts: [], query: '', isServer: true };
-  const target = toOriginForm(raw);
+  if (target === '*') return { parts: [], query: '', isServer: true };
   const at = target.indexOf('?');
   const path = (at < 0 ? target : target.slice(0, at)).replaceAll('\\', '/');
   const query = at < 0 ? '' : target.slice(at + 1);

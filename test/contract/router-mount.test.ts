@@ -5,10 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import test from 'ava';
 import Fastify from 'fastify';
+import Type from 'typebox';
 import { type App, createApp } from '../../shared/router/app.ts';
 import { Controller } from '../../shared/router/controller.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import { createNodeServer } from '../../shared/router/mounts/node-http.ts';
+import { op } from '../../shared/router/op.ts';
 import { type MountedServer, testRouterMount } from './router-mount.ts';
 
 testRouterMount({ name: 'node:http', start: startNode, skip: {} });
@@ -74,6 +76,18 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
   );
   t.deepEqual(await Promise.all(statuses), [200, 404, 404, 200]);
   await host.close();
+});
+
+test('fetch: the fragment of a request is not part of its target', async (t) => {
+  class Default extends Controller {
+    static readonly GET = op({ rest: Type.String(), query: Type.Object({ q: Type.String() }) });
+    GET({ q }: { q: string }, ...rest: string[]) {
+      return { rest, q };
+    }
+  }
+  const app = await createApp({ loadModules: () => new Map([['', { Default }]]), public: true });
+  const response = await app.fetch(new Request('http://host/a?q=b#c?d#e'));
+  t.deepEqual(await response.json(), { rest: ['a'], q: 'b' });
 });
 
 test('node:http: CONNECT is answered', async (t) => {

@@ -11,7 +11,8 @@ export function createFetch(dispatch: Dispatch): Fetch {
   return async (request) => {
     const { status, headers, body } = await dispatch({
       method: request.method,
-      target: request.url,
+      // A fragment is the client's own; other mounts are never sent one.
+      target: request.url.replace(/#.*/, ''),
       headers: request.headers,
       body: request.body ?? undefined,
       remoteAddress: undefined,
