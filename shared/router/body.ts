@@ -2,7 +2,7 @@
 import type { BodyArguments } from './bind.ts';
 import { BadRequest, HttpError } from './errors.ts';
 import { parseJson } from './json.ts';
-import { addKeyword, createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
+import { createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import { type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
@@ -69,11 +69,8 @@ async function decode(
     return toArguments({ positionals: value });
   }
   if (typeof value !== 'object' || value === null) return toArguments({ positionals: [value] });
-  const keywords = createKeywords();
-  for (const name of Object.keys(value)) {
-    addKeyword(keywords, name, Reflect.get(value, name), { where: 'body', limits });
-  }
-  return toArguments({ keywords });
+  // Names that are not allowed are refused with the text; how many there are, its bytes bound.
+  return toArguments({ keywords: Object.assign(createKeywords(), value) });
 }
 
 /** Charsets other than UTF-8 make a type that is not understood. */

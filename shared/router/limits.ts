@@ -2,10 +2,10 @@
 
 /** All may be set per application; counts and bytes are inclusive. */
 export interface Limits {
-  /** Of the request target; more is 414. */
+  /** Of the request target without scheme and host; more is 414. */
   readonly targetBytes: number;
   readonly pathParts: number;
-  /** Names in a query or a body. */
+  /** Names in a query or a form; those of a JSON object are bounded by its bytes. */
   readonly keys: number;
   /** Values of one name, and items of one list whose schema has no `maxItems`. */
   readonly listItems: number;
