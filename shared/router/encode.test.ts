@@ -1,5 +1,7 @@
 import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
@@ -70,6 +72,59 @@ test('a Node stream is sent as it is, by the name of its file', async (t) => {
   t.deepEqual([status, type], [200, 'application/octet-stream']);
   t.regex(String(text), /class Status/);
 });
+
+test('an open file is sent whole with its length, and is closed then', async (t) => {
+  const path = fileURLToPath(new URL('sample/index.ts', import.meta.url));
+  const file = await open(path);
+  class Value extends Controller {
+    async GET() {
+      await file.read({ length: 10 });
+      return file;
+    }
+  }
+  const client = await createTestClient({ '': { Value } });
+  const { status, headers, text } = await client.send('GET', '/value');
+  t.deepEqual([status, headers.get('content-type')], [200, 'application/octet-stream']);
+  t.is(text, await readFile(path, 'utf8'));
+  t.is(headers.get('content-length'), String(Buffer.byteLength(text)));
+  await untilClosed(file);
+});
+
+test('an open file that nobody reads to its end is closed', async (t) => {
+  let file: FileHandle | undefined;
+  class Value extends Controller {
+    static readonly GET = op({ query: Type.Object({ status: Type.Integer() }) });
+    async GET({ status }: { status: number }) {
+      this.response.status = status;
+      file = await open('/dev/zero');
+      return file;
+    }
+  }
+  const { app } = await createTestClient({ '': { Value } });
+  const send = (method: string, status: number) =>
+    app.dispatch({
+      method,
+      target: `/value?status=${status}`,
+      headers: new Headers(),
+      body: undefined,
+      remoteAddress: undefined,
+    });
+  for (const [method, status] of [
+    ['HEAD', 200],
+    ['GET', 304],
+    ['GET', 200],
+  ] as const) {
+    const { body } = await send(method, status);
+    for await (const _chunk of body ?? []) break;
+    await untilClosed(file);
+    t.pass();
+  }
+});
+
+/** Runs into the time limit of the tests where it stays open. */
+async function untilClosed(file: FileHandle | undefined): Promise<void> {
+  while (file?.fd !== -1) await setTimeout(1);
+}
 
 test('a Node stream that nobody reads is destroyed', async (t) => {
   const stream = Readable.from(['a']);

@@ -1,5 +1,6 @@
 // A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
 // method has named another media type.
+import type { FileHandle } from 'node:fs/promises';
 import { mediaTypeOfName } from './media-type.ts';
 import type { ResponseDraft, ResponseLike } from './request.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
@@ -25,10 +26,10 @@ export async function encodeResult(
   }
   const status = draft.status ?? 200;
   if (withoutBody.has(status)) {
-    await cancelStream(toBytes(value)?.body);
+    await cancelStream((await toBytes(value))?.body);
     return { status, headers, body: undefined };
   }
-  const bytes = toBytes(value);
+  const bytes = await toBytes(value);
   const { body, type, length } = bytes ?? (await toText(value, draft.mediaType, stringReturn));
   headers.set('content-type', draft.mediaType === undefined ? type : withCharset(draft.mediaType));
   if (length !== undefined) headers.set('content-length', String(length));
@@ -42,7 +43,7 @@ interface Encoded {
 }
 
 /** Undefined for values that become text. */
-function toBytes(value: unknown): Encoded | undefined {
+async function toBytes(value: unknown): Promise<Encoded | undefined> {
   const type = 'application/octet-stream';
   if (value instanceof ArrayBuffer) return sized(new Uint8Array(value), type);
   if (ArrayBuffer.isView(value)) {
@@ -58,7 +59,29 @@ function toBytes(value: unknown): Encoded | undefined {
     const path = 'path' in value ? String(value.path) : '';
     return { body: toChunks(value), type: withCharset(mediaTypeOfName(path) ?? type) };
   }
+  if (isFileHandle(value)) return { ...(await readFile(value)), type };
   return undefined;
+}
+
+/** By what it can do: Node does not export the class. */
+function isFileHandle(value: unknown): value is FileHandle {
+  return (
+    typeof value === 'object' && value !== null && 'fd' in value && 'createReadStream' in value
+  );
+}
+
+/** The whole file as long as it is now; it may grow while it is sent. The stream closes it. */
+async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
+  try {
+    const stat = await file.stat();
+    // What tells no length (a pipe, a file of the kernel) is read to its end.
+    if (!stat.isFile() || stat.size === 0) return { body: toChunks(file.createReadStream()) };
+    const body = toChunks(file.createReadStream({ start: 0, end: stat.size - 1 }));
+    return { body, length: stat.size };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 async function toText(
