@@ -126,6 +126,38 @@ test('a later prefix replaces classes of an earlier one, and adds to it', async 
   t.is((await client.send('GET', '/x')).json, 'default');
 });
 
+test('of a module and a class of one path the later prefix has its own', async (t) => {
+  class Limits extends Controller {
+    GET() {
+      return 'other';
+    }
+  }
+  class Actions extends Controller {
+    GET_quota() {
+      return 'action';
+    }
+  }
+  const trees: Record<string, Record<string, Record<string, unknown>>> = {
+    module: { quota: { Default }, 'quota.limits': { Default } },
+    class: { '': { Quota } },
+    inner: { quota: { Limits } },
+    action: { '': { default: class Default extends Actions {} } },
+  };
+  const answers = async (controllerPrefix: string[], target: string) => {
+    const loadModules = (prefix: string) => new Map(Object.entries(trees[prefix] ?? {}));
+    const client = await createTestClient({}, { controllerPrefix, loadModules });
+    const { status, json } = await client.send('GET', target);
+    return status === 200 ? json : status;
+  };
+  t.is(await answers(['module', 'class'], '/quota'), 'class');
+  t.is(await answers(['module', 'class'], '/quota/limits'), 404);
+  t.is(await answers(['class', 'module'], '/quota'), 'default');
+  t.is(await answers(['module', 'inner'], '/quota/limits'), 'other');
+  t.is(await answers(['module', 'action'], '/quota'), 'action');
+  t.is(await answers(['class', 'action'], '/quota'), 'action');
+  t.is(await answers(['action', 'class'], '/quota'), 'class');
+});
+
 test('looking for controllers runs no getter of a class, and ends at classes that name each other', async (t) => {
   class Left extends Controller {
     static Right: unknown;

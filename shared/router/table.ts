@@ -67,8 +67,11 @@ export interface TableOptions {
 export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
   const problems: string[] = [];
   const root = createModuleNode();
-  for (const tree of trees) merge(root, buildModules(tree, options, problems));
-  if (options.clashes === 'refuse') findClashes(root, '', problems);
+  for (const tree of trees) {
+    const modules = buildModules(tree, options, problems);
+    if (options.clashes === 'refuse') findClashes(modules, '', problems);
+    merge(root, modules);
+  }
   if (problems.length > 0) throw new StartError(problems);
   return root;
 }
@@ -263,8 +266,12 @@ function createModuleNode(): ModuleNode {
   return { modules: new Map(), classes: new Map(), fallback: undefined };
 }
 
-/** Classes of the later tree replace those of the earlier one. */
+/** What the later tree has replaces what the earlier one has of that path: class or module. Two
+ * modules become one. */
 function merge(into: ModuleNode, from: ModuleNode): void {
+  const named = [...from.classes.keys(), ...(from.fallback?.children.keys() ?? [])];
+  for (const part of named) if (!from.modules.has(part)) into.modules.delete(part);
+  for (const part of [...named, ...from.modules.keys()]) into.classes.delete(part);
   for (const [part, node] of from.modules) {
     const mine = into.modules.get(part);
     if (mine === undefined) into.modules.set(part, node);
