@@ -107,7 +107,8 @@ export class NotImplemented extends HttpError {
   }
 }
 
-/** Serving is impossible; every reason found is in the message, one a line. */
+/** Serving is impossible; every reason found is in the message, each on a line of its own (with
+ * more below it where the source is shown). */
 export class StartError extends Error {
   readonly problems: readonly string[];
 

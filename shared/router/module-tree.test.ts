@@ -66,6 +66,15 @@ test('two files for one module, unusable names and broken modules are named toge
   });
 });
 
+test('a module that does not parse is named with the line', async (t) => {
+  const files = { 'bad.ts': 'export const a = 1;\nexport const b: = 2;\n', 'odd.mjs': 'a b' };
+  await withFolder(files, async (folder) => {
+    const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
+    t.regex(message, /cannot import .*bad.ts: .*bad.ts:2\n(?:.*\n)?export const b: = 2;\n +\^/);
+    t.regex(message, /cannot import .*odd.mjs: Unexpected identifier 'b'$/);
+  });
+});
+
 test('links are followed inside the folder only, and round trips end', async (t) => {
   const outside = await createFolder({ 'secret.ts': '' });
   await withFolder({ 'in/a.ts': '' }, async (folder) => {

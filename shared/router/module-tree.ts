@@ -28,11 +28,20 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
     try {
       tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);
     } catch (error) {
-      problems.push(`cannot import ${file}: ${error instanceof Error ? error.message : error}`);
+      problems.push(`cannot import ${file}: ${toReason(error)}`);
     }
   }
   if (problems.length > 0) throw new StartError(problems);
   return tree;
+}
+
+/** Of what does not parse, Node puts the place before the stack: file and line, the source, a mark.
+ * Plain JavaScript that is imported has none of that. */
+function toReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const [place = ''] = (error.stack ?? '').split('\n    at ', 1);
+  const isPlaced = error instanceof SyntaxError && /^.+:\d+\n/.test(place);
+  return isPlaced ? place : error.message;
 }
 
 async function findRoot(prefix: string): Promise<string> {
