@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -112,6 +115,26 @@ test('routes prints what would be served, found through the environment', async 
   ]);
 });
 
+test('serve says how many methods it serves from where, and both say when there is none', async (t) => {
+  t.is(await noteOfServe(sample), `methods served: 6, from ${sample}`);
+  const empty = await mkdtemp(join(tmpdir(), 'controllers-'));
+  const none = `no controller in ${empty}`;
+  t.is(await noteOfServe(empty), none);
+  t.deepEqual(await run(['routes', '--prefix', empty]), { code: 0, out: '', err: `${none}\n` });
+  await rm(empty, { recursive: true });
+});
+
+/** Its first line on standard error. */
+async function noteOfServe(prefix: string): Promise<string> {
+  const child = start(['serve', '--prefix', prefix, '--host', '127.0.0.1:0']);
+  const exited = once(child, 'exit');
+  if (child.stderr === null) throw new Error('the command has no standard error');
+  const [line] = await once(createInterface(child.stderr), 'line');
+  child.kill('SIGTERM');
+  await exited;
+  return String(line);
+}
+
 test('openapi prints the document', async (t) => {
   const args = ['openapi', '--prefix', sample, '--title', 'Sample', '--api-version', '1.0.0'];
   const { code, out } = await run(args);
@@ -128,6 +151,24 @@ test('what keeps it from starting is said in one line, with exit code 1', async 
   const { code, err } = await run(['serve', '--prefix', sample, '--host', '192.0.2.1:1']);
   t.is(code, 1);
   t.regex(err, /^cannot listen on 192.0.2.1:1: .*EADDRNOTAVAIL.*\n$/);
+});
+
+test('a port in use and a host that does not exist are said with what to do about it', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const why = async (host: string) =>
+    (await run(['serve', '--prefix', sample, '--host', host])).err;
+  t.is(
+    await why(`127.0.0.1:${port}`),
+    `cannot listen on 127.0.0.1:${port}: the port is in use; give another with --host host:port\n`,
+  );
+  taken.close();
+  // Where nobody can be asked for a name, Node's text says so.
+  t.regex(
+    await why('nobody.invalid:1'),
+    /^cannot listen on nobody.invalid:1: (?:there is no such host; --host takes host:port|.*EAI_AGAIN.*)\n$/,
+  );
 });
 
 test('--help names the options and their defaults', async (t) => {

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { type App, type AppOptions, createApp } from './app.ts';
 import { StartError } from './errors.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
+import { choosePrefixes } from './prefix.ts';
 import { toPathText } from './route-list.ts';
 import { type Serving, startServing } from './serve.ts';
 
@@ -33,13 +34,17 @@ withPrefix(program.command('serve').description('serve controllers over HTTP unt
       .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
   )
   .action(async ({ prefix, host }: PrefixOptions & { readonly host: ListenAddress }) => {
-    serving = await startServing(await loadApp(prefix), host);
+    const app = await loadApp(prefix);
+    serving = await startServing(app, host);
     print(`listening on ${serving.url}`);
+    if (app.routes.length === 0) warnOfNone(prefix);
+    else note(`methods served: ${app.routes.length}, from ${placesOf(prefix)}`);
   });
 
 withPrefix(program.command('routes').description('print what would be served')).action(
   async ({ prefix }: PrefixOptions) => {
     const { routes } = await loadApp(prefix);
+    if (routes.length === 0) warnOfNone(prefix);
     const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);
     const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
     const widths = [width(0), width(1), 0];
@@ -85,6 +90,14 @@ function loadApp(prefix: readonly string[], info?: AppOptions['info']): Promise<
   return createApp({ controllerPrefix: prefix, env: process.env, ...(info && { info }) });
 }
 
+function warnOfNone(prefix: readonly string[]): void {
+  note(`no controller in ${placesOf(prefix)}`);
+}
+
+function placesOf(prefix: readonly string[]): string {
+  return choosePrefixes(prefix, process.env).join(', ');
+}
+
 function toAddress(text: string): ListenAddress {
   const address = parseListenAddress(text);
   if (address === undefined) throw new InvalidArgumentError('It is not host:port.');
@@ -93,4 +106,9 @@ function toAddress(text: string): ListenAddress {
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+/** For people: what reads the output does not see it. */
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
 }

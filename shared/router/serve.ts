@@ -24,11 +24,21 @@ export async function startServing(app: App, address: ListenAddress): Promise<Se
   try {
     await once(server, 'listening');
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError([`cannot listen on ${toHostPort(address)}: ${reason}`], { cause });
+    throw new StartError([`cannot listen on ${toHostPort(address)}: ${toReason(cause)}`], {
+      cause,
+    });
   }
   const { port } = server.address() as AddressInfo;
   return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(server) };
+}
+
+/** Says what to do about the mistakes that are made most; Node's own text for the rest. */
+function toReason(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const code = 'code' in cause ? cause.code : undefined;
+  if (code === 'EADDRINUSE') return 'the port is in use; give another with --host host:port';
+  if (code === 'ENOTFOUND') return 'there is no such host; --host takes host:port';
+  return cause.message;
 }
 
 async function stop(server: Server): Promise<void> {
