@@ -26,6 +26,18 @@ test('a key is known until its window ends', (t) => {
   t.is(readGauge('expiredCount'), 1);
 });
 
+test('the access time is that of the last lookup, and 0 while there are no entries', (t) => {
+  const { cache, readGauge } = createCache(1);
+  cache.has('k', 1_700_000_000);
+  t.is(readGauge('averageAccessTime'), 0);
+  cache.add('k', 1_700_000_060, 0);
+  t.is(readGauge('averageAccessTime'), 1_700_000_000);
+  cache.has('k', 1_700_000_007);
+  t.is(readGauge('averageAccessTime'), 1_700_000_007);
+  cache.remove('k');
+  t.is(readGauge('averageAccessTime'), 0);
+});
+
 test('a removed key is asked for again', (t) => {
   const { cache } = createCache(1);
   cache.add('k', 60, 0);

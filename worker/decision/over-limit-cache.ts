@@ -43,10 +43,12 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   /** What `removals` was after the last one of each key; the oldest first. */
   const removedAt = new Map<string, number>();
   const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
+  let lastLookupSeconds = 0;
 
   const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
   const gauges = {
     entryCount: gauge('entryCount'),
+    averageAccessTime: gauge('averageAccessTime'),
     hitCount: gauge('hitCount'),
     missCount: gauge('missCount'),
     lookupCount: gauge('lookupCount'),
@@ -56,6 +58,8 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   };
   metrics.beforeReading(() => {
     gauges.entryCount.set(untilByKey.size);
+    // Stands for the mean over the entries, which would take a time in each of them.
+    gauges.averageAccessTime.set(untilByKey.size === 0 ? 0 : lastLookupSeconds);
     gauges.hitCount.set(counts.hit);
     gauges.missCount.set(counts.miss);
     gauges.lookupCount.set(counts.hit + counts.miss);
@@ -74,6 +78,7 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
 
   return {
     has(key, nowSeconds) {
+      lastLookupSeconds = nowSeconds;
       const until = untilByKey.get(key);
       if (until !== undefined && nowSeconds < until) {
         counts.hit++;

@@ -87,7 +87,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   gauge(
     'ratelimit.localcache.<count>',
-    'The local cache of keys over their limit (LOCAL_CACHE_SIZE_IN_BYTES): entryCount, hitCount, missCount, lookupCount, expiredCount, evacuateCount, overwriteCount',
+    'The local cache of keys over their limit (LOCAL_CACHE_SIZE_IN_BYTES): entryCount, hitCount, missCount, lookupCount, expiredCount, evacuateCount, overwriteCount, and averageAccessTime, the Unix time of the last lookup',
   ),
   gauge('ratelimit.xds.connected', '1 while a stream to the management server is open'),
   counter('ratelimit.xds.responses', 'Responses of the management server'),

@@ -117,6 +117,7 @@ test('amounts add up, of times and delays the worst counts, and both end with th
     ['ratelimit.node.rss_bytes', 1, 10, 100, 111],
     ['ratelimit.redis_pool.cx_active', 0, 10, 10, 20],
     ['ratelimit.localcache.entryCount', 0, 3, 4, 7],
+    ['ratelimit.localcache.averageAccessTime', 0, 1_700_000_000, 1_700_000_009, 1_700_000_009],
     ['ratelimit.node.uptime_seconds', 50, 40, 10, 50],
     ['ratelimit.node.event_loop_busy_percent', 3, 40, 99, 99],
     ['ratelimit.node.event_loop_delay_p99_us', 3, 40, 9, 40],
