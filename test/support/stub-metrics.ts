@@ -1,5 +1,6 @@
 // Statistics that only remember, for tests of the listeners.
 import type { Counter, Gauge, Metrics } from '../../worker/metrics/metric.ts';
+import { toTagSuffix } from '../../worker/metrics/metric-name.ts';
 
 export interface StubMetrics extends Metrics {
   /** What a timer was given, in order. */
@@ -22,7 +23,7 @@ export function createStubMetrics(): StubMetrics {
     },
   });
   return {
-    counter,
+    counter: (name, tags = {}) => counter(name + toTagSuffix(tags)),
     gauge,
     timer: (name) => ({
       observe(ms) {

@@ -1,18 +1,20 @@
 // The lines for standard output, where no other output is on: one JSON object each
 // (reference-behaviour 6.6, decisions 26).
 import type { LineFormat } from './line-sink.ts';
+import { createNameTagger, type Tags } from './metric-name.ts';
 
-/** `wallMs` is the time since the epoch that the lines carry. */
-export function createJsonFormat(wallMs: () => number): LineFormat {
+/** `tags` are those of every metric, `wallMs` is the time since the epoch that the lines carry. */
+export function createJsonFormat(tags: Tags, wallMs: () => number): LineFormat {
+  const withTags = createNameTagger(tags);
   const toLine = (type: string, name: string, value: number): string => {
     const timestamp = (wallMs() / 1000).toFixed(6);
     const json = JSON.stringify({ name, type, value: value.toFixed(6) });
     return `${toStart(timestamp, `flushing ${type}`)},"json":${json}}\n`;
   };
   return {
-    counter: (name, delta) => toLine('counter', name, delta),
-    gauge: (name, value) => toLine('gauge', name, value),
-    timer: (name, ms) => toLine('timer', name, ms),
+    counter: (name, delta, own) => toLine('counter', withTags(name, own), delta),
+    gauge: (name, value) => toLine('gauge', withTags(name), value),
+    timer: (name, ms) => toLine('timer', withTags(name), ms),
     flushed: () => toLine('all stats', '', 0),
   };
 }

@@ -5,9 +5,9 @@ import { createJsonFormat } from './json-format.ts';
 import type { LineFormat } from './line-sink.ts';
 import { createLineSink } from './line-sink.ts';
 import { createRegistry } from './registry.ts';
-import { statsdFormat } from './statsd-format.ts';
+import { createStatsdFormat } from './statsd-format.ts';
 
-function setUp(format: LineFormat = statsdFormat, tagSuffix = '') {
+function setUp(format: LineFormat = createStatsdFormat({})) {
   const registry = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
   let text = '';
   const transport = {
@@ -17,7 +17,7 @@ function setUp(format: LineFormat = statsdFormat, tagSuffix = '') {
     },
     close: async () => {},
   };
-  const sink = createLineSink({ registry, format, transport, tagSuffix });
+  const sink = createLineSink({ registry, format, transport });
   const take = () => {
     const lines = text.split('\n').slice(0, -1);
     text = '';
@@ -123,7 +123,7 @@ test('a flush of very many counters is sent in pieces, and its rest before the e
 });
 
 test('tags follow every name but that of the counter of reserved tags', (t) => {
-  const { registry, sink, take } = setUp(statsdFormat, '.__env=prod');
+  const { registry, sink, take } = setUp(createStatsdFormat({ env: 'prod' }));
   registry.counter('c').add(1);
   registry.counter('reserved_tag').add(1);
   registry.gauge('g').set(1);
@@ -136,6 +136,18 @@ test('tags follow every name but that of the counter of reserved tags', (t) => {
     'g.__env=prod:1|g',
     't.__env=prod:1|ms',
   ]);
+});
+
+test("a counter's own tags stand among those of every metric, in the order of the keys", (t) => {
+  const common = { env: 'prod', a: 'x' };
+  const formats = [createStatsdFormat(common), createJsonFormat(common, () => 0)];
+  for (const format of formats) {
+    const { registry, sink, take } = setUp(format);
+    registry.counter('calls', { code: 'success' }).add(2);
+    sink.flush();
+    const [line = ''] = take();
+    t.true(line.includes('calls.__a=x.__code=success.__env=prod'), line);
+  }
 });
 
 test('observations beyond what can be sent at once are dropped and counted', (t) => {
@@ -162,7 +174,7 @@ test('distinct observations are bounded while nobody takes them', (t) => {
 });
 
 test('JSON lines name the metric, its type and its value', (t) => {
-  const { registry, sink, take } = setUp(createJsonFormat(() => 1_795_221_309_955.253));
+  const { registry, sink, take } = setUp(createJsonFormat({}, () => 1_795_221_309_955.253));
   registry.counter('c').add(2);
   registry.gauge('g').set(3);
   registry.timer('t"').observe(0);

@@ -1,12 +1,16 @@
 // Turns the registry's numbers into lines and hands them to a transport: what changed since the last
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
 // transports, the rhythm to flusher.ts.
+
+import type { Tags } from './metric-name.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
 import type { MetricsRegistry, NamedCounter } from './registry.ts';
 
-/** One line each, its newline included. `name` is clean and carries the tags. */
+/** One line each, its newline included. `name` is clean and without tags: a format knows those of every
+ * metric. */
 export interface LineFormat {
-  counter(name: string, delta: number): string;
+  /** `tags`: the counter's own. */
+  counter(name: string, delta: number, tags?: Tags): string;
   gauge(name: string, value: number): string;
   timer(name: string, ms: number): string;
   /** What follows each flush; may be empty. */
@@ -37,12 +41,7 @@ export interface LineSinkDeps {
   readonly registry: MetricsRegistry;
   readonly format: LineFormat;
   readonly transport: LineTransport;
-  /** Follows every name, such as `.__env=prod`; '' for none. */
-  readonly tagSuffix: string;
 }
-
-/** Carries no tags, so that it is found whatever the tags are (reference-behaviour 6.1). */
-export const untaggedName = 'reserved_tag';
 
 /** Lines of timers that could not be sent, for want of a receiver or because there were too many. */
 export const droppedLinesName = 'ratelimit.node.dropped_metric_lines';
@@ -54,7 +53,7 @@ const countersPerTurn = 20_000;
 const maxTimerText = 4 * 1024 * 1024;
 
 export function createLineSink(deps: LineSinkDeps): MetricsSink {
-  const { registry, format, transport, tagSuffix } = deps;
+  const { registry, format, transport } = deps;
   const { counters, gauges } = registry;
   /** What was sent of each counter so far, by its place in the registry. */
   const sent: number[] = [];
@@ -63,7 +62,7 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
 
   registry.listenToTimers((name) => {
     const buffer = createObservationBuffer();
-    observations.push({ name: name + tagSuffix, buffer });
+    observations.push({ name, buffer });
     return buffer.observe;
   });
 
@@ -85,7 +84,7 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     }
     if (next === counters.length) {
       next = undefined;
-      for (const { name, value } of gauges) chunk += format.gauge(name + tagSuffix, value);
+      for (const { name, value } of gauges) chunk += format.gauge(name, value);
       chunk += format.flushed();
     }
     if (chunk !== '') transport.send(chunk);
@@ -97,8 +96,10 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     const delta = value - (sent[place] ?? 0);
     sent[place] = value;
     if (delta === 0) return '';
-    const { name } = counter;
-    return format.counter(name === untaggedName ? name : name + tagSuffix, delta);
+    const { tagged } = counter;
+    return tagged === undefined
+      ? format.counter(counter.name, delta)
+      : format.counter(tagged.name, delta, tagged.tags);
   }
 
   function flushOn(): void {

@@ -3,6 +3,9 @@
 /** EXTRA_TAGS: key to value. */
 export type Tags = Readonly<Record<string, string>>;
 
+/** Carries no tags, so that it is found whatever the tags are (reference-behaviour 6.1). */
+export const untaggedName = 'reserved_tag';
+
 /** Keys of tags that receivers set themselves (reference-behaviour 6.1, `reserved_tag`). */
 const reservedTags = new Set([
   'asg',
@@ -44,6 +47,15 @@ export function toTagSuffix(tags: Tags): string {
   return toTagEntries(tags)
     .map(([key, value]) => `.__${key}=${value}`)
     .join('');
+}
+
+/** What gives names the tags of every metric, `common`, and a counter's own ones, all in one order. */
+export function createNameTagger(common: Tags): (name: string, own?: Tags) => string {
+  const suffix = toTagSuffix(common);
+  return (name, own) => {
+    if (name === untaggedName) return name;
+    return name + (own === undefined ? suffix : toTagSuffix({ ...common, ...own }));
+  };
 }
 
 /** How many of the tags have a key that receivers set themselves. */

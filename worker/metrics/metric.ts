@@ -1,5 +1,6 @@
 // What the rest of the worker sees of the statistics: handles that are added to, by name.
-// Names and meanings: reference-behaviour 6.1, without tags.
+// Names and meanings: reference-behaviour 6.1, without the tags of every metric.
+import type { Tags } from './metric-name.ts';
 
 export interface Counter {
   add(count: number): void;
@@ -29,8 +30,8 @@ export interface RuleStats {
 }
 
 export interface Metrics {
-  /** The counter of this full name; the same handle for the same name. */
-  counter(name: string): Counter;
+  /** The counter of this full name and these tags; the same handle for the same ones. */
+  counter(name: string, tags?: Tags): Counter;
   gauge(name: string): Gauge;
   timer(name: string): Timer;
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does

@@ -2,7 +2,7 @@
 // sends the numbers away reads the lists. How they are sent is left to the outputs.
 import type { Log } from '../../shared/log.ts';
 import type { Counter, Gauge, Metrics, RuleStats, Timer } from './metric.ts';
-import { sanitizeMetricName } from './metric-name.ts';
+import { sanitizeMetricName, type Tags, toTagSuffix } from './metric-name.ts';
 
 /** Takes each observation of one timer, in milliseconds. */
 export type TimerListener = (ms: number) => void;
@@ -22,14 +22,22 @@ export interface MetricsRegistry extends Metrics {
 }
 
 export interface NamedCounter extends Counter {
+  /** The counter's own tags are at its end. */
   readonly name: string;
+  /** The name and the counter's own tags apart; undefined where it has none. */
+  readonly tagged?: TaggedName | undefined;
   readonly origin: CounterOrigin;
+}
+
+export interface TaggedName {
+  readonly name: string;
+  readonly tags: Tags;
 }
 
 /** What a counter was asked for by, so that another registry can be asked for the same one and
  * applies its own bound. */
 export type CounterOrigin =
-  | { readonly kind: 'name'; readonly name: string }
+  | { readonly kind: 'name'; readonly name: string; readonly tags?: Tags }
   | { readonly kind: 'domain'; readonly domain: string }
   | {
       readonly kind: 'rule';
@@ -46,6 +54,12 @@ export interface RegistryOptions {
   /** How many metric keys may be made of what requests hold (decisions 28). */
   readonly runtimeNamesMax: number;
   readonly log: Log;
+}
+
+/** What a counter has besides its name. */
+interface CounterParts {
+  readonly domain?: string;
+  readonly tags?: Tags | undefined;
 }
 
 const ruleRoot = 'ratelimit.service.rate_limit';
@@ -86,11 +100,13 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   const folded = cellsOf(foldedMetricKey, true);
   const foldedCount = counter(foldedCountName);
 
-  function counter(name: string, domain?: string): CounterCell {
-    const clean = sanitizeMetricName(name);
+  function counter(name: string, own: CounterParts = {}): CounterCell {
+    const { domain, tags } = own;
+    const bare = sanitizeMetricName(name);
+    const clean = tags === undefined ? bare : bare + toTagSuffix(tags);
     const known = counters.get(clean);
     if (known !== undefined) return known;
-    const cell = new CounterCell(clean, domain);
+    const cell = new CounterCell(clean, domain, tags && { name: bare, tags });
     counters.set(clean, cell);
     counterList.push(cell);
     return cell;
@@ -132,7 +148,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   }
 
   return {
-    counter: (name) => counter(name),
+    counter: (name, tags) => counter(name, { tags }),
     gauge,
     timer(name) {
       const clean = sanitizeMetricName(name);
@@ -155,7 +171,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let cell = unknownDomains.get(domain);
       if (cell === undefined) {
         if (!admitRuntimeName(domain)) return counter(`${ruleRoot}._folded_.domain_not_found`);
-        cell = counter(`${ruleRoot}.${domain}.domain_not_found`, domain);
+        cell = counter(`${ruleRoot}.${domain}.domain_not_found`, { domain });
         unknownDomains.set(domain, cell);
       }
       return cell;
@@ -189,15 +205,17 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
 
 class CounterCell implements NamedCounter {
   readonly name: string;
+  readonly tagged: TaggedName | undefined;
   readonly #domain: string | undefined;
   value = 0;
-  constructor(name: string, domain: string | undefined) {
+  constructor(name: string, domain: string | undefined, tagged: TaggedName | undefined) {
     this.name = name;
+    this.tagged = tagged;
     this.#domain = domain;
   }
   get origin(): CounterOrigin {
     return this.#domain === undefined
-      ? { kind: 'name', name: this.name }
+      ? { kind: 'name', ...(this.tagged ?? { name: this.name }) }
       : { kind: 'domain', domain: this.#domain };
   }
   add(count: number): void {

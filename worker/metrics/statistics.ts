@@ -7,17 +7,17 @@ import type { HttpListener } from '../listen/plain-http-server.ts';
 import { createDefaultMapping } from './default-mapping.ts';
 import { createJsonFormat } from './json-format.ts';
 import type { MetricsSink } from './line-sink.ts';
-import { createLineSink, untaggedName } from './line-sink.ts';
+import { createLineSink } from './line-sink.ts';
 import { readMappingFile } from './mapping-file.ts';
 import type { Tags } from './metric-name.ts';
-import { countReservedTags, toTagSuffix } from './metric-name.ts';
+import { countReservedTags, untaggedName } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
 import { createOutputLines } from './output-lines.ts';
 import { createPullEndpoint, type PullTarget } from './pull-endpoint.ts';
 import { createReceiverLog } from './receiver-log.ts';
 import type { MetricsRegistry } from './registry.ts';
 import { createRegistry } from './registry.ts';
-import { statsdFormat } from './statsd-format.ts';
+import { createStatsdFormat } from './statsd-format.ts';
 import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
 import { createTcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
@@ -136,7 +136,6 @@ function createSinks(
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): MetricsSink[] {
   const { push, tagged, pull, lines, extraTags, flushIntervalMs } = options;
-  const tagSuffix = toTagSuffix(extraTags);
   const sinks: MetricsSink[] = [];
   const every = `every ${flushIntervalMs}ms`;
   const toTarget = ({ host, port, protocol }: PushTarget) => {
@@ -150,17 +149,18 @@ function createSinks(
     const target = toTarget(push);
     const isUdp = push.protocol.startsWith('udp');
     const transport = isUdp ? createUdpLines(target) : createTcpLines(target);
-    sinks.push(createLineSink({ registry, format: statsdFormat, transport, tagSuffix }));
+    const format = createStatsdFormat(extraTags);
+    sinks.push(createLineSink({ registry, format, transport }));
   }
   if (tagged !== undefined) {
     const transport = createUdpLines(toTarget({ ...tagged, protocol: 'udp' }));
     const format = createTaggedFormat({ rewrites: tagged.rewrites, tags: extraTags });
-    sinks.push(createLineSink({ registry, format, transport, tagSuffix: '' }));
+    sinks.push(createLineSink({ registry, format, transport }));
   }
   if (lines !== undefined) {
-    const format = createJsonFormat(() => clock.wallMs());
+    const format = createJsonFormat(extraTags, () => clock.wallMs());
     const transport = createOutputLines(lines);
-    sinks.push(createLineSink({ registry, format, transport, tagSuffix }));
+    sinks.push(createLineSink({ registry, format, transport }));
     log.info(`Statistics are written to standard output ${every}`);
   }
   if (sinks.length === 0 && pull === undefined) {

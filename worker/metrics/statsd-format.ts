@@ -1,10 +1,16 @@
 // The push output's lines: `name:value|type` (reference-behaviour 6.3).
 import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
+import { createNameTagger, type Tags } from './metric-name.ts';
 
-export const statsdFormat: LineFormat = {
-  counter: (name, delta) => `${name}:${toDecimal(delta)}|c\n`,
-  gauge: (name, value) => `${name}:${toDecimal(value)}|g\n`,
-  timer: (name, ms) => `${name}:${Number.isInteger(ms) ? toDecimal(ms) : ms.toFixed(6)}|ms\n`,
-  flushed: () => '',
-};
+/** `tags` are those of every metric. */
+export function createStatsdFormat(tags: Tags): LineFormat {
+  const withTags = createNameTagger(tags);
+  return {
+    counter: (name, delta, own) => `${withTags(name, own)}:${toDecimal(delta)}|c\n`,
+    gauge: (name, value) => `${withTags(name)}:${toDecimal(value)}|g\n`,
+    timer: (name, ms) =>
+      `${withTags(name)}:${Number.isInteger(ms) ? toDecimal(ms) : ms.toFixed(6)}|ms\n`,
+    flushed: () => '',
+  };
+}

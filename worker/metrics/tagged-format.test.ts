@@ -35,6 +35,21 @@ test('a matching name is rewritten, its tags after the extra ones', (t) => {
   t.is(format.counter('other', 1), 'other:1|c|#env:prod\n');
 });
 
+test("a counter's own tags are not in its name, and stand among the extra ones", (t) => {
+  const tags = { env: 'p', a: 'x' };
+  const code = { code: 'success' };
+  const plain = createTaggedFormat({ rewrites: [], tags });
+  t.is(plain.counter('calls.get', 2, code), 'calls.get:2|c|#a:x,code:success,env:p\n');
+  const rewrites = [{ pattern: /^calls\.([a-z]+)$/, metricName: 'calls', tags: { of: '$1' } }];
+  const format = createTaggedFormat({ rewrites, tags });
+  t.is(format.counter('calls.get', 2, code), 'calls:2|c|#a:x,code:success,env:p,of:get\n');
+});
+
+test('what looks like a tag in a name, as a request can bring it, is none', (t) => {
+  const format = createTaggedFormat({ rewrites: [], tags: {} });
+  t.is(format.counter('d.k_.__a=b.total_hits', 1), 'd.k_.__a=b.total_hits:1|c\n');
+});
+
 test('the first pattern that matches counts, anywhere in the name', (t) => {
   const format = createTaggedFormat({
     rewrites: [

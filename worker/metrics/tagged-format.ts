@@ -1,8 +1,8 @@
 // The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
 // (reference-behaviour 6.5).
 import { toDecimal } from './decimal.ts';
-import { type LineFormat, untaggedName } from './line-sink.ts';
-import { sanitizeMetricName, type Tags, toTagEntries } from './metric-name.ts';
+import type { LineFormat } from './line-sink.ts';
+import { sanitizeMetricName, type Tags, toTagEntries, untaggedName } from './metric-name.ts';
 
 /** Gives metrics whose name matches another name, and tags. */
 export interface NameRewrite {
@@ -31,11 +31,12 @@ interface Label {
 const maxRemembered = 20_000;
 
 export function createTaggedFormat({ rewrites, tags }: TaggedFormatOptions): LineFormat {
-  const common = toTagEntries(tags).map(([key, value]) => `${key}:${value}`);
+  const common = toTagTexts(tags);
   const commonTags = toTagText(common);
   const remembered = new Map<string, Label>();
 
-  function toLabel(name: string): Label {
+  function toLabel(name: string, own?: Tags): Label {
+    if (own !== undefined) return rewrite(name, toTagTexts({ ...tags, ...own }), rewrites);
     if (rewrites.length === 0) {
       return { name, tags: name === untaggedName ? '' : commonTags };
     }
@@ -48,12 +49,12 @@ export function createTaggedFormat({ rewrites, tags }: TaggedFormatOptions): Lin
     return label;
   }
 
-  const toLine = (name: string, value: string, type: string): string => {
-    const label = toLabel(name);
+  const toLine = (name: string, value: string, type: string, own?: Tags): string => {
+    const label = toLabel(name, own);
     return `${label.name}:${value}|${type}${label.tags}\n`;
   };
   return {
-    counter: (name, delta) => toLine(name, toDecimal(delta), 'c'),
+    counter: (name, delta, own) => toLine(name, toDecimal(delta), 'c', own),
     gauge: (name, value) => toLine(name, toDecimal(value), 'g'),
     timer: (name, ms) => toLine(name, ms.toFixed(6), 'ms'),
     flushed: () => '',
@@ -73,6 +74,10 @@ function rewrite(name: string, common: readonly string[], rewrites: readonly Nam
     };
   }
   return { name, tags: toTagText(common) };
+}
+
+function toTagTexts(tags: Tags): string[] {
+  return toTagEntries(tags).map(([key, value]) => `${key}:${value}`);
 }
 
 function toTagText(tags: readonly string[]): string {

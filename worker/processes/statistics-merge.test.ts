@@ -52,6 +52,16 @@ test('a counter that has counted nothing is there all the same', (t) => {
   t.is(shown(primary, 'none'), 0);
 });
 
+test("a counter's own tags are known in the primary", (t) => {
+  const { primary, addProcess } = setUp();
+  const process = addProcess();
+  process.metrics.counter('c', { code: 'x' }).add(1);
+  process.report();
+  t.is(shown(primary, 'c.__code=x'), 1);
+  const tagged = primary.counters.map((counter) => counter.tagged).filter(Boolean);
+  t.deepEqual(tagged, [{ name: 'c', tags: { code: 'x' } }]);
+});
+
 test('all counters of rules and domains are the same in the primary', (t) => {
   const { primary, addProcess } = setUp();
   const process = addProcess();

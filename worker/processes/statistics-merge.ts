@@ -71,7 +71,7 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
 function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter {
   switch (origin.kind) {
     case 'name':
-      return registry.counter(origin.name);
+      return registry.counter(origin.name, origin.tags);
     case 'domain':
       return registry.unknownDomain(origin.domain);
     case 'rule':

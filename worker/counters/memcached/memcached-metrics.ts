@@ -1,5 +1,4 @@
-// The statistics of calls to a memory cache (reference-behaviour 6.1), their `code` tags encoded in
-// the names (6.4).
+// The statistics of calls to a memory cache (reference-behaviour 6.1).
 import type { Counter, Metrics } from '../../metrics/metric.ts';
 
 export interface MemcachedMetrics {
@@ -17,17 +16,18 @@ export interface MemcachedMetrics {
 }
 
 export function createMemcachedMetrics(metrics: Metrics): MemcachedMetrics {
-  const counter = (name: string) => metrics.counter(`ratelimit.memcache.${name}`);
+  const counter = (name: string, code?: string) =>
+    metrics.counter(`ratelimit.memcache.${name}`, code === undefined ? undefined : { code });
   return {
-    multigetSuccess: counter('multiget.__code=success'),
-    multigetError: counter('multiget.__code=error'),
+    multigetSuccess: counter('multiget', 'success'),
+    multigetError: counter('multiget', 'error'),
     keysRequested: counter('keys_requested'),
     keysFound: counter('keys_found'),
-    incrementSuccess: counter('increment.__code=success'),
-    incrementMiss: counter('increment.__code=miss'),
-    incrementError: counter('increment.__code=error'),
-    addSuccess: counter('add.__code=success'),
-    addNotStored: counter('add.__code=not_stored'),
-    addError: counter('add.__code=error'),
+    incrementSuccess: counter('increment', 'success'),
+    incrementMiss: counter('increment', 'miss'),
+    incrementError: counter('increment', 'error'),
+    addSuccess: counter('add', 'success'),
+    addNotStored: counter('add', 'not_stored'),
+    addError: counter('add', 'error'),
   };
 }
