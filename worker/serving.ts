@@ -148,7 +148,7 @@ export function createServing(deps: ServingDeps): Serving {
     connect: (signal) => store.connect(signal),
     async listen(signal, { sharesSocket } = { sharesSocket: false }) {
       const serverTls = settings.grpc.tls.enabled
-        ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log })
+        ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log, metrics })
         : undefined;
       grpc = createGrpcServer(
         {

@@ -1,8 +1,12 @@
 // The list of the worker's statistics is complete, and has none that does not exist: held against the
 // names of workers with each store and each source of rules.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { catalogue } from '../../worker/metrics/catalogue.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
+import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -65,6 +69,17 @@ async function namesOfFollower(t: ExecutionContext): Promise<string[]> {
   return namesOf(await (await started).page('/stats'));
 }
 
+async function namesOverTls(t: ExecutionContext): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-statistics-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  await writeFile(cert, serverCertificate.cert);
+  await writeFile(key, serverCertificate.key);
+  const tls = { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key };
+  const worker = await startWorker(t, { env: { ...memory, ...tls }, rules });
+  return namesOf(await worker.page('/stats'));
+}
+
 test('every statistic that workers have is in the list, and every one of the list exists', async (t) => {
   const redis = await startRedisServer();
   t.teardown(redis.stop);
@@ -79,6 +94,7 @@ test('every statistic that workers have is in the list, and every one of the lis
       KVSTORE_FAILURE_MODE: 'allow',
     })),
     ...(await namesOfWorker(t, { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url })),
+    ...(await namesOverTls(t)),
     ...namesOfRules(),
     ...(await namesOfFollower(t)),
     ...(await namesOfProcesses(t, redis.url)),

@@ -10,6 +10,7 @@ import {
   type TlsWatch,
   watchTlsFiles,
 } from '../../shared/tls.ts';
+import type { Metrics } from '../metrics/metric.ts';
 import type { ListenerName } from './address.ts';
 import type { ServerCertificates } from './grpc/transport.ts';
 
@@ -35,17 +36,34 @@ export interface ServerTls {
   watch(replace: (certificates: ServerCertificates) => void): TlsWatch;
 }
 
+export interface ServerTlsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Given for the port whose certificates are counted as `certs.*` (reference-behaviour 6.1). */
+  readonly metrics?: Metrics;
+}
+
 /** Rejects with AppError `cannot_start` that names the file at fault. */
 export async function readServerTls(
   paths: ServerTlsFiles,
   name: ListenerName,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log, metrics }: ServerTlsDeps,
 ): Promise<ServerTls> {
   const files: TlsFiles = {
     cert: paths.certFile,
     key: paths.keyFile,
     ca: paths.clientCaFile || undefined,
   };
+  const attempts = metrics?.counter('certs.load_attempts');
+  const failures = metrics?.counter('certs.load_failures');
+  const fileCount = Object.values(files).filter((path) => path !== undefined).length;
+  metrics?.gauge('certs.num_values').set(fileCount);
+  const keepOld = (problem: string) => {
+    failures?.add(1);
+    log.error(`The ${name} port keeps its certificates: ${problem}`);
+  };
+
+  attempts?.add(1);
   const reading = await readTlsFiles(files);
   if (!reading.ok) {
     throw new AppError(
@@ -63,14 +81,18 @@ export async function readServerTls(
         clock,
         intervalMs,
         onChange(material) {
+          attempts?.add(1);
           try {
             replace(toCertificates(material));
             log.info(`The ${name} port has taken up the certificates of ${paths.certFile}`);
           } catch (error) {
-            log.error(`The ${name} port keeps its certificates: ${errorText(error)}`);
+            keepOld(errorText(error));
           }
         },
-        onProblem: (problem) => log.error(`The ${name} port keeps its certificates: ${problem}`),
+        onProblem(problem) {
+          attempts?.add(1);
+          keepOld(problem);
+        },
       }),
   };
 }

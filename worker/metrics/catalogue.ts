@@ -97,6 +97,15 @@ export const catalogue: readonly CatalogueEntry[] = [
   counter('runtime.load_attempts', 'Loads of rules files'),
   counter('runtime.load_failures', 'Files that could not be read'),
   gauge('runtime.num_values', 'Rules files'),
+  counter(
+    'certs.load_attempts',
+    "Loads of the gRPC port's certificates, by each process: at the start and whenever their files have changed",
+  ),
+  counter(
+    'certs.load_failures',
+    'Those of certs.load_attempts that failed: the certificates in use stay',
+  ),
+  gauge('certs.num_values', 'Files of these certificates'),
   gauge('ratelimit.processes.serving', 'Processes that decide (WORKER_PROCESSES)'),
   counter('ratelimit.processes.replaced', 'Processes that ended and were replaced'),
   gauge(

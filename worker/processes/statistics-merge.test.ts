@@ -133,6 +133,7 @@ test('amounts add up, of times and delays the worst counts, and both end with th
     ['ratelimit.node.event_loop_delay_p99_us', 3, 40, 9, 40],
     ['ratelimit.store.clock_offset_ms', 0, 3, -8, -8],
     ['ratelimit.xds.connected', 1, 0, 0, 1],
+    ['certs.num_values', 0, 2, 2, 2],
   ];
   for (const [name, ...values] of rows) {
     [primary, one.metrics, other.metrics].forEach((metrics, index) => {

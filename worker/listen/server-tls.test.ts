@@ -1,0 +1,55 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import {
+  renewedCertificate,
+  serverCertificate,
+} from '../../test/contract/grpc-transport-certificates.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createStubMetrics } from '../../test/support/stub-metrics.ts';
+import { readServerTls } from './server-tls.ts';
+
+test('loads of certificates are counted: the first, those of changed files, and failed ones', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-server-tls-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
+  /** At once: the files are being read all the time. */
+  const replaceFile = async (path: string, text: string) => {
+    await writeFile(`${path}.new`, text);
+    await rename(`${path}.new`, path);
+  };
+  const clock = createManualClock();
+  const metrics = createStubMetrics();
+  const counts = () => Object.fromEntries(metrics.snapshot());
+  const changeInto = async (attempts: number) => {
+    await eventually(`${attempts} loads`, () => {
+      clock.advance(1_000);
+      return counts()['certs.load_attempts'] === attempts;
+    });
+  };
+
+  await replaceFile(files.certFile, serverCertificate.cert);
+  await replaceFile(files.keyFile, serverCertificate.key);
+  const tls = await readServerTls(files, 'gRPC', { clock, log: createRecordedLog(), metrics });
+  t.deepEqual(counts(), { 'certs.load_attempts': 1, 'certs.num_values': 2 });
+
+  let used = 0;
+  const watch = tls.watch(() => {
+    used++;
+    if (used === 2) throw new Error('the server cannot use it');
+  });
+  t.teardown(() => watch.close());
+  // The key is that of the former certificate until it is written as well.
+  await replaceFile(files.certFile, renewedCertificate.cert);
+  await changeInto(2);
+  t.is(counts()['certs.load_failures'], 1, 'a certificate without its key');
+  await replaceFile(files.keyFile, renewedCertificate.key);
+  await changeInto(3);
+  t.is(counts()['certs.load_failures'], 1);
+  await replaceFile(files.certFile, `${renewedCertificate.cert}\n`);
+  await changeInto(4);
+  t.is(counts()['certs.load_failures'], 2, 'one that the server cannot use');
+});
