@@ -44,7 +44,7 @@ registerHooks({
       const worker = await spawnWorkerProcess({ env: { ...memory, NODE_OPTIONS: preload }, rules });
       t.teardown(worker.stop);
       t.is(await worker.waitForEnd(endMs), 0, worker.output());
-      },
+    },
   );
 }
 
