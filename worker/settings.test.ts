@@ -286,6 +286,25 @@ test('both families lead to the same settings', (t) => {
   });
 });
 
+test('a name of cloud IAM may have a product only in one of its words', (t) => {
+  const others = {
+    KVSTORE_CLOUDIAM_CACHE_NAME: 'cart',
+    REDIS_AWS_IAM_USER_ID: 'me',
+    REDIS_CLOUDIAM_REGION: 'eu-west-1',
+    KVSTORE_TLS: 'true',
+    DEBUG_HOST: '127.0.0.1',
+  };
+  for (const name of ['REDIS_CLOUDIAM_AUTH', 'KVSTORE_AWS_IAM_AUTH']) {
+    const result = parse({ ...others, [name]: 'true' });
+    if (!result.ok) return t.fail(result.problems.join('\n'));
+    t.deepEqual(result.warnings, []);
+    t.like(result.settings.store.cloudIam, { enabled: true, region: 'eu-west-1' });
+    t.false(result.settings.perSecondStore.cloudIam.enabled);
+  }
+  const second = settingsOf({ REDIS_PERSECOND_CLOUDIAM_USER_ID: 'you' }).perSecondStore;
+  t.is(second.cloudIam.userId, 'you');
+});
+
 const values: [string, Environment, (settings: WorkerSettings) => unknown, unknown][] = [
   ['an empty backend type', { BACKEND_TYPE: '' }, (s) => s.counting.backend, 'redis'],
   ['the memory backend', { BACKEND_TYPE: 'memory' }, (s) => s.counting.backend, 'memory'],

@@ -94,7 +94,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
     environment,
   );
   const known = new Set([
-    ...toRows(workerTable).flatMap(({ setting }) => setting.names),
+    ...toRows(workerTable).flatMap(({ setting }) => [...setting.names, ...setting.otherNames]),
     ...mogrifiers.names,
   ]);
   const warnings = [

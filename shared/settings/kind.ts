@@ -8,6 +8,7 @@ import type { Setting, SettingNames, ValueResult } from './setting.ts';
 /** What every row says about itself; see `Setting`. */
 interface RowOptions {
   readonly names: SettingNames;
+  readonly otherNames?: readonly string[];
   readonly doc: string;
   readonly defaultText?: string;
   readonly secret?: 'url' | 'whole';
@@ -27,8 +28,17 @@ function toSetting<T>(
   options: RowOptions,
   rest: Pick<Setting<T>, 'kind' | 'default' | 'accepts' | 'parse' | 'format'>,
 ): Setting<T> {
-  const { names, doc, defaultText, secret = 'no', notYet, deprecated } = options;
-  return Object.freeze({ names, doc, defaultText, secret, notYet, deprecated, ...rest });
+  const { names, otherNames = [], doc, defaultText, secret = 'no', notYet, deprecated } = options;
+  return Object.freeze({
+    names,
+    otherNames,
+    doc,
+    defaultText,
+    secret,
+    notYet,
+    deprecated,
+    ...rest,
+  });
 }
 
 /** Any text, as it is. `emptyMeans`: what an empty text stands for. */

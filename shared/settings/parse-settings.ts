@@ -39,7 +39,7 @@ export function joinNames(setting: Setting<unknown>): string {
 
 /** Names of one setting may be given together when they say the same (decisions 1). */
 export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
-  const given = setting.names.flatMap((name) => {
+  const given = [...setting.names, ...setting.otherNames].flatMap((name) => {
     const text = environment[name];
     if (text === undefined || isInjected(setting, name, text)) return [];
     return [{ name, text, result: setting.parse(text) }];

@@ -16,6 +16,8 @@ export type ValueResult<T> =
 /** One row of a table. `T` is the type of the value that the program sees. */
 export interface Setting<T> {
   readonly names: SettingNames;
+  /** Names that are read as well, and that documents and messages do without. */
+  readonly otherNames: readonly string[];
   readonly kind: 'text' | 'bool' | 'int' | 'float' | 'duration' | 'list' | 'map' | 'choice';
   /** The value of a setting that is not given; durations are in milliseconds. */
   readonly default: T;

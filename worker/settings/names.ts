@@ -20,9 +20,20 @@ export function bothNames(first: string, ...more: readonly string[]): SettingNam
   return [first, ...all];
 }
 
-function toEstablished(neutral: string): string {
-  return productWords.reduce(
-    (name, [word, product]) => name.replace(new RegExp(`(?<=^|_)${word}(?=_|$)`), product),
-    neutral,
+/** The names with one product's word beside a neutral one: the rule of names is one per word. */
+export function mixedNames(neutral: string): readonly string[] {
+  const all = productWords.reduce(
+    (names, pair) => names.flatMap((name) => [name, nameProduct(name, pair)]),
+    [neutral],
   );
+  const pure = bothNames(neutral);
+  return [...new Set(all)].filter((name) => !pure.includes(name));
+}
+
+function toEstablished(neutral: string): string {
+  return productWords.reduce(nameProduct, neutral);
+}
+
+function nameProduct(name: string, [word, product]: (typeof productWords)[number]): string {
+  return name.replace(new RegExp(`(?<=^|_)${word}(?=_|$)`), product);
 }

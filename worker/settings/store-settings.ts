@@ -1,11 +1,15 @@
 // The rows of one key-value store. The second store, for limits per second, has the same rows under
 // names of its own and nothing falls back from one to the other (decisions 3).
 import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
-import { bothNames } from './names.ts';
+import { bothNames, mixedNames } from './names.ts';
 
 /** The rows whose names begin with `prefix`. */
 export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
   const names = (rest: string) => bothNames(`${prefix}_${rest}`);
+  const cloudIamNames = (rest: string) => ({
+    names: names(`CLOUDIAM_${rest}`),
+    otherNames: mixedNames(`${prefix}_CLOUDIAM_${rest}`),
+  });
   return {
     url: text({
       names: names('URL'),
@@ -93,27 +97,27 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     }),
     cloudIam: {
       enabled: bool({
-        names: names('CLOUDIAM_AUTH'),
+        ...cloudIamNames('AUTH'),
         default: false,
         doc: 'Authenticate with a signed token in place of a password',
       }),
       cacheName: text({
-        names: names('CLOUDIAM_CACHE_NAME'),
+        ...cloudIamNames('CACHE_NAME'),
         default: '',
         doc: 'Serverless cache name or replication group id, not the host name',
       }),
       userId: text({
-        names: names('CLOUDIAM_USER_ID'),
+        ...cloudIamNames('USER_ID'),
         default: '',
         doc: 'The user to connect as',
       }),
       serverless: bool({
-        names: names('CLOUDIAM_SERVERLESS'),
+        ...cloudIamNames('SERVERLESS'),
         default: false,
         doc: 'Whether the cache is serverless',
       }),
       region: text({
-        names: names('CLOUDIAM_REGION'),
+        ...cloudIamNames('REGION'),
         default: '',
         doc: 'The region of the cache; without it the one in AWS_REGION or AWS_DEFAULT_REGION',
       }),
