@@ -87,9 +87,10 @@ const prefixes = [
 
 export function parseWorkerSettings(environment: Environment): WorkerSettingsResult {
   const reading = parseSettings(workerTable, environment);
+  const { disabled, tagged } = reading.values.stats;
   const { mogrifierNames } = workerTable.stats.settings.tagged;
   const mogrifiers = readMogrifiers(
-    reading.values.stats.tagged.mogrifierNames,
+    tagged.mogrifierNames,
     nameOf(reading, mogrifierNames),
     environment,
   );
@@ -106,7 +107,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
     ...reading.problems,
     ...checkSettings(reading),
     ...checkCloudIam(reading, environment),
-    ...mogrifiers.problems,
+    ...(tagged.enabled && !disabled ? mogrifiers.problems : []),
   ];
   if (problems.length > 0) return { ok: false, problems, warnings };
 

@@ -172,7 +172,12 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
-    { GRPC_CLIENT_TLS_SAN: 'proxy' },
+    {
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: '/tls/cert.pem',
+      GRPC_SERVER_TLS_KEY: '/tls/key.pem',
+      GRPC_CLIENT_TLS_SAN: 'proxy',
+    },
     [
       'GRPC_CLIENT_TLS_CACERT is not set: GRPC_CLIENT_TLS_SAN="proxy" needs the authority of client certificates',
     ],
@@ -219,24 +224,24 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
-    { MEMCACHE_HOST_PORT: 'a:1', MEMSTORE_SRV: '_memcache._tcp.x' },
+    { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'a:1', MEMSTORE_SRV: '_memcache._tcp.x' },
     ['MEMCACHE_HOST_PORT and MEMSTORE_SRV are both given; remove one of them'],
   ],
   [
-    { MEMCACHE_SRV: 'cache.example.com' },
+    { BACKEND_TYPE: 'memcache', MEMCACHE_SRV: 'cache.example.com' },
     [
       'MEMCACHE_SRV="cache.example.com": not the name of an SRV record; write such as _memcache._tcp.cache.example.com',
     ],
   ],
   [
-    { MEMCACHE_HOST_PORT: 'a:1,b,:3' },
+    { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'a:1,b,:3' },
     [
       'MEMCACHE_HOST_PORT="a:1,b,:3": address 2: the port is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
       'MEMCACHE_HOST_PORT="a:1,b,:3": address 3: the host is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
     ],
   ],
   [
-    { PROMETHEUS_ADDR: '9090', PROMETHEUS_PATH: 'metrics' },
+    { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '9090', PROMETHEUS_PATH: 'metrics' },
     [
       'PROMETHEUS_ADDR="9090": the port is missing; write host:port or :port such as :9090',
       'PROMETHEUS_PATH="metrics": the path does not begin with /; write a path such as /metrics',
@@ -275,6 +280,13 @@ const fine: Environment[] = [
   { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' },
   { LIMIT_RESET_HEADER: '' },
   { USE_STATSD: 'true', USE_DOG_STATSD: 'true', USE_PROMETHEUS: 'true' },
+  { PROMETHEUS_ADDR: '9090', PROMETHEUS_PATH: 'metrics' },
+  { DISABLE_STATS: 'true', USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '9090' },
+  { DISABLE_STATS: 'true', USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: ':8081' },
+  { USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
+  { DISABLE_STATS: 'true', USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
+  { MEMCACHE_SRV: 'cache.example.com', MEMCACHE_HOST_PORT: 'a,b' },
+  { GRPC_CLIENT_TLS_SAN: 'proxy' },
 ];
 for (const environment of fine) {
   test(`the start does not fail with ${JSON.stringify(environment)}`, (t) => {

@@ -1,5 +1,6 @@
 // The rules that hold between settings of the worker, and the values that are not supported. Each
-// check returns sentences for people, the settings named as they were given.
+// check returns sentences for people, the settings named as they were given. Settings of what is off
+// keep nobody from starting, however they are written.
 
 import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames } from '../../shared/settings/parse-settings.ts';
@@ -143,9 +144,10 @@ function warnMemcached(reading: WorkerReading): string[] {
 
 function checkGrpcTls(reading: WorkerReading): string[] {
   const { tls } = reading.values.grpc;
+  if (!tls.enabled) return [];
   const rows = workerTable.grpc.settings.tls;
   const problems = [rows.certFile, rows.keyFile]
-    .filter((row) => tls.enabled && reading.of(row).value === '')
+    .filter((row) => reading.of(row).value === '')
     .map(
       (row) =>
         `${joinNames(row)} is not set: ${showSetting(reading, rows.enabled)} needs the path of a file`,
@@ -185,7 +187,7 @@ function checkListeners(reading: WorkerReading): string[] {
     { row: workerTable.http.settings.port, ...http },
     ...(grpc.uds === '' ? [{ row: workerTable.grpc.settings.port, ...grpc }] : []),
     { row: workerTable.debug.settings.port, ...debug },
-    ...(stats.pull.enabled && pull.ok
+    ...(stats.pull.enabled && !stats.disabled && pull.ok
       ? [{ row: workerTable.stats.settings.pull.address, ...pull.value }]
       : []),
   ];
@@ -222,7 +224,9 @@ function checkHeaders(reading: WorkerReading): string[] {
 }
 
 function checkMemcached(reading: WorkerReading): string[] {
-  const { addresses, srv } = reading.values.memcached;
+  const { counting, memcached } = reading.values;
+  if (counting.backend !== 'memcached') return [];
+  const { addresses, srv } = memcached;
   const rows = workerTable.memcached.settings;
   const problems: string[] = [];
   if (addresses.length > 0 && srv !== '') {
@@ -246,7 +250,9 @@ function checkMemcached(reading: WorkerReading): string[] {
 }
 
 function checkPull(reading: WorkerReading): string[] {
-  const { address, path } = reading.values.stats.pull;
+  const { disabled, pull } = reading.values.stats;
+  if (disabled || !pull.enabled) return [];
+  const { address, path } = pull;
   const rows = workerTable.stats.settings.pull;
   const problems: string[] = [];
   const result = parseHostPort(address, 0);
