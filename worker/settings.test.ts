@@ -329,6 +329,12 @@ const values: [string, Environment, (settings: WorkerSettings) => unknown, unkno
     0,
   ],
   ['a pool word', { REDIS_POOL_ON_EMPTY_BEHAVIOR: 'Wait' }, (s) => s.store.poolOnEmpty, 'wait'],
+  [
+    'WAIT for an empty one',
+    { REDIS_POOL_ON_EMPTY_BEHAVIOR: '' },
+    (s) => s.store.poolOnEmpty,
+    'wait',
+  ],
   ['a store type', { REDIS_TYPE: 'SINGLE' }, (s) => s.store.type, 'single'],
   [
     'a unix socket by its path',

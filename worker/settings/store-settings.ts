@@ -67,7 +67,8 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     }),
     poolOnEmpty: choice({
       names: names('POOL_ON_EMPTY_BEHAVIOR'),
-      words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait' },
+      // Templates write '' for what nobody filled in; the reference takes it as WAIT.
+      words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait', '': 'wait' },
       anyCase: true,
       default: 'create',
       doc: 'What a decision does when all connections are busy, in any case: open another after the wait, fail after the wait, or wait on',
