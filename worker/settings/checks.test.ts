@@ -183,6 +183,16 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
+    {
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: '/tls/cert.pem',
+      GRPC_SERVER_TLS_KEY: '/tls/private/key.pem',
+    },
+    [
+      'GRPC_SERVER_TLS_CERT="/tls/cert.pem" and GRPC_SERVER_TLS_KEY="/tls/private/key.pem": certFile and keyFile must be in the same directory; move one of the files',
+    ],
+  ],
+  [
     { HTTP_SERVER_USE_TLS: 'true', DEBUG_SERVER_USE_TLS: 'true' },
     [
       'HTTP_SERVER_TLS_CERT is not set: HTTP_SERVER_USE_TLS="true" needs the path of a file',
@@ -287,6 +297,12 @@ const fine: Environment[] = [
   { DISABLE_STATS: 'true', USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
   { MEMCACHE_SRV: 'cache.example.com', MEMCACHE_HOST_PORT: 'a,b' },
   { GRPC_CLIENT_TLS_SAN: 'proxy' },
+  {
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: 'tls/cert.pem',
+    GRPC_SERVER_TLS_KEY: './tls//key.pem',
+  },
+  { GRPC_SERVER_TLS_CERT: '/tls/cert.pem', GRPC_SERVER_TLS_KEY: '/tls/private/key.pem' },
 ];
 for (const environment of fine) {
   test(`the start does not fail with ${JSON.stringify(environment)}`, (t) => {

@@ -1,7 +1,7 @@
 // The rules that hold between settings of the worker, and the values that are not supported. Each
 // check returns sentences for people, the settings named as they were given. Settings of what is off
 // keep nobody from starting, however they are written.
-
+import { dirname, normalize } from 'node:path';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
@@ -152,6 +152,13 @@ function checkGrpcTls(reading: WorkerReading): string[] {
       (row) =>
         `${joinNames(row)} is not set: ${showSetting(reading, rows.enabled)} needs the path of a file`,
     );
+  const isPair = tls.certFile !== '' && tls.keyFile !== '';
+  if (isPair && directoryOf(tls.certFile) !== directoryOf(tls.keyFile)) {
+    const both = `${showSetting(reading, rows.certFile)} and ${showSetting(reading, rows.keyFile)}`;
+    problems.push(
+      `${both}: certFile and keyFile must be in the same directory; move one of the files`,
+    );
+  }
   if (tls.clientSan !== '' && tls.clientCaFile === '') {
     const shown = showSetting(reading, rows.clientSan);
     problems.push(
@@ -159,6 +166,11 @@ function checkGrpcTls(reading: WorkerReading): string[] {
     );
   }
   return problems;
+}
+
+/** The same for `tls/key.pem` and `./tls//key.pem`. */
+function directoryOf(path: string): string {
+  return dirname(normalize(path));
 }
 
 function checkHttpTls(reading: WorkerReading): string[] {
