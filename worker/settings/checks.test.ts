@@ -329,6 +329,11 @@ const warned: [Environment, string[]][] = [
       'CONFIG_GRPC_XDS_CLIENT_TLS_CERT="/tls/cert.pem" has no effect without CONFIG_GRPC_XDS_CLIENT_TLS_KEY',
     ],
   ],
+  [
+    { SHADOW_MODE: 'true' },
+    ['SHADOW_MODE="true": nobody is ever refused, whatever the limits say'],
+  ],
+  [{ SHADOW_MODE: 'false' }, []],
   [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
   [
     { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },

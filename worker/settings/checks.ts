@@ -26,7 +26,7 @@ export function checkSettings(reading: WorkerReading): string[] {
 
 /** What is allowed and surely not what was meant. */
 export function warnSettings(reading: WorkerReading): string[] {
-  const { log, grpc, counting } = reading.values;
+  const { log, grpc, limits, counting } = reading.values;
   const { format } = workerTable.log.settings;
   const { tls } = workerTable.grpc.settings;
   const warnings: string[] = [];
@@ -37,6 +37,10 @@ export function warnSettings(reading: WorkerReading): string[] {
     warnings.push(
       `${showSetting(reading, tls.clientCaFile)} has no effect without ${joinNames(tls.enabled)}=true: clients are not checked`,
     );
+  }
+  if (limits.shadowMode) {
+    const shown = showSetting(reading, workerTable.limits.settings.shadowMode);
+    warnings.push(`${shown}: nobody is ever refused, whatever the limits say`);
   }
   if (counting.backend === 'memory') {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
