@@ -72,6 +72,7 @@ const rows: readonly Row[] = [
     /^(detailed_metric|value_to_metric) makes a statistic/,
     'A statistic is made of each value that requests bring',
   ),
+  row('shadow-mode-only', /^every limit is in shadow mode/, 'No limit refuses anybody'),
   row('worker-only-field', /^this document needs Ratelane workers/, 'Other workers miss a field'),
   row(
     'node-groups',

@@ -45,6 +45,19 @@ test('advice about another domain does not mix in', (t) => {
   t.deepEqual(advise(wide, wide.replace('domain: d', 'domain: e').replace('"*"', '"a*"')), []);
 });
 
+test('shadow mode on every limit of all files is told once, and no longer when one limit refuses', (t) => {
+  const rule = (rest: string) =>
+    `domain: d\ndescriptors:\n  - {key: k, ${rest}rate_limit: {unit: day, requests_per_unit: 1}}\n`;
+  const watched = rule('shadow_mode: true, ');
+  const other = watched.replace('domain: d', 'domain: e');
+  const free = 'domain: f\ndescriptors:\n  - {key: k, rate_limit: {unlimited: true}}\n';
+  t.deepEqual(advise(watched, other, free), [
+    '0.yaml:3 every limit is in shadow mode, so nobody is ever refused',
+  ]);
+  t.deepEqual(advise(watched, other, rule('').replace('domain: d', 'domain: g')), []);
+  t.deepEqual(advise(free), []);
+});
+
 test('a level with very many wildcards is looked at in bounded time', (t) => {
   const rules = Array.from({ length: 20_000 }, (_, index) => `  - {key: k, value: "v${index}*x"}`);
   const start = performance.now();

@@ -4,6 +4,7 @@ import { placeRules } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
 import type { RuleDocument } from './rule-document.ts';
+import { findShadowModeOnly } from './shadow-mode-only.ts';
 import { findUnboundedMetrics } from './unbounded-metrics.ts';
 import { findUnreachableRules } from './unreachable-rules.ts';
 import { findWorkerOnlyFields } from './worker-only-fields.ts';
@@ -11,10 +12,12 @@ import { findWorkerOnlyFields } from './worker-only-fields.ts';
 /** Warnings, bounded in number as in `ProblemList`. Documents of one domain are taken as merged. */
 export function adviseOnRules(documents: readonly RuleDocument[]): Problem[] {
   const list = createProblemList('(all documents)');
-  for (const rules of placeRules(documents).values()) {
+  const domains = [...placeRules(documents).values()];
+  for (const rules of domains) {
     for (const find of [findUnreachableRules, findUnboundedMetrics, findWorkerOnlyFields]) {
       find(rules).forEach(list.add);
     }
   }
+  findShadowModeOnly(domains.flat()).forEach(list.add);
   return list.toProblems();
 }
