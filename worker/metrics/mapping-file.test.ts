@@ -126,7 +126,7 @@ mappings:
       '9:24 error mappings[2].labels.b: b is a list, not text',
       "9:13 error mappings[2].labels: '1a' is not the name of a label",
       "10:12 error mappings[2].scale: scale is 'fast', not a number",
-      '12:12 error mappings[3].match: not a regular expression (Invalid regular expression: /(/: Unterminated group)',
+      '12:12 error mappings[3].match: not a regular expression (missing closing ")")',
       "15:19 error mappings[3].honor_labels: honor_labels is 'maybe', not true or false",
       '17:22 error mappings[3].summary_options: summary_options is not for a histogram',
       '18:34 error mappings[3].histogram_options.buckets: the bounds do not grow',
