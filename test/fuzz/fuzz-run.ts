@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ExecutionContext } from 'ava';
 import { errorText } from '../../shared/errors.ts';
+import { cpuMs } from '../support/cpu-time.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { startCaseWatch } from './case-watch.ts';
 
@@ -38,15 +39,14 @@ export async function fuzz(
   for (; performance.now() < endMs || seed < firstSeed + leastCases; seed++) {
     watch.begin(seed);
     const startMs = performance.now();
-    const before = process.cpuUsage();
+    const startWorkMs = cpuMs();
     try {
       await runOne(createRandom(seed));
     } catch (error) {
       watch.end();
       throw new Error(`FUZZ_SEED=${seed}: ${errorText(error)}`, { cause: error });
     }
-    const { user, system } = process.cpuUsage(before);
-    const workMs = (user + system) / 1000;
+    const workMs = cpuMs() - startWorkMs;
     const tookMs = performance.now() - startMs;
     if (workMs > mostWorkMs || tookMs > longestCaseMs) {
       watch.end();
