@@ -63,6 +63,9 @@ const defaultTiming: Timing = { quiet: 50, patience: 250, settle: 150, poll: 10_
 /** How often files that change while they are read are read again before they are taken as found. */
 const maxRereads = 5;
 
+/** In place of what would trigger a load, while there is no root. */
+const rootIsAway = 'the root is away';
+
 /** One consistent look at the files. */
 interface Reading {
   readonly listing: Listing;
@@ -158,10 +161,9 @@ export function createFileSource({
   }
 
   async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
-    // That the root is taken away is no change; that it comes back is.
-    if (watchRoot && seenTrigger !== undefined && (await readLinkIdentity(root)) === 'ENOENT')
-      return;
     const trigger = await readTrigger();
+    // That the root is taken away is no change; that it comes back is.
+    if (trigger === rootIsAway && seenTrigger !== undefined) return;
     // A write within one tick of the file system's clock shows only in the content.
     const isContentCompared = cause === 'news' && !watchRoot;
     if (closed || (trigger === seenTrigger && !isContentCompared)) return;
@@ -194,6 +196,7 @@ export function createFileSource({
     if (!watchRoot) return (await list()).signature;
     const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
+    if (identities[0] === 'ENOENT') return rootIsAway;
     const target = await realpath(root).catch(codeOf);
     return [...identities, target].join('\n');
   }
