@@ -52,7 +52,7 @@ export function createLog({ level, format, write, wallMs = preciseWallMs }: LogO
       timestamp: () => `,"@timestamp":"${toTimestamp(wallMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line) => write(toOutput[format](line)) },
+    { write: (line) => write(toOutput[format](JSON.parse(line))) },
   );
   return {
     debug: (message) => logger.debug(cutMessage(message)),
@@ -74,27 +74,25 @@ function cutMessage(message: string): string {
     : message;
 }
 
+/** What pino writes. */
 interface LogRecord {
   readonly level: LogLevel;
   readonly '@timestamp': string;
   readonly '@message': string;
 }
 
-/** From the line that pino makes to the line that is written. */
-const toOutput: Readonly<Record<LogFormat, (line: string) => string>> = {
-  json(line) {
-    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
+/** The line that is written. */
+const toOutput: Readonly<Record<LogFormat, (record: LogRecord) => string>> = {
+  json({ level, '@timestamp': timestamp, '@message': message }) {
     // In the order of their names, as the reference has them.
     const record = { '@message': message, '@timestamp': timestamp, level };
     return `${onOneLine(JSON.stringify(record))}\n`;
   },
-  text(line) {
-    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
+  text({ level, '@timestamp': timestamp, '@message': message }) {
     const text = /^[\w\-./@^+]*$/.test(message) ? message : onOneLine(JSON.stringify(message));
     return `time="${timestamp.replace(/\.\d+/, '')}" level=${level} msg=${text}\n`;
   },
-  terminal(line) {
-    const { level, '@timestamp': timestamp, '@message': message }: LogRecord = JSON.parse(line);
+  terminal({ level, '@timestamp': timestamp, '@message': message }) {
     const time = timestamp.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
     // Further lines are indented, so that no message can look like another line of the log.
     const lines = message.split('\n').map((part) => onOneLine(JSON.stringify(part)).slice(1, -1));
