@@ -1,4 +1,5 @@
 // Waits at start for a store's first answer, with growing pauses (reference-behaviour 9.2).
+import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
@@ -38,7 +39,13 @@ export async function awaitFirstConnection(
   });
   const stopped = () => new AppError('cannot_start', `stopped while waiting for ${name}`);
   const startMs = clock.monotonicMs();
-  let intervalMs = Math.min(startup.initialIntervalMs, startup.maxIntervalMs);
+  const backoff = {
+    initialMs: startup.initialIntervalMs,
+    maxMs: startup.maxIntervalMs,
+    multiplier: 2,
+    random: undefined,
+  };
+  let attempts = 0;
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);
     if (failure === undefined) break;
@@ -47,11 +54,11 @@ export async function awaitFirstConnection(
       const seconds = startup.maxElapsedMs / 1000;
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
+    const delayMs = backoffDelayMs(backoff, attempts++);
     failures.failed(
-      `${name}: ${failure}; next attempt in ${intervalMs / 1000} s (${addressSetting} says where it is)`,
+      `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
     );
-    if (!(await wait(clock, intervalMs, signal))) throw stopped();
-    intervalMs = Math.min(startup.maxIntervalMs, intervalMs * 2);
+    if (!(await wait(clock, delayMs, signal))) throw stopped();
   }
   const waited = failures.recover();
   if (waited !== undefined) log.warning(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);

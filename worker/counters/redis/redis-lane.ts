@@ -1,5 +1,6 @@
 // A lane to Redis: keeps one connection open, opening the next when it ends, and carries operations
 // over it as commands. When batches are sent is decided in batching-store.ts.
+import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane, Operation, Reply } from '../lane.ts';
@@ -8,9 +9,13 @@ import type { Connection } from './connection.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 
-const firstRetryMs = 50;
-/** Below a second, so that decisions are answered within one of the server's return. */
-const maxRetryMs = 500;
+const retries = {
+  initialMs: 50,
+  /** Below a second, so that decisions are answered within one of the server's return. */
+  maxMs: 500,
+  multiplier: 2,
+  random: undefined,
+};
 /** A replica that refuses sooner than this on a new connection is what the next one leads to as well. */
 const readonlyAgainMs = 1_000;
 
@@ -172,7 +177,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
 
   function openLater(): void {
     isKept = true;
-    const delayMs = Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
+    const delayMs = backoffDelayMs(retries, failures);
     failures++;
     // Spread, so that many workers do not come back in step.
     cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
