@@ -153,6 +153,13 @@ export class Batch {
     return split;
   }
 
+  /** The requests that are not settled yet; their answers go nowhere from now on. */
+  takeOpen(): CountRequest[] {
+    const open = this.requests.filter((request) => request !== undefined);
+    this.requests.fill(undefined);
+    return open;
+  }
+
   /**
    * Writes the `after` of each hit of the request at `index` that was counted, given the replies to all
    * operations. Returns the first failure among them, if any: it fails exactly the requests that have a

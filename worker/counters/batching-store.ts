@@ -321,12 +321,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function giveUp(): void {
     silentMs = 0;
     breaker.fallSilent(`no answer in ${patienceMs} ms`);
-    if (breaker.refusal === undefined) return;
+    const { refusal } = breaker;
+    if (refusal === undefined) return;
     for (const { batch } of flights.list()) {
-      for (const [index, request] of batch.requests.entries()) {
-        batch.requests[index] = undefined;
-        if (request !== undefined) fail(request, breaker.refusal);
-      }
+      for (const request of batch.takeOpen()) fail(request, refusal);
     }
   }
 
@@ -364,10 +362,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         const error = new AppError('store', `${name}: the worker stopped before an answer came`);
         for (const request of waiting.takeAll()) settle(request, error);
         for (const { batch } of flights.list()) {
-          for (const [index, request] of batch.requests.entries()) {
-            batch.requests[index] = undefined;
-            if (request !== undefined) settle(request, error);
-          }
+          for (const request of batch.takeOpen()) settle(request, error);
         }
         resolve();
       }
