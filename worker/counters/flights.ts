@@ -35,7 +35,9 @@ export class Flights {
   remove(lane: Lane): void {
     const flights = this.#flights;
     const place = flights.findIndex((flight) => flight.lane === lane);
-    if (place !== -1) flights.splice(place, 1);
+    const last = place === -1 ? undefined : flights.pop();
+    // Their order means nothing.
+    if (last !== undefined && place < flights.length) flights[place] = last;
   }
 
   /** As they are now: some may end while the list is gone through. */

@@ -1,5 +1,7 @@
 // Redis commands as what is written to a socket (RESP, arrays of bulk strings). Kept as texts with one
 // character for each byte: those of a batch are then joined and written in one piece.
+// The global of the same name is looked up anew at each use.
+import { Buffer } from 'node:buffer';
 
 /** One whole command, encoded; one character is one byte. */
 export type CommandText = string;

@@ -1,6 +1,8 @@
 // The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which know
 // the protocol. README.md beside this file says what it is and what bounds it.
 import type { Socket } from 'node:net';
+// The global of the same name is looked up anew at each use.
+import process from 'node:process';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';

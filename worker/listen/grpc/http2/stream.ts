@@ -132,7 +132,7 @@ export class Stream implements UnaryCall {
   /** More of the request; `endStream`: the last of it. The bytes are the caller's again afterwards. */
   data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
     // Answered already: the rest of the request interests nobody.
-    if (this.#isAnswered) return;
+    if (this.#isAnswered()) return;
     if (this.#httpAnswer !== undefined) {
       this.#answerHttp(this.#httpAnswer);
       return;
@@ -166,9 +166,9 @@ export class Stream implements UnaryCall {
       this.#answerHttp(this.#httpAnswer);
       return;
     }
-    if (method === undefined || this.#isAnswered || this.isGone) return;
+    if (method === undefined || this.#isAnswered() || this.isGone) return;
     this.#deliverMessages(method);
-    if (this.#isAnswered || this.isGone || this.#isHeldUp) return;
+    if (this.#isAnswered() || this.isGone || this.#isHeldUp()) return;
     const input = this.#input;
     if (input?.remaining === 0 && this.#message === undefined) input.drop();
     if (this.remoteOpen) this.#host.consumed(this);
@@ -177,7 +177,7 @@ export class Stream implements UnaryCall {
 
   /** Ends the call, unless it is answered already. */
   end(status: GrpcErrorStatus, text: string): void {
-    if (this.#isAnswered || this.isGone) return;
+    if (this.#isAnswered() || this.isGone) return;
     this.#giveUp();
     this.#endWith(this.#headersSent ? toErrorTrailers(status, text) : toErrorBlock(status, text));
     this.#tellMethod();
@@ -229,7 +229,7 @@ export class Stream implements UnaryCall {
   succeed(message: Uint8Array, length = message.length): void {
     this.#pending = undefined;
     if (this.#isGivenUp) this.#host.abandonedCallEnded();
-    else if (this.#isAnswered) return;
+    else if (this.#isAnswered()) return;
     else if (this.#host.sender.sendAnswer(this, message, length)) {
       this.localOpen = false;
       this.#host.finished(this);
@@ -242,25 +242,26 @@ export class Stream implements UnaryCall {
   fail(status: GrpcErrorStatus, text: string): void {
     this.#pending = undefined;
     if (this.#isGivenUp) this.#host.abandonedCallEnded();
-    else if (!this.#isAnswered) this.#endWith(toErrorBlock(status, text));
+    else if (!this.#isAnswered()) this.#endWith(toErrorBlock(status, text));
   }
 
-  /** What ends the answer is known, though it may have to wait. */
-  get #isAnswered(): boolean {
+  /** What ends the answer is known, though it may have to wait. No getter: a private one costs a call of
+   * V8's runtime at each use. */
+  #isAnswered(): boolean {
     return !this.localOpen || this.#output?.end !== undefined;
   }
 
   /** The method has been asked and has not answered, or a message is in the line of those to be unfolded:
    * what comes of it goes nowhere. */
   #giveUp(): void {
-    if (this.#isAnswered || !(this.#isDispatched || this.#isDecompressing)) return;
+    if (this.#isAnswered() || !(this.#isDispatched || this.#isDecompressing)) return;
     this.#isGivenUp = true;
     this.head = noHead;
     this.#host.callAbandoned();
   }
 
   /** The method is to be given nothing more for now. */
-  get #isHeldUp(): boolean {
+  #isHeldUp(): boolean {
     return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
 
@@ -285,7 +286,7 @@ export class Stream implements UnaryCall {
     this.#isDispatched = true;
     const pending = method.answer(bytes, start, end, this);
     this.#dropInput();
-    if (!this.#isAnswered) this.#pending = pending;
+    if (!this.#isAnswered()) this.#pending = pending;
   }
 
   #openStream(method: StreamMethod): void {
@@ -293,11 +294,11 @@ export class Stream implements UnaryCall {
     this.#exchange = exchange;
     exchange.handler = method.open({
       send: (message) => {
-        if (this.#isAnswered || this.isGone) return;
+        if (this.#isAnswered() || this.isGone) return;
         this.#host.sender.sendQueued(this, this.#queueMessage(message));
       },
       finish: (error) => {
-        if (this.#isAnswered || this.isGone) return;
+        if (this.#isAnswered() || this.isGone) return;
         if (error !== undefined) this.end(error.status, error.text);
         else {
           this.#sendHeaders();
@@ -307,11 +308,11 @@ export class Stream implements UnaryCall {
       },
     });
     // The method may have ended the call before it had a handler to tell.
-    if (this.#isAnswered) this.#tellMethod();
+    if (this.#isAnswered()) this.#tellMethod();
   }
 
   #deliverMessages(method: GrpcMethod): void {
-    while (!this.#isAnswered && !this.isGone && !this.#isHeldUp) {
+    while (!this.#isAnswered() && !this.isGone && !this.#isHeldUp()) {
       const next = this.#input?.next();
       if (next === undefined || next.kind === 'incomplete') return;
       if (next.kind === 'too-large') {
@@ -384,7 +385,7 @@ export class Stream implements UnaryCall {
   }
 
   #decompressed(method: GrpcMethod, error: Error | null, message: Buffer): void {
-    if (this.#isAnswered || this.isGone) return;
+    if (this.#isAnswered() || this.isGone) return;
     if (error !== null) this.#endDamaged(error);
     else if (this.#input?.hold(message.length) === false) this.#endOverfull();
     else {
