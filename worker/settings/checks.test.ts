@@ -14,6 +14,7 @@ function parse(environment: Environment) {
 
 const storeForms =
   'write host:port such as localhost:6379, redis://user:password@host:port or the path of a unix socket';
+const perSecondStore = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_URL: 'localhost:6380' };
 const refused: [Environment, string[]][] = [
   [
     { BACKEND_TYPE: 'disk' },
@@ -74,7 +75,7 @@ const refused: [Environment, string[]][] = [
     ['REDIS_AUTH and KVSTORE_AUTH_FILE are both given; remove one of them'],
   ],
   [
-    { REDIS_PERSECOND_AUTH: 'open', REDIS_PERSECOND_AUTH_FILE: '/run/auth' },
+    { ...perSecondStore, REDIS_PERSECOND_AUTH: 'open', REDIS_PERSECOND_AUTH_FILE: '/run/auth' },
     ['REDIS_PERSECOND_AUTH and REDIS_PERSECOND_AUTH_FILE are both given; remove one of them'],
   ],
   [
@@ -285,6 +286,8 @@ const fine: Environment[] = [
   { BACKEND_TYPE: 'memcache', REDIS_URL: '', REDIS_TLS: 'true' },
   { BACKEND_TYPE: 'memstore', MEMSTORE_SRV: '_memcache._tcp.cache.example.com', REDIS_URL: '' },
   { REDIS_PERSECOND_TLS: 'true', REDIS_PERSECOND_TYPE: 'cluster' },
+  { REDIS_PERSECOND_AUTH: 'open', REDIS_PERSECOND_AUTH_FILE: '/run/auth' },
+  { BACKEND_TYPE: 'memcache', REDIS_AUTH: 'open', KVSTORE_AUTH_FILE: '/run/auth' },
   { GRPC_UDS: '/run/grpc.sock', GRPC_PORT: '8080' },
   { HOST: '127.0.0.1', DEBUG_HOST: '127.0.0.2', PORT: '6070' },
   { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' },

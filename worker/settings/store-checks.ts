@@ -137,7 +137,9 @@ function listStores({ values }: WorkerReading): ('store' | 'perSecondStore')[] {
 }
 
 function checkCredentials(reading: WorkerReading): string[] {
-  return [workerTable.store.settings, workerTable.perSecondStore.settings].flatMap((rows) => {
+  if (reading.values.counting.backend !== 'redis') return [];
+  return listStores(reading).flatMap((which) => {
+    const rows = workerTable[which].settings;
     if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
     const names = `${nameOf(reading, rows.auth)} and ${nameOf(reading, rows.authFile)}`;
     return [`${names} are both given; remove one of them`];
