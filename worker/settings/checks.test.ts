@@ -345,6 +345,12 @@ const warned: [Environment, string[]][] = [
     ],
   ],
   [
+    { GRPC_CLIENT_TLS_SAN: 'proxy' },
+    [
+      'GRPC_CLIENT_TLS_SAN="proxy" has no effect without GRPC_SERVER_USE_TLS=true: clients are not checked',
+    ],
+  ],
+  [
     { BACKEND_TYPE: 'memcache', STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' },
     [
       'MEMSTORE_HOST_PORT/MEMCACHE_HOST_PORT and MEMSTORE_SRV/MEMCACHE_SRV are not set: BACKEND_TYPE="memcache" counts nothing without a node, so that nothing is limited',

@@ -33,9 +33,10 @@ export function warnSettings(reading: WorkerReading): string[] {
   if (!/^(text|json|)$/i.test(log.format)) {
     warnings.push(`${showSetting(reading, format)} is taken as text; the other format is json`);
   }
-  if (grpc.tls.clientCaFile !== '' && !grpc.tls.enabled) {
+  for (const row of [tls.clientCaFile, tls.clientSan]) {
+    if (grpc.tls.enabled || reading.of(row).value === '') continue;
     warnings.push(
-      `${showSetting(reading, tls.clientCaFile)} has no effect without ${joinNames(tls.enabled)}=true: clients are not checked`,
+      `${showSetting(reading, row)} has no effect without ${joinNames(tls.enabled)}=true: clients are not checked`,
     );
   }
   if (limits.shadowMode) {
