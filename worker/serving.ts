@@ -123,7 +123,8 @@ export function createServing(deps: ServingDeps): Serving {
       calendarMonths: settings.limits.calendarMonth,
       storeTimeoutMs: settings.store.timeoutMs,
       cacheKeyPrefix: settings.counting.keyPrefix,
-      nearLimitRatio: settings.limits.nearLimitRatio,
+      // Hits above the limit are over it, and near it never.
+      nearLimitRatio: Math.min(settings.limits.nearLimitRatio, 1),
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
       // A memory cache cannot do it (decisions 16), which is told at the start.

@@ -34,6 +34,19 @@ test('RESPONSE_DYNAMIC_METADATA: the answer tells what was asked', async (t) => 
   });
 });
 
+test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, nor those that cross it', async (t) => {
+  const worker = await startWorker(t, { env: { ...memory, NEAR_LIMIT_RATIO: '1.5' }, rules });
+  const { http } = await worker.started;
+  for (const hitsAddend of [99, 50]) {
+    const descriptors = [{ entries: [{ key: 'hourly' }] }];
+    const body = JSON.stringify({ domain: 'd', descriptors, hitsAddend });
+    await fetch(`http://${http.text}/json`, { method: 'POST', body });
+  }
+  const stats = await worker.page('/stats');
+  t.regex(stats, /d\.hourly\.over_limit: 49$/m);
+  t.notRegex(stats, /near_limit: (?!0$)/m);
+});
+
 test('USE_CALENDAR_MONTH_RATE_LIMIT: a month ends with the month', async (t) => {
   const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10) };
   const env = { ...memory, USE_CALENDAR_MONTH_RATE_LIMIT: 'true' };

@@ -62,18 +62,23 @@ test.serial(
 );
 
 test.serial('MEMSTORE_MAX_IDLE_CONNS: so many connections are opened', async (t) => {
-  const server = await startServer(t);
-  const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
-  // The one that asks; that by which the server was waited for may not be closed yet.
-  await eventually('nobody else is connected', async () => (await connections()) === 1);
-  const worker = await startWorker(t, {
-    rules,
-    env: { ...memcached, MEMSTORE_HOST_PORT: server.url, MEMSTORE_MAX_IDLE_CONNS: '5' },
-  });
-  await eventually('all connections', async () => {
-    await Promise.all(Array.from({ length: 200 }, (_, index) => worker.decide(`once=${index}`)));
-    return (await connections()) === 1 + 5;
-  });
+  for (const [count, opened] of [
+    ['5', 5],
+    ['-1', 2],
+  ] as const) {
+    const server = await startServer(t);
+    const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
+    // The one that asks; that by which the server was waited for may not be closed yet.
+    await eventually('nobody else is connected', async () => (await connections()) === 1);
+    const worker = await startWorker(t, {
+      rules,
+      env: { ...memcached, MEMSTORE_HOST_PORT: server.url, MEMSTORE_MAX_IDLE_CONNS: count },
+    });
+    await eventually('all connections', async () => {
+      await Promise.all(Array.from({ length: 200 }, (_, index) => worker.decide(`once=${index}`)));
+      return (await connections()) === 1 + opened;
+    });
+  }
   t.pass();
 });
 

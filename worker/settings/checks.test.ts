@@ -151,7 +151,7 @@ const refused: [Environment, string[]][] = [
   ],
   [
     { NEAR_LIMIT_RATIO: '-0.1' },
-    ['NEAR_LIMIT_RATIO="-0.1": out of range; write a number from 0 to 1 such as 0.8'],
+    ['NEAR_LIMIT_RATIO="-0.1": out of range; write a number of at least 0 such as 0.8'],
   ],
   [
     { LocalCacheSizeInBytes: '-1' },
@@ -299,6 +299,7 @@ const fine: Environment[] = [
   { USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
   { DISABLE_STATS: 'true', USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
   { MEMCACHE_SRV: 'cache.example.com', MEMCACHE_HOST_PORT: 'a,b' },
+  { MEMCACHE_MAX_IDLE_CONNS: '-1' },
   { GRPC_CLIENT_TLS_SAN: 'proxy' },
   {
     GRPC_SERVER_USE_TLS: 'true',
@@ -337,6 +338,11 @@ const warned: [Environment, string[]][] = [
     ['SHADOW_MODE="true": nobody is ever refused, whatever the limits say'],
   ],
   [{ SHADOW_MODE: 'false' }, []],
+  [
+    { NEAR_LIMIT_RATIO: '80' },
+    ['NEAR_LIMIT_RATIO="80" is above 1: no hits count as near their limit'],
+  ],
+  [{ NEAR_LIMIT_RATIO: '1' }, []],
   [{ LOG_FORMAT: 'xml' }, ['LOG_FORMAT="xml" is taken as text; the other format is json']],
   [
     { GRPC_CLIENT_TLS_CACERT: '/tls/ca.pem' },

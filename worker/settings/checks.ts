@@ -39,6 +39,10 @@ export function warnSettings(reading: WorkerReading): string[] {
       `${showSetting(reading, row)} has no effect without ${joinNames(tls.enabled)}=true: clients are not checked`,
     );
   }
+  if (limits.nearLimitRatio > 1) {
+    const shown = showSetting(reading, workerTable.limits.settings.nearLimitRatio);
+    warnings.push(`${shown} is above 1: no hits count as near their limit`);
+  }
   if (limits.shadowMode) {
     const shown = showSetting(reading, workerTable.limits.settings.shadowMode);
     warnings.push(`${shown}: nobody is ever refused, whatever the limits say`);

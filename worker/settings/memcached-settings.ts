@@ -24,8 +24,7 @@ export function memcachedSettings() {
     maxIdleConnections: int({
       names: bothNames('MEMSTORE_MAX_IDLE_CONNS'),
       default: 2,
-      min: 0,
-      doc: 'Connections kept to each node, opened when they are needed; 0 is 2',
+      doc: 'Connections kept to each node, opened when they are needed; less than 1 is 2',
     }),
     tls: {
       enabled: bool({

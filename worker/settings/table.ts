@@ -184,8 +184,7 @@ export const workerTable = {
       names: ['NEAR_LIMIT_RATIO'],
       default: 0.8,
       min: 0,
-      max: 1,
-      doc: 'Part of a limit from which hits count as near it',
+      doc: 'Part of a limit from which hits count as near it; above 1 none do',
     }),
     calendarMonth: bool({
       names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],
