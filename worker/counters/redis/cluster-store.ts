@@ -102,7 +102,7 @@ export function createClusterStore(
     // Who has answers without the store does not wait for it.
     if (failsDecisions) {
       await awaitFirstConnection(
-        { name, addressSetting, startup, tryToConnect, clock, log },
+        { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
         AbortSignal.any([signal, closing.signal]),
       );
       scheduleRefresh(refreshMs);

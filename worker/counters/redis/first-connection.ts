@@ -23,6 +23,8 @@ export interface FirstConnectionDeps {
   readonly startup: StartupOptions;
   readonly tryToConnect: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
+  /** A number from 0 to below 1, for each wait but the first. */
+  readonly random: () => number;
   readonly log: Log;
 }
 
@@ -31,7 +33,7 @@ export async function awaitFirstConnection(
   deps: FirstConnectionDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, addressSetting, startup, clock, log } = deps;
+  const { name, addressSetting, startup, clock, random, log } = deps;
   const failures = createFailureLog({
     clock,
     intervalMs: failureIntervalMs,
@@ -46,6 +48,12 @@ export async function awaitFirstConnection(
     random: undefined,
   };
   let attempts = 0;
+  const nextDelayMs = () => {
+    const failures = attempts++;
+    // The first wait is the one that was set; only those after it vary.
+    if (failures === 0) return backoffDelayMs(backoff, 0);
+    return Math.round(backoffDelayMs({ ...backoff, random }, failures - 1));
+  };
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);
     if (failure === undefined) break;
@@ -54,7 +62,7 @@ export async function awaitFirstConnection(
       const seconds = startup.maxElapsedMs / 1000;
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
-    const delayMs = backoffDelayMs(backoff, attempts++);
+    const delayMs = nextDelayMs();
     failures.failed(
       `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
     );

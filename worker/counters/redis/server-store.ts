@@ -49,7 +49,7 @@ export function createServerStore(
     if (options.pool.failureMode === 'error') {
       const { tryToOpen: tryToConnect } = pool;
       await awaitFirstConnection(
-        { name, addressSetting, startup, tryToConnect, clock, log },
+        { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
         AbortSignal.any([signal, closing.signal]),
       );
       pool.keepOpen();

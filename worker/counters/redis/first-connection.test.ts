@@ -1,0 +1,45 @@
+import { setImmediate } from 'node:timers/promises';
+import test from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { awaitFirstConnection } from './first-connection.ts';
+
+/** The waits of a start whose first `count` attempts fail, in seconds. */
+async function collectWaits(count: number, random: () => number): Promise<string[]> {
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  let attempts = 0;
+  const connected = awaitFirstConnection(
+    {
+      name: 'key-value store h:1',
+      addressSetting: 'KVSTORE_URL',
+      startup: { initialIntervalMs: 1_000, maxIntervalMs: 30_000, maxElapsedMs: 0 },
+      tryToConnect: () =>
+        ++attempts > count ? Promise.resolve() : Promise.reject(new Error('refused')),
+      clock,
+      random,
+      log,
+    },
+    new AbortController().signal,
+  );
+  for (let attempt = 0; attempt < count; attempt++) {
+    // By then an attempt that is due has failed, and the next wait has begun.
+    await setImmediate();
+    clock.advance(30_000);
+  }
+  await connected;
+  return log.lines.flatMap((line) => /next attempt in (\S+) s/.exec(line)?.[1] ?? []);
+}
+
+test('the first wait is as it was set, and those after it vary up to twice the longest before', async (t) => {
+  const halfway = () => 0.5;
+  t.deepEqual(await collectWaits(7, halfway), ['1', '1.5', '2.5', '4.5', '8.5', '15.5', '15.5']);
+});
+
+test('no wait is shorter than the first', async (t) => {
+  t.deepEqual(await collectWaits(4, () => 0), ['1', '1', '1', '1']);
+});
+
+test('a wait is a whole number of milliseconds', async (t) => {
+  t.deepEqual(await collectWaits(3, () => 1 / 3), ['1', '1.333', '2']);
+});
