@@ -1,4 +1,5 @@
 import test from 'ava';
+import { createRecordedLog } from '../test/support/recorded-log.ts';
 import { createHealth } from './health.ts';
 
 test('a worker starts healthy when no configuration is required', (t) => {
@@ -76,6 +77,23 @@ test('the same listener given twice is called twice and stopped one at a time', 
   stop();
   health.set('store', true);
   t.is(calls, 3);
+});
+
+test('the log has the first state and each change of a component, in the words of the reference', (t) => {
+  const log = createRecordedLog();
+  const health = createHealth({ requireConfig: true, log });
+  health.set('config', true);
+  health.set('config', true);
+  health.set('store', false);
+  health.set('sigterm', false);
+  const line = (states: string, healthy: boolean) =>
+    `debug Health status of components: map[${states}], all healthy: ${healthy}`;
+  t.deepEqual(log.lines, [
+    line('config:false redis:true sigterm:true', false),
+    line('config:true redis:true sigterm:true', true),
+    line('config:true redis:false sigterm:true', false),
+    line('config:true redis:false sigterm:false', false),
+  ]);
 });
 
 test('what components() returned does not change later', (t) => {

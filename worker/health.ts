@@ -1,5 +1,6 @@
 // Whether this worker should get traffic, put together from its parts. Who sets a part is left to
 // the parts, who shows the whole to worker/listen.
+import type { Log } from '../shared/log.ts';
 
 /** The parts whose state makes up the worker's health (specification, States and transitions). */
 export type HealthComponent = 'store' | 'config' | 'sigterm' | 'processes';
@@ -21,10 +22,15 @@ export interface HealthOptions {
   /** With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any
    * process serves; in a process, what the primary says of the whole. */
   readonly isShared?: boolean;
+  /** Hears at level debug of the state at first, and of each change of a part. */
+  readonly log?: Log;
 }
 
+/** The store as readers of the reference's log know it (reference-behaviour 12). */
+const loggedNames: Partial<Record<HealthComponent, string>> = { store: 'redis' };
+
 /** Initial states: specification, States and transitions; decisions 6. */
-export function createHealth({ requireConfig, isShared = false }: HealthOptions): Health {
+export function createHealth({ requireConfig, isShared = false, log }: HealthOptions): Health {
   const components = new Map<HealthComponent, boolean>([['store', true]]);
   if (requireConfig) components.set('config', false);
   components.set('sigterm', true);
@@ -32,6 +38,12 @@ export function createHealth({ requireConfig, isShared = false }: HealthOptions)
   const listeners = new Set<(healthy: boolean) => void>();
   const isHealthy = () => [...components.values()].every(Boolean);
   let healthy = isHealthy();
+  const sayState = () => {
+    const states = [...components].map(([name, state]) => `${loggedNames[name] ?? name}:${state}`);
+    const map = `map[${states.sort().join(' ')}]`;
+    log?.debug(`Health status of components: ${map}, all healthy: ${healthy}`);
+  };
+  sayState();
   return {
     get healthy() {
       return healthy;
@@ -40,9 +52,11 @@ export function createHealth({ requireConfig, isShared = false }: HealthOptions)
       if (!components.has(component)) return;
       // A process that was told to end never becomes healthy again.
       if (component === 'sigterm' && state) return;
+      const isChange = components.get(component) !== state;
       components.set(component, state);
       const before = healthy;
       healthy = isHealthy();
+      if (isChange) sayState();
       if (healthy === before) return;
       for (const listener of [...listeners]) listener(healthy);
     },

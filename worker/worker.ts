@@ -72,6 +72,7 @@ export function createWorker(deps: WorkerDeps): Worker {
   const health = createHealth({
     requireConfig: settings.health.needsConfig,
     isShared: settings.processes.count > 1,
+    log,
   });
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
   const unmatched = createUnmatched(metrics);
