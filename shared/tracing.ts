@@ -33,6 +33,15 @@ export interface Tracer {
     name: string,
     header: (name: string) => string | undefined,
   ): ServerSpan | undefined;
+  /**
+   * For a call that this process makes, in a trace of its own. `setHeader` gets the headers by which
+   * its receiver continues that trace (W3C trace context). Undefined when it is not recorded.
+   */
+  startClientSpan(
+    scope: string,
+    name: string,
+    setHeader: (name: string, value: string) => void,
+  ): Span | undefined;
   /** For work without a trace of its caller's: each span is a trace of its own. Undefined: none is
    * recorded at the moment. */
   roots(): SpanParent | undefined;

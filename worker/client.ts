@@ -1,10 +1,13 @@
 // `npm run -s client`: asks a worker for one decision from the command line, and prints the answer.
-import { parseClientArguments, usage } from './client/arguments.ts';
+import { type ClientArguments, parseClientArguments, usage } from './client/arguments.ts';
+import { type CallTracing, startClientTracer } from './client/call-tracing.ts';
 import { askForDecision } from './client/decision-call.ts';
 import { toResponseJson } from './client/response-json.ts';
 import { toResponseText } from './client/response-text.ts';
 
 const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2 } as const;
+/** How long sending the span of the call may take: what the library itself takes by default. */
+const tracerGraceMs = 10_000;
 
 const parsed = parseClientArguments(process.argv.slice(2));
 if (parsed.kind === 'help') {
@@ -14,7 +17,8 @@ if (parsed.kind === 'help') {
   process.exitCode = exitCodes.wrongFlags;
 } else {
   const ask = parsed.arguments;
-  const outcome = await askForDecision(ask);
+  const tracing = await startTracing(ask);
+  const outcome = await askForDecision(ask, tracing);
   if (outcome.ok) {
     const { response } = outcome;
     const text = ask.json
@@ -26,4 +30,13 @@ if (parsed.kind === 'help') {
     process.stderr.write(`${outcome.message}\n`);
     process.exitCode = exitCodes.noAnswer;
   }
+  await tracing?.tracer.stop(tracerGraceMs);
+}
+
+async function startTracing({ traceProtocol }: ClientArguments): Promise<CallTracing | undefined> {
+  if (traceProtocol === undefined) return undefined;
+  const tracer = await startClientTracer(traceProtocol, (text) => {
+    process.stderr.write(`${text}\n`);
+  });
+  return { tracer, optIns: (process.env['OTEL_SEMCONV_STABILITY_OPT_IN'] ?? '').split(',') };
 }

@@ -11,6 +11,7 @@ import {
   SpanStatusCode,
   type TextMapGetter,
   type TextMapPropagator,
+  type TextMapSetter,
   trace,
 } from '@opentelemetry/api';
 import {
@@ -55,6 +56,10 @@ const headerGetter: TextMapGetter<HeaderReader> = {
   get: (header, name) => header(name),
   keys: () => [],
 };
+type HeaderWriter = (name: string, value: string) => void;
+const headerSetter: TextMapSetter<HeaderWriter> = {
+  set: (setHeader, name, value) => setHeader(name, value),
+};
 
 export async function createOtelTracer(
   { protocol, samplingRate, resource }: TracerOptions,
@@ -75,8 +80,9 @@ export async function createOtelTracer(
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [processor],
   });
+  const traceContext: TextMapPropagator = new W3CTraceContextPropagator();
   const propagator: TextMapPropagator = new CompositePropagator({
-    propagators: [new B3Propagator(), new W3CTraceContextPropagator()],
+    propagators: [new B3Propagator(), traceContext],
   });
   let isStopped = false;
 
@@ -109,6 +115,13 @@ export async function createOtelTracer(
       const span = inScope(scope).startSpan(name, { kind: SpanKind.SERVER }, caller);
       if (!span.isRecording()) return undefined;
       return { ...toSpan(span), ...parentIn(trace.setSpan(caller, span)) };
+    },
+    startClientSpan(scope, name, setHeader) {
+      if (!isRecording()) return undefined;
+      const span = inScope(scope).startSpan(name, { kind: SpanKind.CLIENT }, ROOT_CONTEXT);
+      if (!span.isRecording()) return undefined;
+      traceContext.inject(trace.setSpan(ROOT_CONTEXT, span), setHeader, headerSetter);
+      return toSpan(span);
     },
     roots: () => (isRecording() ? rootParent : undefined),
     async stop(timeoutMs) {

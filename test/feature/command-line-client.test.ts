@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { eventually } from '../support/eventually.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
 const clientFile = fileURLToPath(new URL('../../worker/client.ts', import.meta.url));
@@ -17,11 +19,20 @@ descriptors:
     rate_limit: {unlimited: true}
 `;
 
-async function runClient(
-  ...args: string[]
-): Promise<{ code: number | null; out: string; err: string }> {
+interface ClientRun {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function runClient(...args: string[]): Promise<ClientRun> {
+  return runClientWith({}, ...args);
+}
+
+async function runClientWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<ClientRun> {
   const child = spawn(process.execPath, [clientFile, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
   });
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
@@ -132,4 +143,61 @@ test('TLS with a client certificate', async (t) => {
   const unknown = await runClient(...target, ...authority, ...question);
   t.is(unknown.code, 1);
   t.regex(unknown.err, /code = Unavailable/);
+});
+
+for (const protocol of ['http', 'grpc'] as const) {
+  test.serial(
+    `-oltp-protocol: the call is a span, which the worker's spans belong to (OTLP over ${protocol})`,
+    async (t) => {
+      const receiver = await startOtlpReceiver(protocol);
+      t.teardown(() => receiver.close());
+      const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+      const traced = await startWorkerProcess({
+        env: {
+          ...env,
+          BACKEND_TYPE: 'memory',
+          TRACING_ENABLED: 'true',
+          TRACING_EXPORTER_PROTOCOL: protocol,
+          OTEL_BSP_SCHEDULE_DELAY: '20',
+        },
+        rules: { 'shop.yaml': rules },
+      });
+      t.teardown(traced.stop);
+      const { grpc } = traced.ports;
+      const question = ['-dial_string', `127.0.0.1:${grpc}`, '-oltp-protocol', protocol];
+      const answered = await runClientWith(env, ...question, '-domain', 'shop', '-descriptors=a=b');
+      t.deepEqual({ code: answered.code, err: answered.err }, { code: 0, err: '' });
+      const refused = await runClientWith(env, ...question);
+      t.is(refused.code, 1);
+
+      const name = 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+      const ofKind = (kind: number) =>
+        receiver.spans.filter((span) => span.kind === kind && span.name === name);
+      await eventually('the spans of both', () => ofKind(3).length === 2 && ofKind(2).length === 2);
+      const [call, failed] = ofKind(3);
+      t.is(call?.resource['service.name'], 'RateLimitClient');
+      t.is(call?.parentSpanId, '');
+      t.deepEqual(call?.attributes, {
+        'rpc.system.name': 'grpc',
+        'rpc.method': name,
+        'rpc.response.status_code': 'OK',
+        'network.peer.address': '127.0.0.1',
+        'network.peer.port': grpc,
+      });
+      const server = ofKind(2).find(({ parentSpanId }) => parentSpanId === call?.spanId);
+      t.is(server?.traceId, call?.traceId);
+      t.like(failed, { status: 2, statusText: 'rate limit domain must not be empty' });
+      t.is(failed?.attributes['rpc.response.status_code'], 'UNKNOWN');
+    },
+  );
+}
+
+test('-oltp-protocol: the answer is there also when the span cannot be sent, which is told', async (t) => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
+  const target = `127.0.0.1:${worker.ports.grpc}`;
+  const question = ['-dial_string', target, '-domain', 'shop', '-descriptors', 'partner=x'];
+  const { code, out, err } = await runClientWith(env, ...question, '-oltp-protocol', 'grpc');
+  t.is(code, 0);
+  t.is(out, 'OK\n  partner=x: OK, unlimited\n');
+  t.regex(err, /^Traces do not reach their receiver: .*ECONNREFUSED/);
 });

@@ -11,7 +11,7 @@ type Attributes = Readonly<Record<string, string | number>>;
 export interface ReceivedSpan {
   readonly scope: string;
   readonly name: string;
-  /** 1 internal, 2 server. */
+  /** 1 internal, 2 server, 3 client. */
   readonly kind: number;
   /** In hexadecimal, as trace headers have them; '' without a parent. */
   readonly traceId: string;

@@ -23,6 +23,7 @@ test('without flags the worker on this machine is asked for one hit', (t) => {
     timeoutMs: 5000,
     json: false,
     tls: undefined,
+    traceProtocol: undefined,
   });
 });
 
@@ -69,7 +70,20 @@ test('an unknown flag is named with the one that was meant', (t) => {
     refusal('--descriptor', 'a=b'),
     'flag provided but not defined: -descriptor\ndid you mean -descriptors?',
   );
-  t.is(refusal('-oltp-protocol', 'http'), 'flag provided but not defined: -oltp-protocol');
+  t.is(
+    refusal('-otlp-protocol', 'http'),
+    'flag provided but not defined: -otlp-protocol\ndid you mean -oltp-protocol?',
+  );
+});
+
+test('a span is sent as the flag of the reference says, in its spelling', (t) => {
+  t.is(parse('-oltp-protocol', 'http').traceProtocol, 'http');
+  t.is(parse('--oltp-protocol=grpc').traceProtocol, 'grpc');
+  t.is(parse('-oltp-protocol=').traceProtocol, undefined);
+  t.is(
+    refusal('-oltp-protocol', 'udp'),
+    'invalid value "udp" for flag -oltp-protocol: Invalid otlptrace client protocol\nexpected http or grpc',
+  );
 });
 
 test('a flag at the end without its value, and a word without a flag, are refused', (t) => {

@@ -14,7 +14,12 @@ export interface ClientArguments {
   readonly timeoutMs: number;
   readonly json: boolean;
   readonly tls: ClientTls | undefined;
+  /** How a span of the call is sent; undefined: there is none. */
+  readonly traceProtocol: TraceProtocol | undefined;
 }
+
+const traceProtocols = ['http', 'grpc'] as const;
+export type TraceProtocol = (typeof traceProtocols)[number];
 
 /** Paths of PEM files; '' is none. */
 export interface ClientTls {
@@ -60,6 +65,12 @@ const flags = [
   },
   { name: 'grpc-cert-file', value: 'file', help: 'the client certificate, with its key' },
   { name: 'grpc-key-file', value: 'file', help: "the client certificate's key" },
+  {
+    // Misspelled in the reference, and so in the scripts of its users.
+    name: 'oltp-protocol',
+    value: 'protocol',
+    help: 'send a span of the call over OTLP, by http or grpc',
+  },
 ] as const satisfies readonly Flag[];
 
 type FlagName = (typeof flags)[number]['name'];
@@ -110,6 +121,12 @@ export function parseClientArguments(args: readonly string[]): ParsedArguments {
   if (!useTls && certFile + serverCaFile !== '') {
     return { kind: 'wrong', message: 'TLS files are given; -grpc-use-tls is needed as well' };
   }
+  const protocol = last('oltp-protocol') ?? '';
+  const traceProtocol = traceProtocols.find((known) => known === protocol);
+  if (traceProtocol === undefined && protocol !== '') {
+    const reason = 'Invalid otlptrace client protocol';
+    return invalid('oltp-protocol', protocol, reason, 'http or grpc');
+  }
   return {
     kind: 'call',
     arguments: {
@@ -120,6 +137,7 @@ export function parseClientArguments(args: readonly string[]): ParsedArguments {
       timeoutMs: duration.ms,
       json: last('json') === 'true',
       tls: useTls ? { serverCaFile, certFile, keyFile } : undefined,
+      traceProtocol,
     },
   };
 }

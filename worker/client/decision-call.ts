@@ -5,6 +5,7 @@ import {
   type ChannelCredentials,
   Client,
   credentials,
+  Metadata,
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
@@ -13,13 +14,17 @@ import { withoutEnding } from '../../shared/trim-end.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitResponseMessage } from '../../shared/wire/rate-limit-messages.ts';
 import type { ClientArguments, ClientTls } from './arguments.ts';
+import { type CallTracing, startCallSpan } from './call-tracing.ts';
 
 export type CallOutcome =
   | { readonly ok: true; readonly response: RateLimitResponseMessage }
   /** One line, such as `request error: rpc error: code = Unavailable desc = ...`. */
   | { readonly ok: false; readonly message: string };
 
-export async function askForDecision(ask: ClientArguments): Promise<CallOutcome> {
+export async function askForDecision(
+  ask: ClientArguments,
+  tracing: CallTracing | undefined,
+): Promise<CallOutcome> {
   let client: Client;
   try {
     client = new Client(ask.target, readCredentials(ask.tls));
@@ -27,27 +32,36 @@ export async function askForDecision(ask: ClientArguments): Promise<CallOutcome>
     return { ok: false, message: `error connecting: ${errorText(error)}` };
   }
   try {
-    return await call(client, ask);
+    return await call(client, ask, tracing);
   } finally {
     client.close();
   }
 }
 
-function call(client: Client, ask: ClientArguments): Promise<CallOutcome> {
+function call(
+  client: Client,
+  ask: ClientArguments,
+  tracing: CallTracing | undefined,
+): Promise<CallOutcome> {
   const method = loadProtos().rateLimitService.ShouldRateLimit;
   const request = {
     domain: ask.domain,
     descriptors: ask.descriptors.map((entries) => ({ entries })),
     hitsAddend: ask.hitsAddend,
   };
+  const metadata = new Metadata();
+  const span = tracing && startCallSpan(tracing, method.path, metadata);
   return new Promise((resolve) => {
-    client.makeUnaryRequest(
+    const unaryCall = client.makeUnaryRequest(
       method.path,
       method.requestSerialize,
       method.responseDeserialize,
       request,
+      metadata,
       { deadline: Date.now() + ask.timeoutMs },
       (error: ServiceError | null, response?: RateLimitResponseMessage) => {
+        const peer = error === null ? unaryCall.getPeer() : '';
+        span?.end(status[error?.code ?? status.OK], peer, error?.details);
         resolve(
           error === null && response !== undefined
             ? { ok: true, response }

@@ -1,0 +1,54 @@
+// The span of the client's own call, as the worker's spans are made and sent (reference-behaviour
+// 10.1, 11).
+import type { Metadata } from '@grpc/grpc-js';
+import { systemClock } from '../../shared/clock.ts';
+import { startTracer, type Tracer } from '../../shared/tracing.ts';
+import { createRpcSpanDescription, toRpcConventions } from '../tracing-rpc.ts';
+import type { TraceProtocol } from './arguments.ts';
+
+const scope = 'ratelimit grpc client';
+
+export interface CallTracing {
+  readonly tracer: Tracer;
+  /** Items of OTEL_SEMCONV_STABILITY_OPT_IN. */
+  readonly optIns: readonly string[];
+}
+
+export interface CallSpan {
+  /** `peer` is `address:port`; '' where the call failed. */
+  end(statusName: string, peer: string, failure: string | undefined): void;
+}
+
+/** What keeps spans from being sent is passed to `say`. */
+export function startClientTracer(
+  protocol: TraceProtocol,
+  say: (text: string) => void,
+): Promise<Tracer> {
+  const ignore = () => {};
+  return startTracer(
+    { protocol, samplingRate: 1, resource: { 'service.name': 'RateLimitClient' } },
+    {
+      log: { debug: ignore, info: ignore, warning: say, error: say, isDebug: false },
+      clock: systemClock,
+    },
+  );
+}
+
+/** Of a call to the method at `path`; `metadata` gets the headers that hand the trace on. */
+export function startCallSpan(
+  { tracer, optIns }: CallTracing,
+  path: string,
+  metadata: Metadata,
+): CallSpan | undefined {
+  const description = createRpcSpanDescription(path, toRpcConventions(optIns));
+  const setHeader = (name: string, value: string) => metadata.set(name, value);
+  const span = tracer.startClientSpan(scope, description.name, setHeader);
+  if (span === undefined) return undefined;
+  span.set(description.method);
+  return {
+    end(statusName, peer, failure) {
+      span.set({ ...description.toPeer(peer), ...description.toStatus(statusName) });
+      span.end(failure);
+    },
+  };
+}
