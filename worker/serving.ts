@@ -123,8 +123,7 @@ export function createServing(deps: ServingDeps): Serving {
       calendarMonths: settings.limits.calendarMonth,
       storeTimeoutMs: settings.store.timeoutMs,
       cacheKeyPrefix: settings.counting.keyPrefix,
-      // Hits above the limit are over it, and near it never.
-      nearLimitRatio: Math.min(settings.limits.nearLimitRatio, 1),
+      nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
       // A memory cache cannot do it (decisions 16), which is told at the start.

@@ -31,7 +31,7 @@ export interface LimitedHit extends Hit {
 export interface StatusDeps {
   readonly overLimitCache: OverLimitCache;
   readonly trail: DecisionTrail | undefined;
-  /** 0 to 1. */
+  /** Not negative. */
   readonly nearLimitRatio: number;
 }
 

@@ -19,7 +19,12 @@ test('near_limit begins at the 32-bit product of limit and ratio, rounded down',
   t.is(nearThreshold(10, 0.8), 8);
   t.is(nearThreshold(90, 0.7), 63, 'as 64-bit numbers, 0.7 of 90 is below 63');
   t.is(nearThreshold(0, 0.8), 0);
-  t.is(nearThreshold(4_294_967_295, 1), 4_294_967_296, 'the nearest 32-bit float');
+  t.is(
+    nearThreshold(4_294_967_295, 1),
+    4_294_967_295,
+    'the nearest 32-bit float is above the limit',
+  );
+  t.is(nearThreshold(10, 80), 10);
 });
 
 /** [hits before, hits] and what is then counted, for a limit of 10 with 8 as the near threshold. */

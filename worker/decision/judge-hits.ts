@@ -3,10 +3,12 @@
 import type { RuleStats } from '../metrics/metric.ts';
 import { type Code, codes } from './message.ts';
 
-/** The part of a limit's requests that is used up when near_limit begins. `ratio` is 0 to 1. */
+/** The part of a limit's requests that is used up when near_limit begins. `ratio` is not negative. */
 export function nearThreshold(limit: number, ratio: number): number {
-  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product.
-  return Math.floor(Math.fround(Math.fround(limit) * Math.fround(ratio)));
+  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. It may be
+  // above the limit, by rounding too; hits there are over the limit, and near it never.
+  const product = Math.fround(Math.fround(limit) * Math.fround(ratio));
+  return Math.min(limit, Math.floor(product));
 }
 
 export interface Verdict {

@@ -185,6 +185,17 @@ test('a failing store fails the call, with its text, and is counted as a store e
   t.is(stat('rate_limit.d.a.total_hits'), 1, 'asked for, although not counted');
 });
 
+test('more hits than a store can count fail the call, and are counted as a store error', async (t) => {
+  const { decide, stat } = createWorker(twoLimits);
+  const outcome = await decide(ask({ of: 'a=x', hitsAddend: 2n ** 63n }));
+  t.is(
+    summarize(outcome),
+    'bad_request: hits_addend 9223372036854775808 is above 9223372036854775807',
+  );
+  t.is(stat('call.should_rate_limit.redis_error'), 1);
+  t.is(stat('call.should_rate_limit.service_error'), 0);
+});
+
 test("the deadline is the caller's or the store's, whichever is shorter", async (t) => {
   const deadlines: number[] = [];
   const { decide, clock } = createWorker(twoLimits, {

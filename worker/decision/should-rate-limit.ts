@@ -54,7 +54,7 @@ export interface DecisionOptions extends WindowOptions {
   /** KVSTORE_TIMEOUT: no decision takes longer (decisions 19). */
   readonly storeTimeoutMs: number;
   readonly cacheKeyPrefix: string;
-  /** 0 to 1. */
+  /** Not negative. */
   readonly nearLimitRatio: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -160,10 +160,16 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
+  /** A decision that fails before anything was counted. */
   const fail = (error: AppError, done: (outcome: DecisionOutcome) => void) => {
-    (isStoreError(error) ? storeErrors : serviceErrors).add(1);
+    serviceErrors.add(1);
     done({ ok: false, error });
     return undefined;
+  };
+
+  const failCounting = (error: AppError, done: (outcome: DecisionOutcome) => void): void => {
+    storeErrors.add(1);
+    done({ ok: false, error });
   };
 
   /** Which counter a limited descriptor uses, and how many hits it brings. */
@@ -342,7 +348,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     else if (decision.cancelled) done({ ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
-    } else fail(error, done);
+    } else failCounting(error, done);
   };
 
   /** Hits that were counted in spite of the failure, on another node, are judged as always. */
@@ -354,7 +360,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const uncounted = hits.filter(({ after }) => after < 0);
     policy.answer(uncounted, mode, failure, (error) => {
       if (error !== undefined) {
-        fail(error, done);
+        failCounting(error, done);
         return;
       }
       for (const hit of uncounted) hit.standIn = policy.mode;
