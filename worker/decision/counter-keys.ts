@@ -57,12 +57,16 @@ export function createCounterKeys(prefix: string): CounterKeys {
   };
 }
 
-/** Of the ends of the values, where those of one key differ most often. */
+/** Of the ends of the values, where those of one key differ most often, and of the keys: the descriptors
+ * of one request often have the same value under other keys, and must not be taken for one that is asked
+ * for twice in a row. */
 function hashOf(entries: readonly Entry[]): number {
   let hash = 0;
   for (let index = 0; index < entries.length; index++) {
-    const { value } = entries[index] as Entry;
+    const { key, value } = entries[index] as Entry;
     const { length } = value;
+    hash = (hash * 31 + key.length) | 0;
+    hash = (hash * 31 + key.charCodeAt(key.length - 1)) | 0;
     hash = (hash * 31 + length) | 0;
     for (let at = Math.max(0, length - 4); at < length; at++) {
       hash = (hash * 31 + value.charCodeAt(at)) | 0;
