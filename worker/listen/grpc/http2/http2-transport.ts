@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
+import { TLSSocket } from 'node:tls';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
@@ -114,15 +115,17 @@ export function createHttp2Transport(
       output.reuse();
       return;
     }
-    socket.write(output.take());
-    if (socket.writableLength === 0) {
-      output.reuse();
-      goOn(session);
-    } else {
-      output.replace();
-      // A peer that does not read is not read from; 'drain' ends that.
-      if (socket.writableLength > maxUnsentBytes) socket.pause();
-    }
+    const bytes = output.take();
+    // TLS always keeps what it is given for a while. A copy of these few bytes costs less than a new buffer
+    // for what comes next, whose memory V8 makes full collections for.
+    const isCopied = socket instanceof TLSSocket;
+    socket.write(isCopied ? Buffer.from(bytes) : bytes);
+    const isWritten = socket.writableLength === 0;
+    if (isWritten || isCopied) output.reuse();
+    else output.replace();
+    if (isWritten) goOn(session);
+    // A peer that does not read is not read from; 'drain' ends that.
+    else if (socket.writableLength > maxUnsentBytes) socket.pause();
   }
 
   function end(connection: Connection): void {
