@@ -38,6 +38,8 @@ export interface ConnectionDeps {
 }
 
 const keepAliveMs = 10_000;
+/** So many answered commands are kept at most, or as many as are not answered. */
+const longestTail = 32;
 
 /** Rejects with an Error whose message says what failed. */
 export function openConnection(deps: ConnectionDeps): Promise<Connection> {
@@ -137,8 +139,9 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
       return;
     }
     head++;
-    if (head === unanswered.length) {
-      unanswered = [];
+    // Those that were answered are let go also while there is always another one under way.
+    if (head === unanswered.length || (head >= longestTail && 2 * head >= unanswered.length)) {
+      unanswered = unanswered.slice(head);
       head = 0;
     }
     first.onAnswer(given);

@@ -73,7 +73,9 @@ export function createMemcachedStore(
   });
   let arrived: CountRequest[] = [];
   let flushScheduled = false;
-  const opens = new Set<Open>();
+  /** A new one whenever it is empty: see `Flights` for what one in which requests come and go for ever would
+   * leave behind. */
+  let opens = new Set<Open>();
   let cancelSweep: (() => void) | undefined;
   let isDraining = false;
   let closing: Promise<void> | undefined;
@@ -203,6 +205,7 @@ export function createMemcachedStore(
     turn.isDecided = true;
     if (--open.undecided > 0) return;
     opens.delete(open);
+    if (opens.size === 0) opens = new Set();
     metrics.keysRequested.add(open.turns.length);
     metrics.keysFound.add(open.found);
     (open.readFailed ? metrics.multigetError : metrics.multigetSuccess).add(1);

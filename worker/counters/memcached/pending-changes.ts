@@ -32,7 +32,9 @@ const maxJoinedHits = 2 ** 31;
 const sumBound = 2 ** 53;
 
 export function createPendingChanges(maxChanges: number): PendingChanges {
-  const byKey = new Map<string, Change[]>();
+  /** A new one whenever it is empty: see `Flights` for what one in which changes come and go for ever would
+   * leave behind. */
+  let byKey = new Map<string, Change[]>();
   let writable: Change[] = [];
   let size = 0;
   return {
@@ -87,8 +89,11 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
     changes.shift();
     size--;
     const [next] = changes;
-    if (next === undefined) byKey.delete(change.key);
-    else writable.push(next);
+    if (next !== undefined) writable.push(next);
+    else {
+      byKey.delete(change.key);
+      if (byKey.size === 0) byKey = new Map();
+    }
   }
 
   function project(key: string, value: CounterValue): CounterValue {
