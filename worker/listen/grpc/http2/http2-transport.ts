@@ -3,7 +3,6 @@
 import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
-import { TLSSocket } from 'node:tls';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
@@ -34,6 +33,9 @@ export function createHttp2Transport(
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
+  // TLS always keeps what it is given for a while. A copy of these few bytes costs less than a new buffer
+  // for what comes next, whose memory V8 makes full collections for.
+  const isCopied = options.tls !== undefined;
   const connections = new Set<Connection>();
   const acceptor = createAcceptor({
     target: options.target,
@@ -116,9 +118,6 @@ export function createHttp2Transport(
       return;
     }
     const bytes = output.take();
-    // TLS always keeps what it is given for a while. A copy of these few bytes costs less than a new buffer
-    // for what comes next, whose memory V8 makes full collections for.
-    const isCopied = socket instanceof TLSSocket;
     socket.write(isCopied ? Buffer.from(bytes) : bytes);
     const isWritten = socket.writableLength === 0;
     if (isWritten || isCopied) output.reuse();
