@@ -15,7 +15,8 @@ export interface BackoffOptions {
 /**
  * Milliseconds to wait after `failures` failures in a row before this one (0 for the first):
  * min(max, initial x multiplier^failures). What varies lies between the first wait and the wait
- * after the next failure, so that clients which fail together do not come back together.
+ * after the next failure, so that clients which fail together do not come back together; at -1 that
+ * is the first wait itself.
  */
 export function backoffDelayMs(options: BackoffOptions, failures: number): number {
   const { initialMs, random } = options;

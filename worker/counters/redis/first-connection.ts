@@ -45,15 +45,10 @@ export async function awaitFirstConnection(
     initialMs: startup.initialIntervalMs,
     maxMs: startup.maxIntervalMs,
     multiplier: 2,
-    random: undefined,
+    random,
   };
-  let attempts = 0;
-  const nextDelayMs = () => {
-    const failures = attempts++;
-    // The first wait is the one that was set; only those after it vary.
-    if (failures === 0) return backoffDelayMs(backoff, 0);
-    return Math.round(backoffDelayMs({ ...backoff, random }, failures - 1));
-  };
+  // One step behind, where there is nothing to vary: the first wait is just the one that was set.
+  let step = -1;
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);
     if (failure === undefined) break;
@@ -62,7 +57,7 @@ export async function awaitFirstConnection(
       const seconds = startup.maxElapsedMs / 1000;
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
-    const delayMs = nextDelayMs();
+    const delayMs = Math.round(backoffDelayMs(backoff, step++));
     failures.failed(
       `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
     );
