@@ -160,16 +160,15 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
-  /** A decision that fails before anything was counted. */
-  const fail = (error: AppError, done: (outcome: DecisionOutcome) => void) => {
-    serviceErrors.add(1);
+  /** `errors`: another counter than that of decisions which fail before anything is counted. */
+  const fail = (
+    error: AppError,
+    done: (outcome: DecisionOutcome) => void,
+    errors = serviceErrors,
+  ) => {
+    errors.add(1);
     done({ ok: false, error });
     return undefined;
-  };
-
-  const failCounting = (error: AppError, done: (outcome: DecisionOutcome) => void): void => {
-    storeErrors.add(1);
-    done({ ok: false, error });
   };
 
   /** Which counter a limited descriptor uses, and how many hits it brings. */
@@ -348,7 +347,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     else if (decision.cancelled) done({ ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
-    } else failCounting(error, done);
+    } else fail(error, done, storeErrors);
   };
 
   /** Hits that were counted in spite of the failure, on another node, are judged as always. */
@@ -360,7 +359,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const uncounted = hits.filter(({ after }) => after < 0);
     policy.answer(uncounted, mode, failure, (error) => {
       if (error !== undefined) {
-        failCounting(error, done);
+        fail(error, done, storeErrors);
         return;
       }
       for (const hit of uncounted) hit.standIn = policy.mode;
