@@ -1,4 +1,4 @@
-// What every measurement needs: the store, the folder of rules and certificates, the processors, and
+// What every measurement needs: the stores, the folder of rules and certificates, the processors, and
 // with them a started service and a load on it.
 import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
 import { divideProcessors } from './processors.ts';
 import { rules, type Scenario } from './scenario.ts';
 import { type RunningService, type Service, startService } from './service.ts';
-import { type Store, startStore } from './store.ts';
+import { type Store, startMemcached, startRedis } from './store.ts';
 
 export interface Load {
   /** Undefined: as fast as the service goes. */
@@ -30,10 +30,10 @@ export interface LoadOutcome extends LoadResult {
 }
 
 export interface Bench {
-  readonly store: Store;
+  readonly redis: Store;
   /** Who runs on which processor. */
   readonly processors: string;
-  /** Starts a service on an empty store. */
+  /** Starts a service on an empty store, which it finds at `storeAddress` if that is given. */
   start(service: Service, scenario: Scenario, storeAddress?: string): Promise<RunningService>;
   load(
     running: RunningService,
@@ -53,7 +53,13 @@ const okCode = 1;
 
 export async function createBench({ connections, streams }: BenchOptions): Promise<Bench> {
   const processors = divideProcessors();
-  const store = await startStore();
+  const redis = await startRedis();
+  let memcached: Promise<Store> | undefined;
+  const findStore = async (scenario: Scenario) => {
+    if (scenario.store === 'redis') return redis;
+    memcached ??= startMemcached();
+    return memcached;
+  };
   const generator = startGenerator();
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-'));
   // Also when a signal ends the run.
@@ -66,9 +72,10 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
   await writeFile(keyFile, serverCertificate.key);
 
   return {
-    store,
+    redis,
     processors: processors.description,
-    async start(service, scenario, storeAddress = store.address) {
+    async start(service, scenario, storeAddress) {
+      const store = await findStore(scenario);
       await store.clear();
       const tls = {
         GRPC_SERVER_USE_TLS: 'true',
@@ -78,14 +85,14 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
       return startService(service, processors.servicePrefix, {
         RUNTIME_ROOT: folder,
         RUNTIME_SUBDIRECTORY: 'rules',
-        REDIS_SOCKET_TYPE: 'tcp',
-        REDIS_URL: storeAddress,
+        ...store.toEnvironment(storeAddress ?? store.address),
         LOCAL_CACHE_SIZE_IN_BYTES: '0',
         ...scenario.environment,
         ...(scenario.isTls ? tls : {}),
       });
     },
     async load(running, service, scenario, load) {
+      const store = await findStore(scenario);
       const moments = new Map<LoadMoment, Promise<{ answered: number; commands: number }>>();
       const result = await generator.run(
         {
@@ -129,7 +136,8 @@ export async function createBench({ connections, streams }: BenchOptions): Promi
     },
     async stop() {
       generator.stop();
-      await store.stop();
+      await redis.stop();
+      await (await memcached)?.stop();
     },
   };
 }

@@ -9,7 +9,7 @@ function parse(...args: string[]) {
 
 test('without flags the whole grid is measured in five rounds, and kept', (t) => {
   const command = parse();
-  t.is(command.scenarios.length, 9);
+  t.is(command.scenarios.length, 11);
   t.deepEqual(command.rates, [undefined, 2_000, 8_000, 20_000]);
   t.is(command.rounds, 5);
   t.true(command.hasExtras);

@@ -34,7 +34,7 @@ export async function measureRoundTrips(
   for (const roundTripMs of roundTripsMs) {
     for (const service of services) {
       const way =
-        roundTripMs > 0 ? await startDelayedWay(bench.store.port, roundTripMs) : undefined;
+        roundTripMs > 0 ? await startDelayedWay(bench.redis.port, roundTripMs) : undefined;
       try {
         onMeasured(await measureOne(bench, service, roundTripMs, way?.address));
       } finally {
@@ -60,7 +60,7 @@ async function measureOne(
       measuredMs,
     });
     // The store forgets, so every key is new the first time; both within one minute's window.
-    await bench.store.clear();
+    await bench.redis.clear();
     const passMs = (many.distinctKeys * 1000) / ratePerSecond;
     await leaveRoomInMinute(3 * passMs);
     const usedOnce = () =>

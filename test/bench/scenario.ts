@@ -11,7 +11,8 @@ export interface Scenario {
   /** A new traceparent and x-request-id in each request. */
   readonly hasTrace: boolean;
   readonly isTls: boolean;
-  readonly usesStore: boolean;
+  /** Where hits are counted, if a store is asked. */
+  readonly store: 'redis' | 'memcached';
   readonly expectedCode: number;
   /** On top of what every service gets. */
   readonly environment: Readonly<Record<string, string>>;
@@ -40,41 +41,45 @@ const basis: Omit<Scenario, 'name'> = {
   distinctKeys: 10_000,
   hasTrace: false,
   isTls: false,
-  usesStore: true,
+  store: 'redis',
   expectedCode: codes.ok,
   environment: {},
   isOursAlone: false,
 };
 
 export const scenarios: readonly Scenario[] = [
-  { ...basis, name: 'unlimited', descriptorKeys: ['key_a'], usesStore: false },
+  { ...basis, name: 'unlimited', descriptorKeys: ['key_a'] },
   {
     ...basis,
     name: 'over-limit-local-cache',
     descriptorKeys: ['over'],
     distinctKeys: 1,
-    usesStore: false,
     expectedCode: codes.overLimit,
     environment: { LOCAL_CACHE_SIZE_IN_BYTES: String(1 << 20) },
   },
   {
     ...basis,
     name: 'memory-10k-keys',
-    usesStore: false,
     environment: { BACKEND_TYPE: 'memory' },
     isOursAlone: true,
   },
   { ...basis, name: 'redis-1-key', distinctKeys: 1 },
   { ...basis, name: 'redis-10k-keys' },
   { ...basis, name: 'redis-10k-keys-trace', hasTrace: true },
+  {
+    ...basis,
+    name: 'redis-10k-keys-trace-window',
+    hasTrace: true,
+    environment: { REDIS_PIPELINE_WINDOW: '300us' },
+  },
   { ...basis, name: 'redis-200k-keys', distinctKeys: 200_000 },
   { ...basis, name: 'redis-4-descriptors', descriptorKeys: countedKeys },
+  { ...basis, name: 'memcached-10k-keys', store: 'memcached' },
   {
     ...basis,
     name: 'unlimited-tls',
     descriptorKeys: ['key_a'],
     isTls: true,
-    usesStore: false,
   },
 ];
 

@@ -1,25 +1,30 @@
-// The Redis that the services under test count in, how many commands it got, and the way to it.
+// The Redis and the memcached that services under test count in, how many commands they got, and the way
+// there.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { startMemcachedServer } from '../support/memcached-server.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 
 export interface Store {
   /** `host:port`, directly. */
   readonly address: string;
   readonly port: number;
+  /** Settings of a service that counts here, at this address. */
+  toEnvironment(address: string): Readonly<Record<string, string>>;
   clear(): Promise<void>;
   /** Commands so far, that of this question not counted. */
   countCommands(): Promise<number>;
   stop(): Promise<void>;
 }
 
-export async function startStore(): Promise<Store> {
+export async function startRedis(): Promise<Store> {
   const redis = await startRedisServer();
   let questions = 0;
   return {
     address: redis.url,
     port: redis.port ?? 0,
+    toEnvironment: (address) => ({ REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: address }),
     async clear() {
       await redis.command('FLUSHALL');
     },
@@ -29,6 +34,24 @@ export async function startStore(): Promise<Store> {
       return total - questions++;
     },
     stop: () => redis.stop(),
+  };
+}
+
+/** Each key that is read or changed is a command. */
+const memcachedCounters = ['cmd_get', 'cmd_set', 'cmd_touch', 'incr_hits', 'incr_misses'];
+
+export async function startMemcached(): Promise<Store> {
+  const memcached = await startMemcachedServer();
+  return {
+    address: memcached.url,
+    port: memcached.port,
+    toEnvironment: (address) => ({ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: address }),
+    clear: () => memcached.flush(),
+    async countCommands() {
+      const stats = await memcached.stats();
+      return memcachedCounters.reduce((sum, name) => sum + (stats.get(name) ?? 0), 0);
+    },
+    stop: () => memcached.stop(),
   };
 }
 

@@ -461,18 +461,45 @@ test('a settle that counts again does not lose the new request', async (t) => {
   );
 });
 
-test('a pipeline window of a millisecond or more delays the batch by that, a shorter one by a tick', async (t) => {
-  const slow = setUp({ pipelineWindowMs: 2.5 });
-  count(slow.store, [hit('a')]);
+test('a pipeline window holds a batch back for whole milliseconds', async (t) => {
+  const { store, lane, clock } = setUp({ pipelineWindowMs: 2.5 });
+  count(store, [hit('a')]);
   await tick();
-  count(slow.store, [hit('b')]);
-  t.is(slow.lane.sent.length, 0);
-  slow.clock.advance(2);
-  t.is(slow.lane.sent[0]?.operations.length, 2);
-  const quick = setUp({ pipelineWindowMs: 0.15 });
-  count(quick.store, [hit('a')]);
   await tick();
-  t.is(quick.lane.sent.length, 1);
+  count(store, [hit('b')]);
+  t.is(lane.sent.length, 0);
+  clock.advance(2);
+  t.is(lane.sent[0]?.operations.length, 2);
+});
+
+test('a pipeline window below a millisecond lets in what arrives while the worker sleeps', async (t) => {
+  const { store, lane } = setUp({ pipelineWindowMs: 0.15 });
+  count(store, [hit('a')]);
+  await tick();
+  t.is(lane.sent.length, 0);
+  count(store, [hit('b')]);
+  await tick();
+  t.is(lane.sent[0]?.operations.length, 2);
+});
+
+test('a pipeline window holds nothing back while a batch is under way', async (t) => {
+  const { store, lanes, clock } = setUp({ pipelineWindowMs: 5, lanes: 2 });
+  count(store, [hit('a')]);
+  await tick();
+  clock.advance(5);
+  count(store, [hit('b')]);
+  await tick();
+  t.deepEqual(
+    lanes.map((lane) => lane.sent.length),
+    [1, 1],
+  );
+});
+
+test('a pipeline window holds no batch back that is large already', async (t) => {
+  const { store, lane } = setUp({ pipelineWindowMs: 5 });
+  for (let index = 0; index < 16; index++) count(store, [hit(`key${index}`)]);
+  await tick();
+  t.is(lane.sent[0]?.operations.length, 16);
 });
 
 test('draining waits for what is open, and at the end of its grace fails it', async (t) => {

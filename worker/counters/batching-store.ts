@@ -6,6 +6,7 @@ import type { Log } from '../../shared/log.ts';
 import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
 import { type Flight, Flights } from './flights.ts';
 import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
+import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
@@ -14,6 +15,8 @@ import { createWaitingLine } from './waiting-line.ts';
 const maxOperations = 512;
 /** Requests that wait to be sent; beyond it they fail at once, which is kinder than a late answer. */
 const maxWaiting = 65_536;
+/** A batch of so many is not held back for more. */
+const manyRequests = 16;
 /** Batches in flight at once without further thought: two, so that one slow reply does not hold up
  * everything; more only make batches smaller. */
 const hotLanes = 2;
@@ -39,8 +42,7 @@ export interface BatchingStoreDeps {
   /** When nothing at all was answered for so long the breaker is opened. */
   readonly patienceMs: number;
   readonly onEmptyPool: EmptyPoolRule;
-  /** 0: a batch is what arrives in one tick. Above: waits up to this for more; below 1 ms the tick
-   * is what a timer could do at best. */
+  /** How long a batch is held back, while none is under way; 0: a batch is what arrives in one tick. */
   readonly pipelineWindowMs: number;
 }
 
@@ -57,7 +59,8 @@ export interface BatchingStore {
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   const { laneSet, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
   const { name, lanes, breaker } = laneSet;
-  const windowMs = Math.floor(deps.pipelineWindowMs);
+  const pipelineWindow =
+    deps.pipelineWindowMs > 0 ? createPipelineWindow(deps.pipelineWindowMs, clock) : undefined;
   const waiting = createWaitingLine();
   const flights = new Flights();
   let lastArrivalMs = Number.NEGATIVE_INFINITY;
@@ -86,12 +89,16 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     waiting.push(request, lastArrivalMs);
     startSweeping();
     if (flushScheduled) return;
-    if (windowMs === 0) {
-      scheduleFlush();
-    } else {
-      flushScheduled = true;
-      clock.after(windowMs, flush);
-    }
+    flushScheduled = true;
+    if (pipelineWindow === undefined) setImmediate(flush);
+    else setImmediate(holdBack, pipelineWindow);
+  }
+
+  /** At the end of the tick in which the first request came. While a batch is under way the next one
+   * gathers anyhow, and sleeping would keep answers from callers. */
+  function holdBack(pass: PipelineWindow): void {
+    if (flights.size > 0 || waiting.size >= manyRequests) flush();
+    else pass(lastArrivalMs, flush);
   }
 
   function findRefusal(request: CountRequest): AppError | undefined {

@@ -1,5 +1,6 @@
 // What the process itself needs: memory, time since its start, and how late its event loop is.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from './metric.ts';
 
 /** How often the event loop is asked for its delay; it adds as many wake-ups. */
@@ -19,11 +20,21 @@ export function measureNode(metrics: Metrics): () => void {
   const delayMax = gauge('event_loop_delay_max_us');
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
-  let lastBusy = performance.eventLoopUtilization();
+  let lastUse = performance.eventLoopUtilization();
+  let lastPausedMs = pausedMs();
 
   /** The delay is measured with the pause between two questions in it. */
   const toLateUs = (nanoseconds: number) =>
     Math.max(0, Math.round(nanoseconds / 1000 - resolutionMs * 1000));
+
+  function takeBusyPercent(): number {
+    const { active, idle } = performance.eventLoopUtilization(lastUse);
+    const busyMs = active - (pausedMs() - lastPausedMs);
+    lastUse = performance.eventLoopUtilization();
+    lastPausedMs = pausedMs();
+    // No time at all has passed where the loop has not begun yet.
+    return Math.max(0, Math.round((busyMs / (active + idle || 1)) * 100));
+  }
 
   metrics.beforeReading(() => {
     const memory = process.memoryUsage();
@@ -32,8 +43,7 @@ export function measureNode(metrics: Metrics): () => void {
     heapTotal.set(memory.heapTotal);
     external.set(memory.external);
     uptime.set(Math.floor(process.uptime()));
-    busy.set(Math.round(performance.eventLoopUtilization(lastBusy).utilization * 100));
-    lastBusy = performance.eventLoopUtilization();
+    busy.set(takeBusyPercent());
     if (delay.count === 0) return;
     delayP99.set(toLateUs(delay.percentile(99)));
     delayMax.set(toLateUs(delay.max));
