@@ -43,6 +43,9 @@ interface RemoteRef {
 
 export const tipRef = 'refs/ratelane/tip';
 const localTimeoutMs = 30_000;
+/** Between the name of a copy and that of one which is to take its place. Processes can share a copy, so
+ * that each makes its new one under a name of its own. */
+const freshMark = '.fresh-';
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   const { folder, address, timeoutMs, fetchTimeoutMs, openGit } = deps;
@@ -120,7 +123,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
 
   async function renew(signal: AbortSignal): Promise<string> {
     const { name } = remoteRef ?? (await askRemote(signal));
-    const fresh = `${folder}.${randomUUID()}`;
+    const fresh = `${folder}${freshMark}${randomUUID()}`;
     try {
       const target = openGit(fresh);
       await initialize(fresh, target, signal);
@@ -139,8 +142,10 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     tip: readTip,
     async fetch(signal) {
       if (!(await isThere(folder))) await initialize(folder, git, signal);
-      // An earlier process may have been killed while it fetched.
+      // An earlier process may have been killed while it fetched, or made a new copy.
       else if (remoteRef === undefined) await removePartial(folder);
+      if (remoteRef === undefined)
+        await removeHalfMade(folder, fetchTimeoutMs + 2 * localTimeoutMs);
       const { name, id } = await askRemote(signal);
       // A copy that cannot be read does not have it; what is wrong with it shows when it is fetched.
       const tip = await readTip(signal).catch(() => undefined);
@@ -194,6 +199,19 @@ async function removePartial(repository: string): Promise<void> {
     if (/^\.?tmp[_-]/.test(basename(name))) {
       await rm(join(objects, name), { recursive: true, force: true });
     }
+  }
+}
+
+/** A new copy that nobody can be at work on any more is as large as the repository. */
+async function removeHalfMade(repository: string, longestMs: number): Promise<void> {
+  const parent = dirname(repository);
+  const prefix = `${basename(repository)}${freshMark}`;
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(prefix)) continue;
+    const path = join(parent, name);
+    const made = await stat(path).catch(() => undefined);
+    if (made === undefined || Date.now() - made.mtimeMs < longestMs) continue;
+    await rm(path, { recursive: true, force: true });
   }
 }
 

@@ -1,6 +1,6 @@
 // What only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the
 // store contract.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import test from 'ava';
 import type { AppError } from '../../shared/errors.ts';
@@ -236,6 +236,23 @@ test('a damaged mirror is made anew', async (t) => {
     log.lines.filter((line) => line.includes('cannot be read')),
     [],
   );
+});
+
+test('what a killed process left of a new mirror is removed, that of one at work is not', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': '1' });
+  const first = openGitStore(t, repository);
+  await first.store.read();
+  await first.store.close();
+  const state = join(repository.folder, 'state');
+  const [mirror = ''] = readdirSync(state);
+  const [left, young] = [`${mirror}.fresh-left`, `${mirror}.fresh-young`];
+  mkdirSync(join(state, left, 'objects'), { recursive: true });
+  mkdirSync(join(state, young));
+  const yesterday = Date.now() / 1000 - 86_400;
+  utimesSync(join(state, left), yesterday, yesterday);
+  t.is(textsOf(await openGitStore(t, repository).store.read()), 'a.yaml=1');
+  t.deepEqual(readdirSync(state).sort(), [mirror, young].sort());
 });
 
 test('a commit has its author, and the control plane as committer', async (t) => {
