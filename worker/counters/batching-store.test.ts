@@ -502,6 +502,15 @@ test('a pipeline window holds no batch back that is large already', async (t) =>
   t.is(lane.sent[0]?.operations.length, 16);
 });
 
+test('a pipeline window holds nothing back that cannot be sent', async (t) => {
+  const { store, lane, laneSet } = setUp({ pipelineWindowMs: 5 });
+  laneSet.breaker.open('refused');
+  const refused = count(store, [hit('a')]);
+  await tick();
+  t.is(refused.outcomes.length, 1);
+  t.is(lane.sent.length, 0);
+});
+
 test('draining waits for what is open, and at the end of its grace fails it', async (t) => {
   const waits = setUp();
   const answered = count(waits.store, [hit('a')]);

@@ -95,10 +95,11 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   /** At the end of the tick in which the first request came. While a batch is under way the next one
-   * gathers anyhow, and sleeping would keep answers from callers. */
+   * gathers anyhow, and sleeping would keep answers from callers; while nothing can be sent it is no use. */
   function holdBack(pass: PipelineWindow): void {
-    if (flights.size > 0 || waiting.size >= manyRequests) flush();
-    else pass(lastArrivalMs, flush);
+    const canLeave = breaker.refusal === undefined && findFreeLane() !== undefined;
+    if (canLeave && flights.size === 0 && waiting.size < manyRequests) pass(lastArrivalMs, flush);
+    else flush();
   }
 
   function findRefusal(request: CountRequest): AppError | undefined {
