@@ -27,6 +27,17 @@ test('a counter lives for its window, whatever the wall clock does', async (t) =
   t.is(await count(store, 'a', 10), 1);
 });
 
+test('a counter that is made within a second of the monotonic clock lives for its whole window', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  clock.advance(900);
+  t.is(await count(store, 'a', 1), 1);
+  clock.advance(999);
+  t.is(await count(store, 'a', 1), 2);
+  clock.advance(1_000);
+  t.is(await count(store, 'a', 1), 1);
+});
+
 test('expired counters make room, live ones are never dropped for others', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 3 });

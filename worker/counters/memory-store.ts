@@ -42,6 +42,9 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   const keysByExpiry = new Map<number, string[]>();
   /** Of the monotonic clock, when it was looked at last: once for all requests of a tick. */
   let nowSecond = readSecond();
+  /** The end of the lifetime of a counter made now with a window of 0: rounded up, since no counter may go
+   * before its window, wherever within a second that began on the wall clock. */
+  let firstSecond = nowSecond + 1;
   let droppedUpToSecond = nowSecond;
   let waiting: CountRequest[] = [];
   let scheduled = false;
@@ -70,6 +73,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     waiting = [];
     const nowMs = clock.monotonicMs();
     nowSecond = Math.floor(nowMs / 1000);
+    firstSecond = Math.ceil(nowMs / 1000);
     dropExpired();
     for (const request of requests) {
       const error = findReasonToLeave(request, nowMs) ?? findUncountable(request) ?? apply(request);
@@ -145,7 +149,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     drop(hit.key);
     if (counters.size >= counterLimit) return undefined;
     if (characters + hit.key.length > maxCharacters) return undefined;
-    const expiresAtSecond = nowSecond + hit.windowSeconds;
+    const expiresAtSecond = firstSecond + hit.windowSeconds;
     const counter: Counter = { value: 0, expiresAtSecond };
     counters.set(hit.key, counter);
     characters += hit.key.length;
