@@ -511,6 +511,16 @@ test('a pipeline window holds nothing back that cannot be sent', async (t) => {
   t.is(lane.sent.length, 0);
 });
 
+test('waiting for the pipeline window is not taken for silence of the store', async (t) => {
+  const { store, lane, laneSet, clock } = setUp({ pipelineWindowMs: 3_000 });
+  const { outcomes } = count(store, [hit('a')]);
+  await tick();
+  clock.advance(3_000);
+  t.is(laneSet.breaker.state, 'closed');
+  answer(t, lane, () => 1);
+  t.deepEqual(outcomes, ['ok']);
+});
+
 test('draining waits for what is open, and at the end of its grace fails it', async (t) => {
   const waits = setUp();
   const answered = count(waits.store, [hit('a')]);

@@ -66,6 +66,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   let lastArrivalMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
+  /** Requests wait for the pipeline window, not for the store. */
+  let isHeldBack = false;
   let cancelSweep: (() => void) | undefined;
   /** Whether anything was answered since the last sweep. */
   let heard = false;
@@ -98,7 +100,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
    * gathers anyhow, and sleeping would keep answers from callers; while nothing can be sent it is no use. */
   function holdBack(pass: PipelineWindow): void {
     const canLeave = breaker.refusal === undefined && findFreeLane() !== undefined;
-    if (canLeave && flights.size === 0 && waiting.size < manyRequests) pass(lastArrivalMs, flush);
+    isHeldBack = canLeave && flights.size === 0 && waiting.size < manyRequests;
+    if (isHeldBack) pass(lastArrivalMs, flush);
     else flush();
   }
 
@@ -122,6 +125,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function flush(): void {
     flushScheduled = false;
+    isHeldBack = false;
     if (breaker.refusal !== undefined) {
       refuseWaiting(breaker.refusal);
       return;
@@ -323,7 +327,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   /** False when this server has answered all that it was sent. */
   function isAnswerDue(): boolean {
     for (const { isAnswered } of flights.list()) if (!isAnswered) return true;
-    return flights.size === 0;
+    return flights.size === 0 && !isHeldBack;
   }
 
   function giveUp(): void {
