@@ -1,6 +1,8 @@
 // The HTTP/2 engine and other people's clients: grpc-js, Go's gRPC, nghttp2 and curl. A real Envoy is in
 // test/e2e/envoy.test.ts.
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -175,6 +177,42 @@ for (const tls of [false, true]) {
     t.regex(head.output, /^HTTP\/2 405 /);
     const form = await curl('--include', '--data', 'a=b', url);
     t.regex(form.output, /^HTTP\/2 415 /);
+  });
+}
+
+for (const headerTableSize of [0, 2_048, 4_096, 65_536]) {
+  test(`Node's own client with a header table of ${headerTableSize} bytes gets answers and refusals`, async (t) => {
+    const { port, files } = await start(t);
+    const session = connect(`http://localhost:${port}`, { settings: { headerTableSize } });
+    t.teardown(() => session.destroy());
+    // Each call hears of it, too.
+    session.on('error', () => {});
+    await once(session, 'remoteSettings', { signal: AbortSignal.timeout(10_000) });
+    const call = async (method: string) => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': `/envoy.service.ratelimit.v3.RateLimitService/${method}`,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      let grpcStatus: unknown;
+      for (const event of ['response', 'trailers']) {
+        stream.on(event, (headers) => {
+          grpcStatus ??= headers['grpc-status'];
+        });
+      }
+      stream.end(readFileSync(files.request)).resume();
+      await once(stream, 'close', { signal: AbortSignal.timeout(10_000) });
+      return grpcStatus;
+    };
+    t.deepEqual(
+      [await call('ShouldRateLimit'), await call('Nothing'), await call('ShouldRateLimit')],
+      ['0', '12', '0'],
+    );
+    session.settings({ headerTableSize: 100 });
+    t.is(await call('Nothing'), '12');
+    session.settings({ headerTableSize: 0 });
+    t.deepEqual([await call('Nothing'), await call('ShouldRateLimit')], ['12', '0']);
   });
 }
 

@@ -52,7 +52,8 @@ function toStatusFields(status: number, text: string) {
   ] as const;
 }
 
-/** Everything but printable ASCII, and the percent sign. */
+/** Everything but printable ASCII, and the percent sign; and a blank at either end, which no field may have
+ * (RFC 9113 section 8.2.1). */
 function percentEncode(text: string): string {
   let encoded = '';
   for (const byte of Buffer.from(text.toWellFormed())) {
@@ -61,5 +62,5 @@ function percentEncode(text: string): string {
       ? String.fromCharCode(byte)
       : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
   }
-  return encoded;
+  return encoded.replace(/^ | $/g, '%20');
 }

@@ -46,6 +46,7 @@ export const frameHeaderBytes = 9;
 /** Of a connection and of a stream, until SETTINGS or WINDOW_UPDATE say otherwise. */
 export const defaultWindowBytes = 65_535;
 export const defaultMaxFrameBytes = 16_384;
+export const defaultHeaderTableBytes = 4_096;
 export const largestMaxFrameBytes = 0xff_ffff;
 export const largestWindowBytes = 0x7fff_ffff;
 export const largestStreamId = 0x7fff_ffff;

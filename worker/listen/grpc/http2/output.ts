@@ -14,7 +14,11 @@ const firstBytes = 4096;
 const keptBytes = 65_536;
 const longestShort = 96;
 
+/** A dynamic table size update to 0 (RFC 7541 section 6.3). */
+const noTable = Uint8Array.of(0x20);
+
 export class Output {
+  #tableSize: 'as at first' | 'owed' | 'told' = 'as at first';
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
   #length = 0;
 
@@ -39,8 +43,16 @@ export class Output {
     this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
   }
 
+  /** The peer has made its header table smaller than what it is at first: it may insist on hearing, at the
+   * beginning of the next block, how much of it we use (RFC 7541 section 4.2). We use none. */
+  oweTableSize(): void {
+    // Of nothing, less cannot be asked for.
+    if (this.#tableSize === 'as at first') this.#tableSize = 'owed';
+  }
+
   /** A header block, in as many frames as it takes when no peer is asked for more than it must accept. */
-  headers(streamId: number, block: Uint8Array, endStream: boolean): void {
+  headers(streamId: number, fields: Uint8Array, endStream: boolean): void {
+    const block = this.#tableSize === 'owed' ? this.#withTableSize(fields) : fields;
     let type: number = frameTypes.headers;
     let start = 0;
     do {
@@ -71,11 +83,13 @@ export class Output {
    */
   answer(
     streamId: number,
-    headerBlock: Uint8Array,
+    headerFields: Uint8Array,
     message: Uint8Array,
     length: number,
     trailerBlock: Uint8Array,
   ): void {
+    const headerBlock =
+      this.#tableSize === 'owed' ? this.#withTableSize(headerFields) : headerFields;
     const total = 3 * frameHeaderBytes + headerBlock.length + 5 + length + trailerBlock.length;
     let position = this.#reserve(total);
     const bytes = this.#bytes;
@@ -150,6 +164,11 @@ export class Output {
     next = writeUint32(this.#bytes, next, lastStreamId);
     next = writeUint32(this.#bytes, next, code);
     this.#bytes.set(debug, next);
+  }
+
+  #withTableSize(fields: Uint8Array): Uint8Array {
+    this.#tableSize = 'told';
+    return Buffer.concat([noTable, fields]);
   }
 
   #frame(

@@ -8,6 +8,7 @@ import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ConnectionError } from './connection-error.ts';
 import {
+  defaultHeaderTableBytes,
   defaultMaxFrameBytes,
   defaultWindowBytes,
   type ErrorCode,
@@ -475,8 +476,11 @@ export class Session implements StreamHost, FrameHandler {
         }
         this.sender.setInitialWindow(value, this.#streams.list());
         return;
+      case settingIds.headerTableSize:
+        if (value < defaultHeaderTableBytes) this.output.oweTableSize();
+        return;
       default:
-        // The others are about what we never do: push, open streams, index fields.
+        // The others are about what we never do: push, open streams.
         return;
     }
   }
