@@ -115,6 +115,44 @@ for (const [title, values] of Object.entries(shapes)) {
   });
 }
 
+testChart('settings that are numbers reach the programs as they were written', async (t) => {
+  // Read from a file, where every number is a float64; from 1,000,000 on Go prints those as 1e+06.
+  const written = {
+    worker: {
+      LOCAL_CACHE_SIZE_IN_BYTES: 10_485_760,
+      EXPIRATION_JITTER_MAX_SECONDS: 1_000_000,
+      GRPC_MAX_CONNECTIONS: 999_999,
+      NEAR_LIMIT_RATIO: 0.8,
+      ANY_FRACTION: 1_500_000.5,
+    },
+    'control-plane': {
+      RATELANE_MAX_RESPONSE_BYTES: 8_388_608,
+      ANY_FRACTION: 0.8,
+    },
+  };
+  const { code, output } = await render(t, {
+    worker: { settings: written.worker, preStopSeconds: 1_000_000 },
+    controlPlane: { settings: written['control-plane'] },
+  });
+  t.is(code, 0, output);
+  const pods = new Map<string, Manifest>(
+    parseAllDocuments(output)
+      .map((document): Manifest => document.toJS())
+      .filter((manifest) => manifest?.kind === 'Deployment')
+      .map(({ metadata, spec }) => [metadata.name, spec.template]),
+  );
+  for (const [program, settings] of Object.entries(written)) {
+    const environment = environmentOf(pods.get(`sample-ratelane-${program}`));
+    const texts = Object.entries(settings).map(([name, number]) => [name, String(number)]);
+    t.like(environment, Object.fromEntries(texts), program);
+    const parse = program === 'worker' ? parseWorkerSettings : parseControlPlaneSettings;
+    const parsed = parse(environment);
+    t.deepEqual(parsed.ok ? [] : parsed.problems, [], program);
+  }
+  const { lifecycle } = pods.get('sample-ratelane-worker').spec.containers[0];
+  t.deepEqual(lifecycle.preStop.exec.command, ['sleep', '1000000']);
+});
+
 testChart('values that the chart does not know are refused with their place', async (t) => {
   const { code, output } = await render(t, { worker: { replica: 3, settings: { lower: 'case' } } });
   t.is(code, 1);

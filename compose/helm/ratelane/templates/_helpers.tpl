@@ -52,10 +52,11 @@ topologySpreadConstraints:
   {{- end }}
 {{- end }}
 
-{{/* Variables from the chart's own and the user's, of whom the user wins: (list own theirs). */}}
+{{/* Variables from the chart's own and the user's, of whom the user wins: (list own theirs). Numbers of a
+values file are float64, which toString prints as 1e+06 from a million on; toJson prints them in full. */}}
 {{- define "ratelane.environment" -}}
 {{- range $name, $value := mergeOverwrite (dict) (first .) (last .) }}
 - name: {{ $name }}
-  value: {{ $value | toString | quote }}
+  value: {{ ternary (toJson $value) (toString $value) (kindIs "float64" $value) | quote }}
 {{- end }}
 {{- end }}
