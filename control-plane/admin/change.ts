@@ -3,11 +3,12 @@
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import type { Revision } from '../store/revision.ts';
+import { byPath, type Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
+import { existingPaths } from '../store/store-path.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
 
-/** The change would add these errors: 422. */
+/** The rules would have these errors: 422. */
 export class InvalidRules extends Error {
   readonly problems: readonly Problem[];
 
@@ -21,8 +22,8 @@ export class InvalidRules extends Error {
 }
 
 export interface ChangeRequest {
-  /** What to do to these files; throws an HttpError where it cannot be done. Asked again when others
-   * have changed something meanwhile. */
+  /** What to do to these files; throws an HttpError or InvalidRules where it cannot be done. Asked
+   * again when others have changed something meanwhile. */
   plan(current: Revision, examination: Examination): Change;
   /** Errors that are there already do not stand in the way, so that one of two broken files can be
    * repaired; for a change of all files at once there is no such excuse. */
@@ -59,8 +60,7 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     }
     const examined = examine(before);
     const change = request.plan(before, examined);
-    const candidate = { files: applyChange(before, change), problems: before.problems };
-    const { problems } = examine(candidate);
+    const { problems } = examine(applyChange(before, change));
     const added = addedErrors(request.toleratesOldErrors ? examined.problems : [], problems);
     if (added.length > 0) throw new InvalidRules(added);
     const result = await store.write(change, {
@@ -80,22 +80,30 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
   throw new HttpError(409, { detail: 'others are changing the rules at the same time; try again' });
 }
 
-/** The change that makes `current` have exactly these files. */
+/** The change that makes `current` have exactly these files; what it has and could not read goes too. */
 export function toReplacement(
-  current: Pick<Revision, 'files'>,
+  current: Pick<Revision, 'files' | 'problems'>,
   wanted: readonly { readonly path: string; readonly text: string }[],
 ): Change {
   const before = new Map(current.files.map(({ path, text }) => [path, text]));
   const after = new Set(wanted.map(({ path }) => path));
   return {
     put: wanted.filter(({ path, text }) => before.get(path) !== text),
-    delete: [...before.keys()].filter((path) => !after.has(path)),
+    delete: [...existingPaths(current)].filter((path) => !after.has(path)),
   };
 }
 
-function applyChange({ files }: Revision, change: Change): Revision['files'] {
+/** The problems are those of files that stay as they are. */
+function applyChange(
+  { files, problems }: Revision,
+  change: Change,
+): Pick<Revision, 'files' | 'problems'> {
   const after = new Map(files.map((file) => [file.path, file]));
   for (const path of change.delete) after.delete(path);
   for (const file of change.put) after.set(file.path, file);
-  return [...after.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+  const changed = new Set([...change.delete, ...change.put.map(({ path }) => path)]);
+  return {
+    files: [...after.values()].sort(byPath),
+    problems: problems.filter(({ file }) => !changed.has(file)),
+  };
 }

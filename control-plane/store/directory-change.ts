@@ -61,6 +61,11 @@ async function apply(directory: string, change: Change): Promise<Problem[]> {
     const message = `'${link}' is a symbolic link, which is not written through`;
     problems.push(problemOf('error', path, message, 'change the files that it leads to'));
   }
+  for (const path of change.delete) {
+    const found = await lstat(join(directory, path)).catch(() => undefined);
+    if (!found?.isDirectory()) continue;
+    problems.push(problemOf('error', path, 'it is a directory, which is not deleted'));
+  }
   if (problems.length > 0) return problems;
 
   const staged: StagedFile[] = [];
@@ -97,9 +102,10 @@ async function findLink(directory: string, path: string): Promise<string | undef
   return undefined;
 }
 
+/** Of the file that is there, but so that we can read what we write. */
 async function modeOf(path: string): Promise<number> {
   return stat(path).then(
-    ({ mode }) => mode & 0o777,
+    ({ mode }) => (mode & 0o777) | 0o400,
     () => newFileMode,
   );
 }

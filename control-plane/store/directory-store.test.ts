@@ -15,6 +15,8 @@ import {
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { defaultBounds } from '../../shared/rules-directory.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder } from '../../test/support/rules-folder.ts';
@@ -151,6 +153,35 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o640);
   t.is(statSync(join(folder.path, 'rules/b.yaml')).mode & 0o777, 0o644);
   t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
+});
+
+test('what is written in place of a file that nobody may read can be read', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  chmodSync(join(folder.path, 'rules/a.yaml'), 0);
+  const { store } = openStore(t, folder);
+  t.true((await store.write(put('a.yaml', '2'), unconditional)).ok);
+  t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o400);
+});
+
+test('a link that leads nowhere is deleted, a folder in the place of a file is not', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  folder.write('rules/deep/folder.yaml/b.yaml', '1');
+  folder.relink('rules/link.yaml', 'nowhere.yaml');
+  const bounds = { ...defaultBounds, depth: 1 };
+  const { store } = openStore(t, folder, 'rules', { bounds });
+  const before = await store.read();
+  t.deepEqual(before.problems.map(({ file }) => file).sort(), ['deep/folder.yaml', 'link.yaml']);
+  const remove = (...paths: string[]) => store.write({ put: [], delete: paths }, unconditional);
+  const refused = await remove('link.yaml', 'deep/folder.yaml');
+  t.is(
+    !refused.ok && refused.reason === 'refused' ? formatProblems(refused.problems) : '',
+    'deep/folder.yaml: error: it is a directory, which is not deleted',
+  );
+  t.is((await store.read()).id, before.id);
+  const result = await remove('link.yaml');
+  t.deepEqual(result.ok && result.revision.problems.map(({ file }) => file), ['deep/folder.yaml']);
 });
 
 test('a write waits for the lock of another, and takes over one that was left behind', async (t) => {

@@ -20,7 +20,7 @@ import { createLookLoop } from './look-loop.ts';
 import { byPath, type Revision, type StoredFile, toInfoText, toRevisionInfo } from './revision.ts';
 import { createRevisionHistory } from './revision-history.ts';
 import type { ConfigStore, WriteOptions, WriteResult } from './store.ts';
-import { checkChange } from './store-path.ts';
+import { checkChange, existingPaths } from './store-path.ts';
 
 export interface DirectoryStoreOptions {
   /** May be a symbolic link, or lie below one: a swap of the link is noticed. */
@@ -174,8 +174,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
         if (expectedRevision !== undefined && expectedRevision !== before.id) {
           return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
         }
-        const existing = new Set(before.files.map(({ path }) => path));
-        const problems = checkChange(change, existing, bounds);
+        const problems = checkChange(change, existingPaths(before), bounds);
         if (problems.length > 0) return { ok: false, reason: 'refused', problems };
         const refused = await apply(change);
         if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };

@@ -20,7 +20,7 @@ import { findTree, readLog, readRevisionOf, resolveObject } from './git-tree.ts'
 import { createLookLoop } from './look-loop.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
 import type { Author, Change, ConfigStore, WriteOptions, WriteResult } from './store.ts';
-import { checkChange } from './store-path.ts';
+import { checkChange, existingPaths } from './store-path.ts';
 
 export interface GitStoreOptions {
   /** Whatever `git clone` takes, but for helper programs (`ext::`). */
@@ -137,8 +137,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
       return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
     }
-    const existing = new Set(before.files.map(({ path }) => path));
-    const problems = checkChange(change, existing, bounds);
+    const problems = checkChange(change, existingPaths(before), bounds);
     if (problems.length > 0) return { ok: false, reason: 'refused', problems };
     const { committer } = options;
     const commit = await makeCommit(git, change, {

@@ -2,6 +2,7 @@
 // number and size are those of shared/rules-directory.ts.
 import type { Problem } from '../../shared/rules/problem.ts';
 import { type Bounds, problemOf } from '../../shared/rules-directory.ts';
+import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';
 
 const maxPathLength = 1024;
@@ -13,6 +14,20 @@ export function isHidden(path: string): boolean {
 
 export function isRulesPath(path: string): boolean {
   return path.endsWith('.yaml') || path.endsWith('.yml');
+}
+
+/** Of all rules files that a revision has, also of those that could not be read. */
+export function existingPaths({
+  files,
+  problems,
+}: Pick<Revision, 'files' | 'problems'>): ReadonlySet<string> {
+  const paths = new Set(files.map(({ path }) => path));
+  for (const { severity, file } of problems) {
+    // A replacement character stands for bytes of a name that nobody knows any more.
+    const isFile = isRulesPath(file) && !isHidden(file) && !file.includes('\ufffd');
+    if (severity === 'error' && isFile) paths.add(file);
+  }
+  return paths;
 }
 
 /** Every reason why this change cannot be made to a store that has these files. */

@@ -45,7 +45,7 @@ export interface ConfigStore {
 export interface Change {
   /** Files with their new texts; folders appear as needed. */
   readonly put: readonly { readonly path: string; readonly text: string }[];
-  /** Paths of files that exist. */
+  /** Paths of files that exist, whether or not they could be read. */
   readonly delete: readonly string[];
 }
 

@@ -266,6 +266,31 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     },
   );
 
+  check('files that could not be read can be replaced and deleted', async (t, place) => {
+    const bytes = Buffer.from('\xff', 'latin1');
+    const large = 'l'.repeat(101);
+    await place.put({
+      'a.yaml': 'a',
+      'b.yaml': bytes,
+      'c/d.yaml': bytes,
+      'e.yaml': large,
+      'f.yml': large,
+    });
+    const bounds = { fileBytes: 100, totalBytes: 1000, files: 10, entries: 100, depth: 5 };
+    const { store } = place.open({ bounds });
+    const { id, problems } = await store.read();
+    t.is(problems.length, 4);
+    const put = ['b.yaml', 'e.yaml'].map((path) => ({ path, text: 'new' }));
+    const result = await store.write(
+      { put, delete: ['c/d.yaml', 'f.yml'] },
+      { ...unconditional, expectedRevision: id },
+    );
+    t.deepEqual(result.ok && [textsOf(result.revision), result.revision.problems], [
+      { 'a.yaml': 'a', 'b.yaml': 'new', 'e.yaml': 'new' },
+      [],
+    ]);
+  });
+
   check('an earlier revision can be read, and written again', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const { store } = place.open();

@@ -1,4 +1,4 @@
-// The admin API over a real socket and a real directory, without workers and without tokens.
+// The admin API over a real socket and a real store, without workers and without tokens.
 import type { ExecutionContext } from 'ava';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
@@ -8,6 +8,7 @@ import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.t
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
+import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -19,6 +20,8 @@ const encode = loadProtos().rateLimitConfig.serialize;
 export interface AdminApiOptions {
   /** Texts by the names of their files in the directory. */
   readonly files: Readonly<Record<string, string>>;
+  /** In place of that directory. */
+  readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
   readonly verifyWebhook: (
     call: Parameters<typeof verifyWebhook>[0],
@@ -33,11 +36,9 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const options = { mergeDomains: false, maxResponseBytes: api.maxResponseBytes };
   const log = createRecordedLog();
   const clock = systemClock;
-  const store = createDirectoryStore({
-    options: { directory: rules.path, stateDirectory },
-    log,
-    clock,
-  });
+  const store =
+    api.store ??
+    createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
   const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
   const workers = { list: () => [] };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));

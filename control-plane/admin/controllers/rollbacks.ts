@@ -2,7 +2,8 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
-import { toReplacement } from '../change.ts';
+import { InvalidRules, toReplacement } from '../change.ts';
+import { isError } from '../examination.ts';
 import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
 
 export class Default extends AdminController {
@@ -25,7 +26,12 @@ export class Default extends AdminController {
       message,
       expectedRevision: expected,
       toleratesOldErrors: false,
-      plan: (current) => toReplacement(current, target.files),
+      plan(current) {
+        // What could not be read then is not there to go back to: it would be deleted in silence.
+        const unread = target.problems.filter(isError);
+        if (unread.length > 0) throw new InvalidRules(unread);
+        return toReplacement(current, target.files);
+      },
     });
     this.response.status = made.after.id === made.before.id ? 200 : 201;
     return toRevisionJson(made.after);

@@ -1,0 +1,158 @@
+// Changes of all files at once, where some of them could not be read: over a real socket, in a real
+// directory and a real Git repository.
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { startAdminApi } from '../../test/support/admin-api.ts';
+import { createGitRepository } from '../../test/support/git-repository.ts';
+import { openGitStore } from '../../test/support/git-store.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import type { ConfigStore } from '../store/store.ts';
+
+type Files = Readonly<Record<string, string | Buffer | undefined>>;
+
+interface Place {
+  readonly store: ConfigStore;
+  readonly port: number;
+  /** What others do: undefined deletes. */
+  put(files: Files): void;
+  /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
+  link(path: string): void;
+}
+
+const options = {
+  files: {},
+  maxResponseBytes: 100_000,
+  verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
+};
+
+async function openDirectory(t: ExecutionContext): Promise<Place> {
+  const { store, port, rules } = await startAdminApi(t, options);
+  return {
+    store,
+    port,
+    put(files) {
+      for (const [path, text] of Object.entries(files)) {
+        if (text === undefined) rmSync(join(rules.path, path));
+        else writeFileSync(join(rules.path, path), text);
+      }
+    },
+    link: (path) => rules.relink(path, 'nowhere.yaml'),
+  };
+}
+
+async function openGit(t: ExecutionContext): Promise<Place> {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository);
+  const { port } = await startAdminApi(t, { ...options, store });
+  return {
+    store,
+    port,
+    put: (files) => repository.push(files),
+    link(path) {
+      const file = join(repository.folder, 'clone', path);
+      repository.git('pull', '--quiet', '--rebase', 'origin', 'main');
+      rmSync(file, { force: true });
+      symlinkSync('nowhere.yaml', file);
+      repository.git('add', '--all');
+      repository.git('commit', '--quiet', '--message=link');
+      repository.git('push', '--quiet', 'origin', 'main');
+    },
+  };
+}
+
+interface Reply {
+  readonly status: number;
+  readonly problems: readonly string[];
+}
+
+async function post(place: Place, path: string, body: unknown): Promise<Reply> {
+  const answer = await fetch(`http://127.0.0.1:${place.port}${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  });
+  const { problems = [] } = (await answer.json()) as {
+    problems?: { file: string; message: string }[];
+  };
+  const texts = problems.map(({ file, message }) => `${file}: ${message}`);
+  return { status: answer.status, problems: texts };
+}
+
+const rollBack = (place: Place, revision: string) => post(place, '/rollbacks', { revision });
+
+async function read({ store }: Place) {
+  const { files, problems } = await store.read();
+  return {
+    texts: Object.fromEntries(files.map(({ path, text }) => [path, text])),
+    problems: problems.map(({ file, message }) => `${file}: ${message}`),
+  };
+}
+
+const notText = Buffer.from('\xff', 'latin1');
+const good = { 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) };
+const places = [
+  ['directory', openDirectory],
+  ['git', openGit],
+] as const;
+
+for (const [name, open] of places) {
+  test(`${name}: a rollback replaces and deletes what cannot be read now`, async (t) => {
+    const place = await open(t);
+    place.put(good);
+    const { id } = await place.store.read();
+    place.put({ 'b.yaml': notText, 'c.yaml': notText });
+    place.link('d.yaml');
+    t.is((await read(place)).problems.length, 3);
+    t.deepEqual(await rollBack(place, id), { status: 201, problems: [] });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a rollback to what could not be read is refused, and loses no rules`, async (t) => {
+    const place = await open(t);
+    place.put({ ...good, 'b.yaml': notText });
+    const { id } = await place.store.read();
+    place.put(good);
+    await place.store.read();
+    const problems = ['b.yaml: the file is not UTF-8 text'];
+    t.deepEqual(await rollBack(place, id), { status: 422, problems });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a push replaces and deletes what cannot be read`, async (t) => {
+    const place = await open(t);
+    place.put({ ...good, 'b.yaml': notText, 'c.yaml': notText });
+    const files = Object.entries(good).map(([path, text]) => ({ path, text }));
+    t.deepEqual(await post(place, '/revisions', { files }), { status: 201, problems: [] });
+    t.deepEqual(await read(place), { texts: good, problems: [] });
+  });
+
+  test(`${name}: a file that cannot be read stays an error of a change beside it`, async (t) => {
+    const place = await open(t);
+    place.put({ 'a.yaml': ruleText('a', 1), 'b.yaml': notText });
+    const yaml = ruleText('c', 1);
+    t.is((await post(place, '/domains', { yaml })).status, 201);
+    const { texts, problems } = await read(place);
+    t.deepEqual(texts, { 'a.yaml': ruleText('a', 1), 'c.yaml': yaml });
+    t.deepEqual(problems, ['b.yaml: the file is not UTF-8 text']);
+  });
+}
+
+test('git: a rollback puts a file in the place of a symbolic link', async (t) => {
+  const place = await openGit(t);
+  place.put(good);
+  const { id } = await place.store.read();
+  place.link('b.yaml');
+  t.is((await read(place)).problems.length, 1);
+  t.deepEqual(await rollBack(place, id), { status: 201, problems: [] });
+  t.deepEqual(await read(place), { texts: good, problems: [] });
+});
+
+test('directory: a rollback does not write in the place of a symbolic link', async (t) => {
+  const place = await openDirectory(t);
+  place.put(good);
+  const { id } = await place.store.read();
+  place.link('b.yaml');
+  const problems = ["b.yaml: 'b.yaml' is a symbolic link, which is not written through"];
+  t.deepEqual(await rollBack(place, id), { status: 422, problems });
+});
