@@ -47,6 +47,13 @@ test('gauges are sent with every flush', (t) => {
   t.deepEqual(take(), ['g:7|g', 'g:7|g']);
 });
 
+test('a gauge below 0 is set to that, not lowered by it', (t) => {
+  const { registry, sink, take } = setUp();
+  registry.gauge('g').set(-300);
+  sink.flush();
+  t.deepEqual(take(), ['g:0|g', 'g:-300|g']);
+});
+
 test('a whole number of any size is written in digits', (t) => {
   const { registry, sink, take } = setUp();
   registry.counter('c').add(2 ** 70);

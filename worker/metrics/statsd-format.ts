@@ -8,7 +8,12 @@ export function createStatsdFormat(tags: Tags): LineFormat {
   const withTags = createNameTagger(tags);
   return {
     counter: (name, delta, own) => `${withTags(name, own)}:${toDecimal(delta)}|c\n`,
-    gauge: (name, value) => `${withTags(name)}:${toDecimal(value)}|g\n`,
+    gauge(name, value) {
+      const label = withTags(name);
+      const line = `${label}:${toDecimal(value)}|g\n`;
+      // With a sign it is a change of what the receiver has.
+      return value < 0 ? `${label}:0|g\n${line}` : line;
+    },
     timer: (name, ms) =>
       `${withTags(name)}:${Number.isInteger(ms) ? toDecimal(ms) : ms.toFixed(6)}|ms\n`,
     flushed: () => '',
