@@ -131,3 +131,44 @@ test('a git that is not there is told as such', async (t) => {
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000 }));
   t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
 });
+
+test('a git for which no descriptor is left is told as such, and the process goes on', (t) => {
+  const { folder } = createScript(t, 'echo done');
+  const script = join(folder, 'few-descriptors.mjs');
+  // None left, then some but too few for the pipes, then enough.
+  writeFileSync(
+    script,
+    `import { closeSync, openSync } from 'node:fs';
+import { createGit } from '${new URL('git-command.ts', import.meta.url).href}';
+const git = createGit({
+  repository: '.',
+  address: { url: 'x', shown: 'x', credentials: undefined, credentialScope: undefined },
+  environment: process.env,
+  readCredentials: async () => undefined,
+});
+const say = async () => {
+  const run = git.run(['fetch'], { timeoutMs: 50_000 });
+  return String(await run.catch((error) => error)).trim();
+};
+// What comes with a first use is there, the output as well.
+console.log(await say());
+const open = [];
+try {
+  for (;;) open.push(openSync('/dev/null'));
+} catch (error) {
+  if (error.code !== 'EMFILE') throw error;
+}
+for (const free of [0, 3, open.length]) {
+  for (const descriptor of open.splice(0, free)) closeSync(descriptor);
+  console.log(await say());
+}
+`,
+  );
+  const shell = 'ulimit -n 64; exec "$0" "$1"';
+  const output = execFileSync('sh', ['-c', shell, process.execPath, script], {
+    encoding: 'utf8',
+    env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` },
+  });
+  const refused = 'GitError: git fetch cannot be started: spawn git EMFILE';
+  t.deepEqual(output.trim().split('\n'), ['done', refused, refused, 'done']);
+});

@@ -187,7 +187,12 @@ async function runProcess(
   let stderr = '';
   let reason: string | undefined;
   // A group of its own, and no terminal: ssh cannot ask a person, and the helpers of git end with it.
-  const child = spawn('git', args, { env, detached: true, stdio: 'pipe' });
+  // Without a free descriptor there is a child without pipes, and an `error` on the next tick.
+  const child: ChildProcess = spawn('git', args, { env, detached: true, stdio: 'pipe' });
+  child.on('error', (cause) => {
+    reason = `cannot be started: ${errorText(cause)}`;
+    finish(false, cause);
+  });
   const finish = (isDone: boolean, cause?: unknown) => {
     const result = {
       isDone: isDone && reason === undefined,
@@ -204,28 +209,24 @@ async function runProcess(
   const abort = () => end('was stopped');
   signal?.addEventListener('abort', abort, { once: true });
 
-  child.stdout.on('data', (chunk: Buffer) => {
+  child.stdout?.on('data', (chunk: Buffer) => {
     length += chunk.length;
     if (length > maxBytes) end(`answered with more than ${maxBytes} bytes`);
     else stdout.push(chunk);
   });
-  child.stderr.on('data', (chunk: Buffer) => {
+  child.stderr?.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString()).slice(-maxErrorBytes);
   });
   // A process that ends without reading its input says why by other means.
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
-  child.on('error', (cause) => {
-    reason = `cannot be started: ${errorText(cause)}`;
-    finish(false, cause);
-  });
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(input);
   let drainTimer: NodeJS.Timeout | undefined;
   child.on('exit', () => {
     drainTimer = setTimeout(() => {
       // After one more turn of reading: the timer may be late because nothing was read for long.
       setImmediate(() => {
-        child.stderr.destroy();
-        if (reason !== undefined) child.stdout.destroy();
+        child.stderr?.destroy();
+        if (reason !== undefined) child.stdout?.destroy();
       });
     }, drainMs);
   });
