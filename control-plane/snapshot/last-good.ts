@@ -35,7 +35,8 @@ export function createLastGood({ stateDirectory, store, log }: LastGoodDeps): La
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       await writeRevisionFile(file, store, revision);
     } catch (error) {
-      keptId = undefined;
+      // Unless a newer one waits, which is to be written all the same.
+      if (keptId === revision.id) keptId = undefined;
       log.warning(
         `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,
       );
