@@ -184,6 +184,47 @@ test('under "*", a name that is given up is sent or named as removed', (t) => {
   t.is(changes(session.onRequest(request, first).response), 'a -missing');
 });
 
+test('under "*", a name that is given up without having been asked for is nothing to tell', (t) => {
+  const session = settled(first);
+  const request = { resourceNamesUnsubscribe: ['a', 'never'] };
+  t.is(session.onRequest(request, first).response, undefined);
+  t.is(session.wantedNames, 0);
+});
+
+test('names that were given up count for as long as the client was not told of them', (t) => {
+  const session = createDeltaSession();
+  session.onRequest({ resourceNamesSubscribe: ['*'] }, undefined);
+  for (const names of [
+    ['a', 'b'],
+    ['c', 'd'],
+  ]) {
+    session.onRequest({ resourceNamesSubscribe: names }, undefined);
+    session.onRequest({ resourceNamesUnsubscribe: names }, undefined);
+  }
+  t.is(session.wantedNames, 4);
+  t.is(changes(push(session, first)), 'a b c -d');
+  t.is(session.wantedNames, 0);
+});
+
+test('missing names that a client refuses to hear of count, resources that it refuses do not', (t) => {
+  const { session, response } = start(first);
+  session.onSent();
+  let nonce = response?.nonce ?? '';
+  for (let turn = 0; turn < 10; turn++) {
+    const request = {
+      responseNonce: nonce,
+      errorDetail: no,
+      resourceNamesSubscribe: [`missing${turn}`],
+      resourceNamesUnsubscribe: turn === 0 ? [] : [`missing${turn - 1}`],
+    };
+    nonce = session.onRequest(request, first).response?.nonce ?? '';
+    session.onSent();
+    if (turn === 0) t.is(session.wantedNames, 1);
+  }
+  session.onRequest({ responseNonce: nonce, errorDetail: no }, first);
+  t.is(session.wantedNames, 10);
+});
+
 test('"*" given up leaves the names', (t) => {
   const session = settled(first, { resourceNamesSubscribe: ['*', 'a'] });
   t.is(session.onRequest({ resourceNamesUnsubscribe: ['*'] }, first).response, undefined);

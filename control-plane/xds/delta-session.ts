@@ -109,9 +109,10 @@ export function createDeltaSession(): DeltaSession {
       else owed.add(name);
     }
     for (const name of request.resourceNamesUnsubscribe ?? []) {
-      // Under a wildcard the client may still be owed what it gave up by name.
-      if (wildcard && name !== '*') owed.add(name);
-      else owed.delete(name);
+      if (!wildcard) owed.delete(name);
+      // Under a wildcard a client that gives up a name hears whether the resource stays its own; what it
+      // never asked for by name is nothing to it.
+      else if (before.names.has(name)) owed.add(name);
     }
     if (wildcard) return;
     holdAlone([...held].filter(([name]) => names.has(name)));
@@ -163,9 +164,20 @@ export function createDeltaSession(): DeltaSession {
     },
     get wantedNames() {
       // What all clients have is not kept for this one.
-      return Math.max(subscription?.names.size ?? 0, isHeldByMany ? 0 : held.size);
+      return Math.max(
+        subscription?.names.size ?? 0,
+        isHeldByMany ? 0 : held.size,
+        owed.size,
+        countOthers(doubtful, newest),
+      );
     },
   };
+}
+
+function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined): number {
+  let count = 0;
+  for (const name of names) if (!snapshot?.resources.has(name)) count++;
+  return count;
 }
 
 function isSameContent(held: HeldResources, resources: Snapshot['resources']): boolean {

@@ -39,6 +39,7 @@ export interface Session<Request> {
   onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined;
   /** The last response has left for the network. */
   onSent(): SessionResponse | undefined;
-  /** How many names the client has asked for, all requests together. */
+  /** How many names are kept for the client alone: what it asked for, all requests together, what it
+   * says that it has, and what it is still to hear of. */
   readonly wantedNames: number;
 }

@@ -270,6 +270,31 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
   follower.close();
 });
 
+test.serial('a worker cannot make the control plane keep the names that it gives up', async (t) => {
+  t.timeout(120_000);
+  // Without a snapshot nothing is sent, so that nothing of what is owed is ever paid.
+  const ads = await startAds();
+  t.teardown(() => ads.stop());
+  const namesOf = (part: number) => Array.from({ length: 6_000 }, (_, at) => `n${part}-${at}`);
+  const caller = callDiscovery(ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
+  caller.send({ resourceNamesSubscribe: ['*'] });
+  for (let part = 0; part < 3; part++) {
+    caller.send({ resourceNamesSubscribe: namesOf(part) });
+    caller.send({ resourceNamesUnsubscribe: namesOf(part) });
+  }
+  t.regex((await caller.status()).details, /too many resource names/);
+  caller.close();
+  // What it never asked for is not kept at all, however much of it there is.
+  const stranger = callDiscovery(ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
+  stranger.send({ resourceNamesSubscribe: ['*'] });
+  for (let part = 0; part < 3; part++) stranger.send({ resourceNamesUnsubscribe: namesOf(part) });
+  ads.set(snapshotOf({ a: 'x' }));
+  const { resources, removedResources } = await stranger.next();
+  t.is(resources?.length, 1);
+  t.deepEqual(removedResources, []);
+  stranger.close();
+});
+
 test.serial('configuration files of other kinds have the same limits', (t) => {
   t.timeout(60_000);
   const groups = `groups:\n${Array.from({ length: 201 }, (_, at) => `- {name: g${at}, domains: []}\n`).join('')}`;
