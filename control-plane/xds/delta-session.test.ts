@@ -124,6 +124,7 @@ test('a refused response is not sent again, and its resources go along with the 
   t.deepEqual(session.onRequest({ responseNonce: response?.nonce ?? '', errorDetail: no }, bad), {
     response: undefined,
     answer: { kind: 'refuses', version: bad.version, text: 'no', holds: '' },
+    changesNames: false,
   });
   t.is(push(session, bad), undefined);
   t.is(changes(push(session, snapshotOf({ a: 'good', b: '2' }))), 'a b -c');
@@ -168,6 +169,14 @@ test('names choose resources; one that does not exist is named as removed, until
 test('a name that is asked for again is sent again', (t) => {
   const session = settled(first, { resourceNamesSubscribe: ['a'] });
   t.is(changes(session.onRequest({ resourceNamesSubscribe: ['a'] }, first).response), 'a');
+});
+
+test('a request changes names when it has any, be they the same, unless it is the first', (t) => {
+  const { session, changesNames } = start(first, { resourceNamesSubscribe: ['a'] });
+  t.false(changesNames);
+  t.true(session.onRequest({ resourceNamesSubscribe: ['a'] }, first).changesNames);
+  t.true(session.onRequest({ resourceNamesUnsubscribe: ['c'] }, first).changesNames);
+  t.false(session.onRequest({}, snapshotOf({ a: '2' })).changesNames);
 });
 
 test('names that are given up get no more changes', (t) => {

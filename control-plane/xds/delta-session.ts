@@ -152,7 +152,8 @@ export function createDeltaSession(): DeltaSession {
       else readChange(request, before);
       // Names count whatever the nonce: they are changes, which nobody repeats.
       const answer = readAnswer(request, before === undefined);
-      return { response: next(), answer };
+      const changesNames = before !== undefined && subscription !== before;
+      return { response: next(), answer, changesNames };
     },
     onSnapshot(snapshot) {
       newest = snapshot;

@@ -4,7 +4,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
-import type { NodeIdentity, SnapshotProvider } from '../snapshot/snapshot.ts';
+import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { EventLog } from './event-log.ts';
 import { toStringField } from './field-bytes.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
@@ -88,7 +88,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     call.abort();
   }
 
-  function recordAnswer(answer: Answer | undefined): void {
+  /** `current` is what applies to the node, whatever part of it the client wants. */
+  function recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
     if (answer === undefined) return;
     if (answer.kind === 'holds') {
       record?.acked(answer.version);
@@ -99,8 +100,10 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     record?.nacked(version, text);
     const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
     const shown = text.length > maxShownText ? `${text.slice(0, maxShownText)}...` : text;
-    // By version: a bad one is refused by all workers at once, each in the same words.
-    events.note('warning', `nack ${version}`, `xDS: ${whoIsIt()} refused ${what}: ${shown}`);
+    // By version: a bad one is refused by all workers at once, each in the same words. By that of the
+    // whole, as clients make versions when they choose from it.
+    const kind = version === undefined ? 'nack of an earlier stream' : `nack ${current?.version}`;
+    events.note('warning', kind, `xDS: ${whoIsIt()} refused ${what}: ${shown}`);
   }
 
   /** Undefined, with the stream ended, when the bytes are not a request. */
@@ -157,9 +160,11 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       }
       const isFirst = record === undefined;
       record ??= join(node);
-      const { response, answer } = session.onRequest(request, snapshots.current(node));
-      // An answer to what was sent costs nothing: there is one for each response.
-      if (!takeTokens(bytes, answer === undefined ? 1 : 0)) return;
+      const current = snapshots.current(node);
+      const { response, answer, changesNames } = session.onRequest(request, current);
+      // An answer to what was sent costs nothing: there is one for each response. Unless it makes the
+      // next response as well, which it would answer in the same way.
+      if (!takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
       if (session.wantedNames > maxNames) {
         refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
         return;
@@ -167,7 +172,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       // What a first request says is about an earlier stream.
       if (answer !== undefined && !isFirst)
         metrics[answer.kind === 'holds' ? 'acked' : 'nacked'](mode);
-      recordAnswer(answer);
+      recordAnswer(answer, current);
       send(response);
     },
     onHalfClose() {

@@ -9,8 +9,8 @@ export interface AdsLimits {
   readonly maxStreamsPerConnection: number;
   /** Size of one request; larger ones end the stream with RESOURCE_EXHAUSTED. */
   readonly maxRequestBytes: number;
-  /** Requests that answer no response: this many at once, and so many each second after that.
-   * What passes ends the stream with RESOURCE_EXHAUSTED. */
+  /** Requests that answer no response, or that change what is wanted: this many at once, and so many
+   * each second after that. What passes ends the stream with RESOURCE_EXHAUSTED. */
   readonly requestBurst: number;
   readonly requestsPerSecond: number;
   /** A stream whose first request has not come by then is ended. */

@@ -26,6 +26,9 @@ export type Answer =
 export interface RequestOutcome {
   readonly response: SessionResponse | undefined;
   readonly answer: Answer | undefined;
+  /** The request says anew what is wanted, by which the client can have a response made at any time.
+   * Never true of the first one. */
+  readonly changesNames: boolean;
 }
 
 /**

@@ -81,8 +81,13 @@ test('an ACK is recorded once and answered by nothing', (t) => {
   t.deepEqual(session.onRequest(ack, first), {
     response: undefined,
     answer: { kind: 'holds', version: first.version },
+    changesNames: false,
   });
-  t.deepEqual(session.onRequest(ack, first), { response: undefined, answer: undefined });
+  t.deepEqual(session.onRequest(ack, first), {
+    response: undefined,
+    answer: undefined,
+    changesNames: false,
+  });
 });
 
 test('an unchanged snapshot pushes nothing, even as another object', (t) => {
@@ -98,6 +103,7 @@ test('a refusal with code 0 is a refusal, and the version is not pushed again', 
   t.deepEqual(session.onRequest(refuse(sent(response)), first), {
     response: undefined,
     answer: { kind: 'refuses', version: first.version, text: 'no', holds: '' },
+    changesNames: false,
   });
   t.is(session.onSnapshot(first), undefined);
   t.is(session.onSnapshot(second)?.version, second.version);
@@ -113,13 +119,26 @@ test('going back to the accepted version after a refusal is pushed: the client m
   t.is(session.onSnapshot(first)?.version, first.version);
 });
 
+test('a request changes names when it has others than the one before, unless it is the first', (t) => {
+  const { session, changesNames } = start({ resourceNames: ['a', 'a'] });
+  t.false(changesNames);
+  t.false(session.onRequest({ resourceNames: ['a', 'a'] }, second).changesNames);
+  t.true(session.onRequest({ resourceNames: ['b'] }, second).changesNames);
+  t.true(session.onRequest({ resourceNames: ['b', 'a'] }, second).changesNames);
+  t.true(session.onRequest({}, second).changesNames);
+});
+
 test('a stale nonce is ignored, with the names it carries', (t) => {
   const { session, response } = start();
   session.onSent();
   const pushed = sent(session.onSnapshot(second));
   session.onSent();
   const stale = { ...refuse(sent(response)), resourceNames: ['a'] };
-  t.deepEqual(session.onRequest(stale, second), { response: undefined, answer: undefined });
+  t.deepEqual(session.onRequest(stale, second), {
+    response: undefined,
+    answer: undefined,
+    changesNames: false,
+  });
   t.deepEqual(session.onRequest(accept(pushed), second).answer, {
     kind: 'holds',
     version: second.version,

@@ -70,12 +70,12 @@ export function createSotwSession(): SotwSession {
       // one follows, with the names wanted then. The first of a stream never is, nor is any before the
       // first response: clients may go on with the nonce of their last stream (decisions 30).
       const isStale = lastNonce > 0 && responseNonce !== '' && responseNonce !== String(lastNonce);
-      if (isStale) return { response: undefined, answer: undefined };
+      if (isStale) return { response: undefined, answer: undefined, changesNames: false };
       subscription = toSotwSubscription(before, request.resourceNames ?? []);
       if (isFirst) lastVersion = request.versionInfo ?? '';
       else if (snapshot !== undefined && hasNewNames(before, subscription, snapshot)) owes = true;
       const answer = readAnswer(request, isFirst);
-      return { response: next(), answer };
+      return { response: next(), answer, changesNames: !isFirst && subscription !== before };
     },
     onSnapshot(snapshot) {
       newest = snapshot;

@@ -75,5 +75,5 @@ export function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscripti
 }
 
 function isSame({ names }: Subscription, given: readonly string[]): boolean {
-  return given.length === names.size && given.every((name) => names.has(name));
+  return given.every((name) => names.has(name)) && new Set(given).size === names.size;
 }

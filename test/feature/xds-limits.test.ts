@@ -8,6 +8,7 @@ import type { DropReason } from '../../control-plane/xds/metrics.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
 import { eventually } from '../support/eventually.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
@@ -199,6 +200,56 @@ test('too many requests end the stream; answers to responses do not count', asyn
   t.deepEqual(reasons, ['too_many_requests']);
   worker.close();
   await ads.stop();
+});
+
+test('answers that change the names count, as each brings a response to answer', async (t) => {
+  const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
+  const ads = await startAds({ snapshot: snapshotOf({ a: '1', b: '1' }), limits });
+  t.teardown(ads.stop);
+  const names = (turn: number) => [turn % 2 === 0 ? 'a' : 'b'];
+  const chooser = callDiscovery(ads.port, sotw);
+  const chooses = async () => {
+    chooser.send({ node, resourceNames: names(0) });
+    for (let turn = 1; turn < 20; turn++) {
+      const { nonce = '' } = await chooser.next();
+      chooser.send({ resourceNames: names(turn), responseNonce: nonce, errorDetail: {} });
+    }
+  };
+  await t.throwsAsync(chooses(), {
+    message: 'the stream ended: too many requests on this stream',
+  });
+  const asker = callDiscovery(ads.port, delta);
+  const asksAgain = async () => {
+    asker.send({ node, resourceNamesSubscribe: names(0) });
+    for (let turn = 1; turn < 20; turn++) {
+      const { nonce = '' } = await asker.next();
+      asker.send({ resourceNamesSubscribe: names(turn), responseNonce: nonce });
+    }
+  };
+  await t.throwsAsync(asksAgain(), {
+    message: 'the stream ended: too many requests on this stream',
+  });
+  chooser.close();
+  asker.close();
+});
+
+test('a worker that refuses one choice of names after another does so in two lines', async (t) => {
+  // All of them within the time of one line.
+  const all = snapshotOf({ a: '1', b: '1', c: '1', d: '1', e: '1', f: '1' });
+  const ads = await startAds({ snapshot: all, clock: createManualClock() });
+  const worker = callDiscovery(ads.port, sotw);
+  const chosen: string[] = [];
+  for (const name of all.resources.keys()) {
+    chosen.push(name);
+    const refusal = { responseNonce: String(chosen.length - 1), errorDetail: { message: 'no' } };
+    worker.send({ node, resourceNames: chosen, ...(chosen.length > 1 && refusal) });
+    t.is((await worker.next()).nonce, String(chosen.length));
+  }
+  worker.close();
+  await ads.stop();
+  const lines = ads.log.lines.filter((line) => line.includes('refused version'));
+  t.is(lines.length, 2);
+  t.true(lines[1]?.endsWith(': no (and 3 more like it)'), lines[1]);
 });
 
 test('large requests cost more of what a stream may send', async (t) => {
