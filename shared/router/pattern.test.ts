@@ -1,16 +1,26 @@
 import test from 'ava';
+import fc from 'fast-check';
 import { whyNotLinear } from './pattern.ts';
 
-test('patterns whose repetitions do not nest are accepted', (t) => {
+test('patterns whose repetitions neither nest nor meet are accepted', (t) => {
   for (const pattern of [
     '^[a-z0-9-]{1,64}$',
     '^(?:a|b)?c*$',
     '^\\(a+\\)$',
-    '[(+*]+',
+    '^[(+*]+',
+    'abc',
+    '[0-9]{4}-[0-9]{2}',
+    '^\\d+\\.\\d+\\.\\d+(?:-[a-z]+)?$',
+    '^(?:[0-9a-f]{2}:){5}[0-9a-f]{2}$',
+    '^-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?$',
+    '^(?:GET|HEAD|POST|PUT) /[^ ]*$',
+    '^\\p{L}+\\d*$',
+    '^[^@]+@[^.]+$',
     '^(ab)+$',
-    'a{x',
+    '^a{x',
     '^(ab?c{2}?d)?e??$',
-    '^(?:ab)+(?<name>cd)*?(?i:ef){2}$',
+    '^(?:ab)+(?<name>cd)*?(?:ef){2}$',
+    '^(?i:ef){2}$',
   ]) {
     t.is(whyNotLinear(pattern), undefined, pattern);
   }
@@ -34,4 +44,61 @@ test('patterns that may take exponential time are refused with the reason', (t) 
   t.regex(whyNotLinear('(?=a)b') ?? '', /looks around/);
   t.regex(whyNotLinear('(?<!a)b') ?? '', /looks around/);
   t.regex(whyNotLinear('(a)\\1') ?? '', /back-reference/);
+});
+
+test('repetitions that may take the same characters need a text that is short', (t) => {
+  for (const [pattern, bound] of [
+    ['^a*a*b$', 256],
+    ['^a*a*a*b$', 15],
+    ['^[a-z]+[a-z0-9]*$', 257],
+    ['^a*b?a*$', 256],
+    ['^a*(?:b|c*)a*$', 256],
+    ['^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$', 256],
+    ['^[^@]+@[^@]+\\.[^@]+$', 257],
+    ['^\\w+\\d+$', 257],
+    ['^.*\\u{1f600}$', 256],
+    ['^(?:\\ud83d\\ude00)+(?:\\u{1f600})+$', 257],
+    ['^(?:ab)+(?:ac)*$', 257],
+    ['^a{0,900}a{0,900}b$', 256],
+    ['^(?i:a)*A*$', 256],
+    ['a+b', 257],
+    ['^a|a+b', 128],
+  ] as const) {
+    t.regex(whyNotLinear(pattern) ?? '', new RegExp(`maxLength of ${bound} or less`), pattern);
+    t.is(whyNotLinear(pattern, bound), undefined, pattern);
+    t.not(whyNotLinear(pattern, bound + 1), undefined, pattern);
+  }
+  t.regex(whyNotLinear('a+b') ?? '', /begin it with \^/);
+  t.regex(whyNotLinear(`^${'a?'.repeat(30)}a{30}$`, 30) ?? '', /too many ways; let what follows/);
+});
+
+test('what is accepted is soon done with, whatever the text', (t) => {
+  const text = fc.stringMatching(/^[ab01.]*$/);
+  const part = fc
+    .tuple(
+      fc.constantFrom('a', 'b', '[ab]', '\\d', '[a-z0-9]', '(?:ab)', '.', '(?:a|b*)'),
+      fc.constantFrom('', '', '?', '*', '+', '{2}', '{0,90}'),
+    )
+    .map((both) => both.join(''));
+  const start = fc.constantFrom('', '^');
+  let accepted = 0;
+  fc.assert(
+    fc.property(
+      start,
+      fc.array(part, { minLength: 1, maxLength: 6 }),
+      text,
+      (first, parts, pump) => {
+        const pattern = `${first}${parts.join('')}!$`;
+        for (const maxLength of [40, 256, 20_000]) {
+          if (whyNotLinear(pattern, maxLength) !== undefined) continue;
+          accepted += 1;
+          const startMs = performance.now();
+          new RegExp(pattern, 'u').test((pump || 'a').repeat(maxLength).slice(0, maxLength));
+          t.true(performance.now() - startMs < 1_000, `${pattern} with ${maxLength} of ${pump}`);
+        }
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+  t.true(accepted > 500);
 });

@@ -1,6 +1,6 @@
 // Schemas compiled ahead of time, at start. Values are checked as they are: casting text is left
 // to cast.ts, defaults of keywords to bind.ts.
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv, type AnySchemaObject, type ErrorObject, str, type ValidateFunction } from 'ajv';
 import type Type from 'typebox';
 import { whyNotLinear } from './pattern.ts';
 import { uploadKeyword } from './upload.ts';
@@ -60,7 +60,21 @@ function createAjv(allErrors: boolean): Ajv {
     strict: true,
     allowUnionTypes: true,
     formats,
-    code: { regExp: Object.assign(createLinearRegExp, { code: 'createLinearRegExp' }) },
+    code: {
+      regExp: Object.assign(
+        (pattern: string, flags: string) => createLinearRegExp(pattern, flags),
+        { code: 'createLinearRegExp' },
+      ),
+    },
+  });
+  // Ajv's own looks for a pattern in texts that are too long as well.
+  ajv.removeKeyword('pattern');
+  ajv.addKeyword({
+    keyword: 'pattern',
+    type: 'string',
+    schemaType: 'string',
+    compile: createPatternCheck,
+    error: { message: ({ schemaCode }) => str`must match pattern "${schemaCode}"` },
   });
   ajv.addKeyword({
     keyword: uploadKeyword,
@@ -85,12 +99,30 @@ function isSmall(value: unknown): boolean {
   return true;
 }
 
-function createLinearRegExp(pattern: string, flags: string): RegExp {
-  const reason = whyNotLinear(pattern);
+/** A text that is longer than its schema allows is passed over: `maxLength` refuses it. */
+function createPatternCheck(
+  pattern: string,
+  { maxLength }: AnySchemaObject,
+): (text: string) => boolean {
+  const bound = typeof maxLength === 'number' ? maxLength : Number.POSITIVE_INFINITY;
+  const regExp = createLinearRegExp(pattern, 'u', bound);
+  return (text) => isLonger(text, bound) || regExp.test(text);
+}
+
+/** In characters, of which each is one or two of the text's units. */
+function isLonger(text: string, maxLength: number): boolean {
+  if (text.length <= maxLength) return false;
+  return text.length > 2 * maxLength || [...text].length > maxLength;
+}
+
+/** Of names in `patternProperties`, too, whose length nothing bounds. */
+function createLinearRegExp(pattern: string, flags: string, maxLength?: number): RegExp {
+  const regExp = new RegExp(pattern, flags);
+  const reason = whyNotLinear(pattern, maxLength);
   if (reason !== undefined) {
-    throw new Error(`the pattern ${pattern} may take exponential time: ${reason}`);
+    throw new Error(`the pattern ${pattern} may take far more than linear time: ${reason}`);
   }
-  return new RegExp(pattern, flags);
+  return regExp;
 }
 
 function toProblem(error: ErrorObject): SchemaProblem {
