@@ -87,6 +87,41 @@ test('a list is bounded however it is written, and its schema may set another bo
   });
 });
 
+test('a list is bounded within an object, a union and what is not declared', (t) => {
+  const refused = { ok: false, reason: 'holds a list of more than 3 items' };
+  const long = [1, 2, 3, 4];
+  const list = Type.Array(Type.Integer());
+  const longer = Type.Array(Type.Integer(), { maxItems: 5 });
+  const object = Type.Object({ list }, { additionalProperties: true });
+  for (const schema of [
+    Type.Unknown(),
+    Type.Object({}, { additionalProperties: true }),
+    object,
+    Type.Record(Type.String(), list),
+    Type.Intersect([object, Type.Object({})]),
+    Type.Union([object, Type.Null()]),
+  ]) {
+    t.deepEqual(json(schema, { list: long }), refused);
+    t.true(json(schema, { list: [1, 2, 3] }).ok);
+    t.deepEqual(json(schema, { deep: [{ list: [long] }] }).ok, false);
+  }
+  t.deepEqual(json(Type.Unknown(), long), refused);
+  t.deepEqual(json(Type.Tuple([Type.Unknown()]), [long]), refused);
+  t.false(json(Type.Array(Type.Object({ list })), [{ list: long }]).ok);
+  for (const schema of [
+    Type.Object({ list: longer }),
+    Type.Record(Type.String(), longer),
+    Type.Object({}, { additionalProperties: longer }),
+    Type.Intersect([Type.Object({ list: longer }), Type.Object({})]),
+    Type.Object({ list: Type.Union([longer, Type.Null()]) }),
+  ]) {
+    t.true(json(schema, { list: long }).ok);
+    t.false(json(schema, { list: [...long, 5, 6] }).ok);
+  }
+  t.true(json(Type.Object({ a: Type.Array(longer) }), { a: [long] }).ok);
+  t.true(json(Type.Tuple([longer]), [long]).ok);
+});
+
 test('choices keep the type of the value that is spelled', (t) => {
   const choice = Type.Union([Type.Literal('soft'), Type.Literal(5), Type.Literal(true)]);
   t.deepEqual(text(choice, '5'), { ok: true, value: 5 });

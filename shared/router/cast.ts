@@ -37,10 +37,10 @@ function cast(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
   const type = schema['type'];
   if (type === 'array') return castList(schema, value, options);
   if (type === 'object') {
-    return isPlainObject(value) ? { ok: true, value } : refuse('must be an object');
+    return isPlainObject(value) ? castWhole([schema], value, options) : refuse('must be an object');
   }
   if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
-  if (type === undefined || Array.isArray(type)) return { ok: true, value };
+  if (type === undefined || Array.isArray(type)) return castWhole([schema], value, options);
   if (Array.isArray(value))
     return refuse(options.fromText ? 'is given more than once' : 'must be one value');
   if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
@@ -76,7 +76,7 @@ function castList(schema: PlainSchema, value: unknown, options: CastOptions): Ca
   }
   const of = schema['items'];
   if (typeof of !== 'object' || of === null || Array.isArray(of)) {
-    return { ok: true, value: items };
+    return castWhole([schema], items, options);
   }
   const values: unknown[] = [];
   for (const [index, item] of items.entries()) {
@@ -85,6 +85,64 @@ function castList(schema: PlainSchema, value: unknown, options: CastOptions): Ca
     values.push(result.value);
   }
   return { ok: true, value: values };
+}
+
+/** A value that stays as it is, as everything within an object does: its lists are bounded too. */
+function castWhole(
+  schemas: readonly PlainSchema[],
+  value: unknown,
+  { listItems }: CastOptions,
+): Cast {
+  const tooLong = findLongList(schemas, value, listItems);
+  return tooLong === undefined
+    ? { ok: true, value }
+    : refuse(`holds a list of more than ${tooLong} items`);
+}
+
+/** How many items a list within the value may have that has more. */
+function findLongList(
+  schemas: readonly PlainSchema[],
+  value: unknown,
+  listItems: number,
+): number | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const all = schemas.flatMap(toBranches);
+  if (Array.isArray(value)) {
+    const declared = all
+      .map((schema) => schema['maxItems'])
+      .filter((max) => typeof max === 'number');
+    // Of several branches the largest: which of them holds is the compiled schema's business.
+    const maxItems = declared.length === 0 ? listItems : Math.max(...declared);
+    if (value.length > maxItems) return maxItems;
+  }
+  for (const [key, inside] of Object.entries(value)) {
+    if (typeof inside !== 'object' || inside === null) continue;
+    const found = findLongList(schemasAt(all, key), inside, listItems);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The schema with all those that it puts together or lets choose from. */
+function toBranches(schema: PlainSchema): readonly PlainSchema[] {
+  const within = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => schema[keyword] ?? []);
+  return [schema, ...within.filter(isSchema).flatMap(toBranches)];
+}
+
+/** What may be declared of a property or an item. */
+function schemasAt(schemas: readonly PlainSchema[], key: string): readonly PlainSchema[] {
+  return schemas
+    .flatMap(({ properties, patternProperties, additionalProperties, items }) => {
+      if (isSchema(properties) && Object.hasOwn(properties, key)) return [properties[key]];
+      if (Array.isArray(items)) return [items[Number(key)]];
+      const patterned = isSchema(patternProperties) ? Object.values(patternProperties) : [];
+      return [...patterned, additionalProperties, items];
+    })
+    .filter(isSchema);
+}
+
+function isSchema(value: unknown): value is PlainSchema {
+  return isPlainObject(value);
 }
 
 function castBranch(branches: readonly PlainSchema[], value: unknown, options: CastOptions): Cast {

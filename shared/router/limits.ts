@@ -7,7 +7,7 @@ export interface Limits {
   readonly pathParts: number;
   /** Names in a query or a form; those of a JSON object are bounded by its bytes. */
   readonly keys: number;
-  /** Values of one name, and items of one list whose schema has no `maxItems`. */
+  /** Values of one name, and items of one list, wherever it is, whose schema has no `maxItems`. */
   readonly listItems: number;
   readonly jsonDepth: number;
   /** More is 413; the body is never held beyond it. Of one that is no argument of its method, less
