@@ -5,7 +5,7 @@ import { BadRequest } from './errors.ts';
 import { addKeyword, createKeywords, type Keywords } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import type { MediaType } from './media-type.ts';
-import { decodeUtf8 } from './utf8.ts';
+import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
 const headerPairsPerPart = 16;
 
@@ -33,6 +33,9 @@ export function parseMultipart(type: MediaType, bytes: Buffer, limits: Limits): 
       stream.on('end', () => {
         try {
           if (name === undefined) throw new BadRequest('a part of the body has no name');
+          // The parser repairs names.
+          refuseRepaired(name);
+          refuseRepaired((filename as string | undefined) ?? '');
           const value = toValue(Buffer.concat(chunks), filename as string | undefined, contentType);
           addKeyword(keywords, name, value, { where: 'body', limits });
         } catch (error) {

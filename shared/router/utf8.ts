@@ -9,6 +9,16 @@ export function decodeUtf8(bytes: Uint8Array): string {
   } catch {
     throw new BadRequest('the body is not UTF-8');
   }
-  if (text.includes('\0')) throw new BadRequest('the body holds a NUL character');
+  refuseNul(text);
   return text;
+}
+
+/** Throws 400 for what a decoder put in the place of bytes that are not UTF-8, and for NUL. */
+export function refuseRepaired(text: string): void {
+  if (text.includes('\ufffd')) throw new BadRequest('the body is not UTF-8');
+  refuseNul(text);
+}
+
+function refuseNul(text: string): void {
+  if (text.includes('\0')) throw new BadRequest('the body holds a NUL character');
 }
