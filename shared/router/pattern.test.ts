@@ -72,6 +72,15 @@ test('repetitions that may take the same characters need a text that is short', 
   t.regex(whyNotLinear(`^${'a?'.repeat(30)}a{30}$`, 30) ?? '', /too many ways; let what follows/);
 });
 
+test('a repetition at the end of a pattern that may begin anywhere is soon done with', (t) => {
+  for (const pattern of ['[a-z]+', '/v\\d+', 'a|b*', '[a-z]{2,}']) {
+    t.is(whyNotLinear(pattern), undefined, pattern);
+  }
+  for (const pattern of ['[a-z]+$', '\\s*x+', '(?:a+|b)c']) {
+    t.not(whyNotLinear(pattern), undefined, pattern);
+  }
+});
+
 test('what is accepted is soon done with, whatever the text', (t) => {
   const text = fc.stringMatching(/^[ab01.]*$/);
   const part = fc

@@ -38,8 +38,8 @@ export function whyNotLinear(
 
 /** For each character of the text. */
 function countTries(tree: PatternNode, length: number, overlap: Overlap): number {
-  // From each place anew, as far as a match can reach.
-  const starts = isAnchored(tree) ? 1 : Math.max(1, Math.min(length, longestOf(tree)));
+  // From each place anew, as far as it can go without having matched.
+  const starts = isAnchored(tree) ? 1 : Math.max(1, Math.min(length, longestFailureOf(tree)));
   return starts * countWays(tree, [], length, overlap);
 }
 
@@ -92,6 +92,17 @@ function longestOf(node: PatternNode): number {
   if (node.kind === 'sequence') return node.items.reduce((sum, item) => sum + longestOf(item), 0);
   const length = longestOf(node.item);
   return length === 0 ? 0 : length * node.most;
+}
+
+/** A repetition at the very end has matched with its least. */
+function longestFailureOf(node: PatternNode): number {
+  if (node.kind === 'repetition') return node.least === 0 ? 0 : longestOf(node.item) * node.least;
+  if (node.kind === 'choice') return Math.max(...node.branches.map(longestFailureOf));
+  if (node.kind !== 'sequence') return longestOf(node);
+  const [last, ...before] = node.items.toReversed();
+  return last === undefined
+    ? 0
+    : longestFailureOf(last) + before.reduce((sum, item) => sum + longestOf(item), 0);
 }
 
 function isAnchored(node: PatternNode): boolean {
