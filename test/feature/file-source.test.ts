@@ -40,6 +40,11 @@ test('the folder is root, subdirectory and app directory, of which some may be e
   t.is((await startFileSource(t, folder.path, named)).limits(), 'a=1');
   const bare = { subdirectory: '', appDirectory: '' };
   t.is((await startFileSource(t, join(folder.path, 'one/two'), bare)).limits(), 'a=1');
+  // Files of a hidden name are not taken for ones beside a folder without a name.
+  folder.write('one/two/.b.yaml', ruleText('b', 1));
+  symlinkSync('one/two', join(folder.path, 'current'));
+  const swapped = { ...bare, watchRoot: true };
+  t.is((await startFileSource(t, join(folder.path, 'current'), swapped)).limits(), 'a=1 b=1');
 });
 
 test('a file that is added, replaced, rewritten, renamed away or removed is noticed', async (t) => {

@@ -86,7 +86,8 @@ test('CONFIG_GRPC_XDS_NODE_ID, _NODE_METADATA, _CLIENT_ADDITIONAL_HEADERS: the s
     env: {
       CONFIG_GRPC_XDS_NODE_ID: 'edge-7',
       CONFIG_GRPC_XDS_NODE_METADATA: 'zone=b,tier=front',
-      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-team:edge',
+      // The blank is part of the value, but cannot be sent.
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-team: edge',
     },
   });
   const stream = await server.stream(0);

@@ -179,7 +179,8 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     try {
-      metadata.set(key, key.endsWith('-bin') ? Buffer.from(value) : value);
+      // A field with a blank at an end is not valid (RFC 9113 section 8.2.1), and servers drop it.
+      metadata.set(key, key.endsWith('-bin') ? Buffer.from(value) : value.trim());
     } catch {
       // The library's text has the value, which may be secret.
       throw new AppError('cannot_start', `header ${JSON.stringify(name)} cannot be sent`);

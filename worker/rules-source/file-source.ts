@@ -86,7 +86,10 @@ export function createFileSource({
   const upper = join(root, options.subdirectory);
   const directory = join(upper, options.appDirectory);
   // The reference also takes `config.anything.yaml` beside the directory `config`.
-  const beside = watchRoot ? { directory: upper, prefix: `${options.appDirectory}.` } : undefined;
+  const beside =
+    watchRoot && options.appDirectory !== ''
+      ? { directory: upper, prefix: `${options.appDirectory}.` }
+      : undefined;
   const watchedAtStart = watchRoot ? dirname(root) : directory;
   const loadAttempts = metrics.counter('runtime.load_attempts');
   const loadFailures = metrics.counter('runtime.load_failures');
