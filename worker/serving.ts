@@ -216,6 +216,7 @@ function createStore(
       resolveSrv: (name) => resolver.resolveSrv(name),
     });
   }
+  const isConnected = { store: true, perSecondStore: true };
   const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
     const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';
     return createRedisStore(toRedisStoreOptions(settings, which, clock), {
@@ -228,8 +229,10 @@ function createStore(
         total: metrics.counter(`ratelimit.${pool}.cx_total`),
         localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
       },
-      onHealthChange: (isConnected) => {
-        if (settings.health.needsStoreConnection) health.set('store', isConnected);
+      onHealthChange: (isNowConnected) => {
+        isConnected[which] = isNowConnected;
+        if (!settings.health.needsStoreConnection) return;
+        health.set('store', isConnected.store && isConnected.perSecondStore);
       },
     });
   };

@@ -201,3 +201,47 @@ test.serial(
     t.false(shown.includes('secret'));
   },
 );
+
+test.serial(
+  'a health that needs connections has none while one of two stores is away',
+  async (t) => {
+    const [main, perSecond] = await Promise.all([startRedisServer(), startRedisServer()]);
+    t.teardown(main.stop);
+    t.teardown(perSecond.stop);
+    const worker = await startWorkerProcess({
+      env: {
+        KVSTORE_URL: main.url,
+        KVSTORE_PERSECOND: 'true',
+        KVSTORE_PERSECOND_SOCKET_TYPE: 'tcp',
+        KVSTORE_PERSECOND_URL: perSecond.url,
+        KVSTORE_FAILURE_MODE: 'allow',
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      rules,
+    });
+    t.teardown(worker.stop);
+    const readHealth = async () => {
+      const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    const isConnected = async (pool: string) =>
+      !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(
+        await readPage(worker, 'stats'),
+      );
+    await eventually('healthy', async () => (await readHealth()) === 200);
+    await Promise.all([main.kill(), perSecond.kill()]);
+    await eventually('both are away', async () => {
+      const connected = [
+        await isConnected('redis_pool'),
+        await isConnected('redis_per_second_pool'),
+      ];
+      return !connected.includes(true);
+    });
+    await perSecond.restart();
+    await eventually('one is back', () => isConnected('redis_per_second_pool'));
+    t.is(await readHealth(), 500);
+    await main.restart();
+    await eventually('healthy', async () => (await readHealth()) === 200);
+  },
+);
