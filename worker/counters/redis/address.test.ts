@@ -42,6 +42,15 @@ const read: [string, 'tcp' | 'unix' | undefined, StoreTarget][] = [
     },
   ],
   [
+    'redis://:100%:%40b@h:1',
+    undefined,
+    {
+      ...plain,
+      address: tcp('h', 1),
+      credentials: { username: undefined, password: '100%:@b' },
+    },
+  ],
+  [
     'redis://h:1?username=me&password=pass',
     undefined,
     {

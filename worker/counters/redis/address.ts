@@ -143,11 +143,13 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
 
 /** A percent sign that stands for itself is left as it is. */
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return text.replace(/(?:%[\da-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
 }
 
 /** For logs and errors: an address has no credentials in it. */

@@ -43,14 +43,16 @@ export function toRedisStoreOptions(
 
 /** Undefined: the credentials of the target, if it has some. */
 function createReader(
-  { authFile, cloudIam }: StoreSettings,
+  { authFile, cloudIam, target }: StoreSettings,
   clock: Clock,
 ): ReadCredentials | undefined {
   if (cloudIam.enabled) {
     const readCloudCredentials = createCloudCredentialsReader(cloudIam.region);
     return createCloudIamCredentials(cloudIam, { clock, readCloudCredentials });
   }
-  return authFile === '' ? undefined : createFileCredentials(authFile);
+  // Those of the address go before the file, as they go before AUTH.
+  if (authFile === '' || target?.credentials !== undefined) return undefined;
+  return createFileCredentials(authFile);
 }
 
 function toTlsOptions({
