@@ -242,8 +242,10 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     });
   }
 
+  /** A second more than the window: the server counts whole seconds of its own, and an item with a
+   * lifetime of N of them goes after N - 1 to N. */
   function drawExpiry({ windowSeconds }: Change): number {
-    const lifetime = windowSeconds + Math.floor(Math.random() * deps.jitterMaxSeconds);
+    const lifetime = windowSeconds + 1 + Math.floor(Math.random() * deps.jitterMaxSeconds);
     if (lifetime <= maxRelativeSeconds) return lifetime;
     return Math.floor(clock.wallMs() / 1000) + lifetime;
   }
