@@ -2,6 +2,7 @@
 // answered or by what stands in for it, and the local cache learns from that.
 import type { Window } from '../../shared/counting/window.ts';
 import type { Match } from '../../shared/rules/rule.ts';
+import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { Hit } from '../counters/store.ts';
 import type { RuleStats } from '../metrics/metric.ts';
@@ -33,12 +34,26 @@ export interface StatusDeps {
   readonly trail: DecisionTrail | undefined;
   /** Not negative. */
   readonly nearLimitRatio: number;
+  readonly windowAt: (unit: Unit, nowSeconds: number) => Window;
 }
 
 /** The status of a hit whose `after` is known, or whose `standIn` is. */
 export type ToStatus = (hit: LimitedHit, nowSeconds: number) => DescriptorStatus;
 
-export function createToStatus({ overLimitCache, trail, nearLimitRatio }: StatusDeps): ToStatus {
+export function createToStatus({
+  overLimitCache,
+  trail,
+  nearLimitRatio,
+  windowAt,
+}: StatusDeps): ToStatus {
+  /** An answer that comes after its window's end says when the next one ends. */
+  const findReset = ({ window, unit }: LimitedHit, nowSeconds: number): number => {
+    const end = window.start + window.seconds;
+    if (nowSeconds >= window.start && nowSeconds < end) return end;
+    const next = windowAt(unit, nowSeconds);
+    return next.start + next.seconds;
+  };
+
   const judge = (hit: LimitedHit): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
@@ -73,7 +88,7 @@ export function createToStatus({ overLimitCache, trail, nearLimitRatio }: Status
   };
 
   return (hit, nowSeconds) => {
-    const { match, window } = hit;
+    const { match } = hit;
     const verdict = judge(hit);
     return {
       code: verdict.code,
@@ -83,10 +98,7 @@ export function createToStatus({ overLimitCache, trail, nearLimitRatio }: Status
         unit: hit.unit,
       },
       limitRemaining: verdict.remaining,
-      // An answer that comes after its window's end still says when the next window ends.
-      secondsUntilReset:
-        window.seconds -
-        ((((nowSeconds - window.start) % window.seconds) + window.seconds) % window.seconds),
+      secondsUntilReset: findReset(hit, nowSeconds) - nowSeconds,
     };
   };
 }

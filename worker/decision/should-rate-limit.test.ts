@@ -286,6 +286,34 @@ test('an answer that a refund has overtaken tells the local cache nothing', asyn
   t.is(summarize(await decide(ask('a=x'))), 'OK [OK 0]');
 });
 
+test('an answer that comes after the end of a calendar month says when the next one ends', async (t) => {
+  const held: (() => void)[] = [];
+  const month =
+    'domain: d\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 2}}]';
+  const { decide, clock } = createWorker(month, {
+    calendarMonths: true,
+    store: (inner) => ({
+      ...inner,
+      count: (request) =>
+        inner.count({
+          ...request,
+          settle: (error) => void held.push(() => request.settle(error)),
+        }),
+    }),
+  });
+  const resetOf = async (answeredAt: string) => {
+    clock.setWall(Date.parse('2027-02-28T23:59:59Z'));
+    const decision = decide(ask('a=x'));
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.setWall(Date.parse(answeredAt));
+    held.pop()?.();
+    const outcome = await decision;
+    return outcome.ok ? outcome.response.statuses[0]?.secondsUntilReset : outcome.error.message;
+  };
+  t.is(await resetOf('2027-02-28T23:59:59Z'), 1);
+  t.is(await resetOf('2027-03-01T00:00:01Z'), 31 * 86_400 - 1);
+});
+
 test('what the local cache knows is counted as such', async (t) => {
   const { decide, stat } = createWorker(twoLimits, { localCacheBytes: 1 });
   await decide({ ...ask('a=x'), hitsAddend: 3 });

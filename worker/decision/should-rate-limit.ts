@@ -151,7 +151,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const windowAt = createWindows(options);
   const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { nearLimitRatio } = options;
-  const toStatus = createToStatus({ overLimitCache, trail, nearLimitRatio });
+  const toStatus = createToStatus({ overLimitCache, trail, nearLimitRatio, windowAt });
   const { headers: headerOptions } = options;
   const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
