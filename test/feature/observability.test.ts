@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
@@ -95,6 +95,16 @@ const calm = {
   'ratelane_control_plane_workers{state="refused"}': '0x60',
 };
 
+const uptime = 'ratelimit_node_uptime_seconds';
+/** Alerts that are for a single event: the counter, which is shown once it has counted, and the minutes
+ * for which they fire. */
+const singleEvents: readonly (readonly [alert: string, counter: string, minutes: number])[] = [
+  ['RatelaneAnsweredWithoutStore', 'ratelimit_failure_mode_deny', 5],
+  ['RatelaneRulesRefused', 'ratelimit_service_config_load_error', 10],
+  ['RatelaneProcessReplaced', 'ratelimit_processes_replaced', 15],
+  ['RatelaneMetricNamesFolded', 'ratelimit_service_folded_metric_names', 60],
+];
+
 testWith(test, 'promtool')('Prometheus takes its configuration and the alerts', async (t) => {
   const { code, output } = await runTool(
     'promtool',
@@ -105,26 +115,28 @@ testWith(test, 'promtool')('Prometheus takes its configuration and the alerts', 
   t.true(output.includes(`SUCCESS: ${alerts.length} rules found`), output);
 });
 
-testWith(test, 'promtool')('each alert fires for what it is for, and none without', async (t) => {
-  t.deepEqual(Object.keys(causes).sort(), alerts.map(({ alert }) => alert).sort());
-  const firing = 'count by (alertname) (ALERTS{alertstate="firing"})';
-  const unit = (series: Readonly<Record<string, string>>, fires: readonly string[]) => ({
+/** A time in minutes, and the alerts that fire then. */
+type Firing = readonly [minute: number, alerts: readonly string[]];
+
+function unit(series: Readonly<Record<string, string>>, ...times: readonly Firing[]) {
+  return {
     interval: '1m',
-    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
-    promql_expr_test: [
-      {
-        expr: firing,
-        eval_time: '50m',
-        exp_samples: fires.map((alertname) => ({ labels: `{alertname="${alertname}"}`, value: 1 })),
-      },
-    ],
-  });
+    input_series: toInput(series),
+    promql_expr_test: times.map(([minute, fires]) => ({
+      expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
+      eval_time: `${minute}m`,
+      exp_samples: fires.map((alertname) => ({ labels: `{alertname="${alertname}"}`, value: 1 })),
+    })),
+  };
+}
+
+function toInput(series: Readonly<Record<string, string>>) {
+  return Object.entries(series).map(([name, values]) => ({ series: name, values }));
+}
+
+async function testRules(t: ExecutionContext, tests: readonly object[]): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'ratelane-alerts-'));
   t.teardown(() => rmSync(place, { recursive: true }));
-  const tests = [
-    ...Object.entries(causes).map(([alert, series]) => unit(series, [alert])),
-    unit(calm, []),
-  ];
   const file = join(place, 'alerts.test.json');
   const alertsFile = join(folder, 'alerts.yaml');
   writeFileSync(
@@ -133,7 +145,99 @@ testWith(test, 'promtool')('each alert fires for what it is for, and none withou
   );
   const { code, output } = await runTool('promtool', ['test', 'rules', file], toolMs);
   t.is(code, 0, output);
+}
+
+testWith(test, 'promtool')('each alert fires for what it is for, and none without', async (t) => {
+  t.deepEqual(Object.keys(causes).sort(), alerts.map(({ alert }) => alert).sort());
+  await testRules(t, [
+    ...Object.entries(causes).map(([alert, series]) => unit(series, [50, [alert]])),
+    unit(calm, [50, []]),
+    unit({ ...calm, [uptime]: '7200+60x60' }, [50, []]),
+  ]);
 });
+
+testWith(test, 'promtool')("the first event of a worker's life alerts, for a while", async (t) => {
+  t.deepEqual(
+    singleEvents.map(([alert]) => alert).sort(),
+    alerts
+      .filter(({ expr }) => /(increase|rate)\([^)]*\)+ > 0(?!\.)/.test(expr))
+      .map(({ alert }) => alert)
+      .sort(),
+  );
+  await testRules(
+    t,
+    singleEvents.flatMap(([alert, counter, minutes]) => [
+      // Two hours after the start of the worker, at minute 70.
+      unit(
+        { [uptime]: '7200+60x160', [counter]: '_x70 1x90' },
+        [69, []],
+        [73, [alert]],
+        [69 + minutes, [alert]],
+        [71 + minutes, []],
+      ),
+      // At its start.
+      unit({ [uptime]: '_x70 0+60x90', [counter]: '_x70 1x90' }, [73, [alert]], [72 + minutes, []]),
+      // Four minutes later: it does not end between.
+      unit(
+        { [uptime]: '_x70 30+60x90', [counter]: '_x74 1x90' },
+        [71 + minutes, [alert]],
+        [73 + minutes, [alert]],
+        [75 + minutes, []],
+      ),
+      // After a restart, at the address where the former process had counted one as well.
+      unit(
+        { [uptime]: '7200+60x65 stale 0+60x90', [counter]: '1x65 stale _x4 1x90' },
+        [65, []],
+        [74, [alert]],
+      ),
+    ]),
+  );
+});
+
+testWith(test, 'promtool')('no event: a failed scrape, or a Prometheus that is new', async (t) => {
+  await testRules(
+    t,
+    singleEvents.flatMap(([, counter, minutes]) => {
+      const after = [70, 71, 73, 69 + minutes, 71 + minutes].map((at): Firing => [at, []]);
+      return [
+        unit({ [uptime]: '7200+60x68 stale 11400+60x90', [counter]: '1x68 stale 1x90' }, ...after),
+        unit({ [uptime]: '_x70 7200+60x90', [counter]: '_x70 1x90' }, ...after),
+        unit(
+          { [uptime]: '7200+60x30 stale _x38 11400+60x90', [counter]: '1x30 stale _x38 1x90' },
+          ...after,
+        ),
+      ];
+    }),
+  );
+});
+
+testWith(test, 'promtool')(
+  'the dashboard shows the first load and the first refusal',
+  async (t) => {
+    const loads = expressions.filter((expr) => expr.includes('config_load'));
+    t.is(loads.length, 2);
+    const at = (expr: string, minute: number, value: number) => ({
+      expr: expr.replaceAll('$__rate_interval', '4m'),
+      eval_time: `${minute}m`,
+      exp_samples: [{ labels: '{}', value }],
+    });
+    const input_series = toInput({
+      ratelimit_service_config_load_success: '_x30 2x30',
+      ratelimit_service_config_load_error: '_x30 2x30',
+      // Both of a worker whose scrape failed.
+      'ratelimit_service_config_load_success{instance="b"}': '7x29 stale 7x30',
+      'ratelimit_service_config_load_error{instance="b"}': '7x29 stale 7x30',
+    });
+    const promql_expr_test = loads.flatMap((expr) => [
+      at(expr, 28, 0),
+      at(expr, 31, 2),
+      at(expr, 33, 2),
+      at(expr, 34, 0),
+      at(expr, 50, 0),
+    ]);
+    await testRules(t, [{ interval: '1m', input_series, promql_expr_test }]);
+  },
+);
 
 testWith(test, 'promtool')("the dashboard's expressions can be read", async (t) => {
   const place = mkdtempSync(join(tmpdir(), 'ratelane-dashboard-'));
