@@ -6,7 +6,7 @@ import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import type { DisagreementJson } from '../admin/agreement-report.ts';
 import { fromProblemJson } from '../admin/problem-json.ts';
 import type { StatusJson } from '../admin/status-report.ts';
-import type { AdminClient } from './admin/admin-client.ts';
+import type { AdminCallResult, AdminClient } from './admin/admin-client.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
@@ -24,6 +24,10 @@ interface StatusOptions extends AdminOptions {
 const pauseMs = 250;
 /** While waiting, the store itself is asked only this often. */
 const asksPerLook = 8;
+/** However little of the time is left, an answer gets this long to come. */
+const shortestCallMs = 1_000;
+/** What a proxy answers while there is no control plane behind it. */
+const awayStatuses: readonly number[] = [502, 503, 504];
 const shortestRevision = 6;
 
 export const addStatus: AddCommand = (program, { io, finish }) => {
@@ -103,8 +107,15 @@ async function answer(
   const endMs = io.clock.monotonicMs() + timeoutMs;
   for (let asked = 0; ; asked++) {
     const look = asked % asksPerLook === 0;
-    const result = await client.call({ method: 'GET', path: `/status?look=${look}` });
-    const isLast = options.wait !== true || io.clock.monotonicMs() >= endMs;
+    const leftMs = Math.max(shortestCallMs, endMs - io.clock.monotonicMs());
+    const result = await client.call({
+      method: 'GET',
+      path: `/status?look=${look}`,
+      ...(options.wait === true && { timeoutMs: leftMs }),
+    });
+    // A timer may go off before its time, and leave too little for another call.
+    const wantedMs = !result.ok && result.isTimeout ? shortestCallMs : 0;
+    const isLast = options.wait !== true || io.clock.monotonicMs() + wantedMs >= endMs;
     if (result.ok && result.answer.status === 200) {
       const status = result.answer.value as StatusJson;
       const exitCode = judge(status, options.revision);
@@ -114,15 +125,20 @@ async function answer(
         return exitCode;
       }
       note(toLine(status, options.revision));
-    } else if (isLast || result.ok) {
-      // A control plane that restarts gives no answer for a moment; one that refuses, for ever.
+    } else if (isLast || isRefusal(result)) {
       io.writeError(result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`);
       return exitCodes.trouble;
     } else {
-      note(result.message);
+      note(result.ok ? `for the admin API, now HTTP ${result.answer.status}` : result.message);
     }
     await pause(io, Math.min(pauseMs, Math.max(0, endMs - io.clock.monotonicMs())));
   }
+}
+
+/** A control plane that restarts gives no answer for a moment, or a proxy gives one; a
+ * refusal is for ever. */
+function isRefusal(result: AdminCallResult): boolean {
+  return result.ok && !awayStatuses.includes(result.answer.status);
 }
 
 function judge({ verdict, newest }: StatusJson, revision: string | undefined): ExitCode {

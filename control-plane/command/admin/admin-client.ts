@@ -10,6 +10,8 @@ export interface AdminCall {
   /** With the query. */
   readonly path: string;
   readonly body?: unknown;
+  /** For how long an answer is waited for, at most and by default `longestCallMs`. */
+  readonly timeoutMs?: number;
 }
 
 export interface AdminAnswer {
@@ -20,8 +22,8 @@ export interface AdminAnswer {
 
 export type AdminCallResult =
   | { readonly ok: true; readonly answer: AdminAnswer }
-  /** There was no answer: why, for people. */
-  | { readonly ok: false; readonly message: string };
+  /** There was no answer: why, for people, and whether all the time was waited for it. */
+  | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
 export interface AdminClient {
   call(call: AdminCall): Promise<AdminCallResult>;
@@ -34,7 +36,7 @@ export interface AdminClientOptions {
 }
 
 /** A push to a slow Git host takes its time. */
-const timeoutMs = 120_000;
+const longestCallMs = 120_000;
 const maxAnswerBytes = 256 * 1024 * 1024;
 
 export function createAdminClient({ url, token, tls }: AdminClientOptions): AdminClient {
@@ -46,13 +48,16 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
   };
   const base = trimEnd(url.href, '/');
 
-  async function call({ method, path, body }: AdminCall): Promise<AdminAnswer> {
+  async function call(
+    { method, path, body }: AdminCall,
+    signal: AbortSignal,
+  ): Promise<AdminAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const answered = Promise.withResolvers<AdminAnswer>();
     const options = {
       method,
       agent: false as const,
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
       headers: {
         accept: 'application/json',
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -86,14 +91,20 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
 
   return {
     async call(given) {
+      // Whole, because a timer takes no fraction.
+      const timeoutMs = Math.ceil(Math.min(given.timeoutMs ?? longestCallMs, longestCallMs));
+      const signal = AbortSignal.timeout(timeoutMs);
       try {
-        return { ok: true, answer: await call(given) };
+        return { ok: true, answer: await call(given, signal) };
       } catch (error) {
-        const reason = toReason(error);
+        // What the request fails with then speaks of an abort only.
+        const seconds = Math.round(timeoutMs / 100) / 10;
+        const isTimeout = signal.aborted;
+        const reason = isTimeout ? `no answer within ${seconds}s` : toReason(error);
         const hint =
           'hint: is a control plane serving there? --admin-url (or RATELANE_ADMIN_URL) names another';
         const message = `the admin API at ${base} cannot be reached: ${reason}\n${hint}`;
-        return { ok: false, message };
+        return { ok: false, message, isTimeout };
       }
     },
   };
@@ -108,9 +119,6 @@ function parse(text: string): unknown {
 }
 
 function toReason(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError') {
-    return `no answer within ${timeoutMs / 1000}s`;
-  }
   // Several addresses of one name fail together, and their error has no text of its own.
   if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
   return errorText(error);
