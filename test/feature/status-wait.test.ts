@@ -151,3 +151,10 @@ test('--wait says what it waits for while a proxy answers in place of the contro
   t.is(code, 2);
   t.regex(err, said);
 });
+
+test('a page that is no answer of a control plane is told as such', async (t) => {
+  const { url } = await serve(t, answer(200, '<h1>Back soon</h1>'));
+  const run = await status(url);
+  t.is(run.code, 2);
+  t.regex(run.err, /what answers is no control plane \(HTTP 200, no JSON\)/);
+});

@@ -81,8 +81,12 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
       });
       response.on('error', answered.reject);
       response.on('end', () => {
+        const status = response.statusCode ?? 0;
         const value = parse(Buffer.concat(chunks).toString());
-        answered.resolve({ status: response.statusCode ?? 0, value });
+        // As a proxy's page for the time of a repair is.
+        if (value === undefined && status < 300) {
+          answered.reject(new Error(`what answers is no control plane (HTTP ${status}, no JSON)`));
+        } else answered.resolve({ status, value });
       });
     });
     request.end(text);
