@@ -7,9 +7,10 @@ import type { XdsMetrics } from '../xds/metrics.ts';
 export interface Overview {
   readonly revisionInForceAtMs: number | undefined;
   readonly isStale: boolean;
-  readonly isNewestValid: boolean;
-  readonly errors: number;
-  readonly warnings: number;
+  /** Undefined when the store was not read since the start: nobody knows what is in it. */
+  readonly newest:
+    | { readonly isValid: boolean; readonly errors: number; readonly warnings: number }
+    | undefined;
   readonly domains: number;
   readonly isStoreReachable: boolean;
   readonly storeSuccessAtMs: number | undefined;
@@ -52,11 +53,15 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   gauge('revision_in_force_timestamp_seconds', 'When the revision in force was made', (given) =>
     toSeconds(given.revisionInForceAtMs),
   );
-  gauge('newest_revision_valid', '1 when the newest revision has no errors', (given) =>
-    Number(given.isNewestValid),
+  gauge('newest_revision_valid', '1 when the newest revision has no errors', ({ newest }) =>
+    newest === undefined ? undefined : Number(newest.isValid),
   );
-  gauge('newest_revision_errors', 'Errors in the newest revision', (given) => given.errors);
-  gauge('newest_revision_warnings', 'Warnings in the newest revision', (given) => given.warnings);
+  gauge('newest_revision_errors', 'Errors in the newest revision', ({ newest }) => newest?.errors);
+  gauge(
+    'newest_revision_warnings',
+    'Warnings in the newest revision',
+    ({ newest }) => newest?.warnings,
+  );
   gauge('domains', 'Domains in force', (given) => given.domains);
   gauge('stale', '1 when what is served may be older than what the author wants', (given) =>
     Number(given.isStale),

@@ -12,9 +12,7 @@ export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers):
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
     isStale: findStaleness(state) !== undefined,
-    isNewestValid: newest?.valid === true,
-    errors,
-    warnings: (newest?.problems.length ?? 0) - errors,
+    newest: newest && { isValid: newest.valid, errors, warnings: newest.problems.length - errors },
     domains: inForce?.domains.length ?? 0,
     isStoreReachable: store.reachable,
     storeSuccessAtMs: store.lastSuccessMs,

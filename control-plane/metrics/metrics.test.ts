@@ -1,0 +1,26 @@
+import test from 'ava';
+import { createControlPlaneMetrics, type Overview } from './metrics.ts';
+
+const served: Overview = {
+  revisionInForceAtMs: 1_000,
+  isStale: true,
+  newest: { isValid: false, errors: 2, warnings: 1 },
+  domains: 1,
+  isStoreReachable: false,
+  storeSuccessAtMs: undefined,
+  revisions: { accepted: 1, refused: 0 },
+  workers: { in_force: 0, pending: 0, refused: 0 },
+};
+
+test('nothing is said of the newest revision while nobody knows it', async (t) => {
+  let overview = served;
+  const metrics = createControlPlaneMetrics(() => overview);
+  const newestOf = async () => (await metrics.expose()).text.match(/^.*newest_revision.* \d+$/gm);
+  t.deepEqual(await newestOf(), [
+    'ratelane_control_plane_newest_revision_valid 0',
+    'ratelane_control_plane_newest_revision_errors 2',
+    'ratelane_control_plane_newest_revision_warnings 1',
+  ]);
+  overview = { ...served, newest: undefined };
+  t.is(await newestOf(), null);
+});
