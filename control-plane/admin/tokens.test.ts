@@ -25,9 +25,10 @@ test('every mistake is told with its line, and no token is', (t) => {
   const text = [
     `ann read ${ann}`,
     `ann write ${bob}`,
-    `eve admin ${bob}`,
+    'eve admin token-of-eve-0123456789',
     'mallory read short',
-    `a/b read ${bob}`,
+    'a/b read token-of-a/b-0123456789',
+    `zoe read ${bob}`,
     `two words read ${bob}`,
   ].join('\n');
   const result = parseTokens(text, 'tokens');
@@ -36,7 +37,8 @@ test('every mistake is told with its line, and no token is', (t) => {
     'tokens:3: the scope is not one of read, write, xds',
     'tokens:4: a token has at least 16 characters',
     'tokens:5: a name has 1 to 64 letters, digits and . _ @ -',
-    'tokens:6: write a name, a scope and a token, with spaces between',
+    'tokens:6: it is the token of ann as well',
+    'tokens:7: write a name, a scope and a token, with spaces between',
   ]);
   const empty = parseTokens('# nobody\n', 'tokens');
   t.deepEqual(empty.ok ? [] : empty.problems, ['tokens: there is no token in it']);

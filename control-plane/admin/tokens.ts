@@ -37,6 +37,8 @@ export function parseTokens(text: string, file: string): TokensResult {
   const problems: string[] = [];
   const entries: { owner: TokenOwner; digest: Buffer }[] = [];
   const names = new Set<string>();
+  /** By token, made unreadable. */
+  const holders = new Map<string, string>();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
     const place = `${file}:${index + 1}`;
@@ -51,6 +53,10 @@ export function parseTokens(text: string, file: string): TokensResult {
       problems.push(`${place}: a name has 1 to 64 letters, digits and . _ @ -`);
     } else if (names.has(name)) problems.push(`${place}: there are two tokens of the name ${name}`);
     names.add(name);
+    const digest = toDigest(token).toString('hex');
+    const holder = holders.get(digest);
+    if (holder !== undefined) problems.push(`${place}: it is the token of ${holder} as well`);
+    else holders.set(digest, name);
     if (token.length < shortestToken) {
       problems.push(`${place}: a token has at least ${shortestToken} characters`);
     }
