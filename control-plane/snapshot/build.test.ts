@@ -79,6 +79,16 @@ test('one invalid file refuses the revision, with the problems of all files', (t
   t.deepEqual(places, ['b.yaml:4', 'c.yaml:1', 'node-groups.yaml:1']);
 });
 
+test('metadata that is nested too deeply to be sent is an error of its file', (t) => {
+  const textWith = (levels: number) =>
+    `domain: d\ndescriptors:\n- key: k\n  metadata: {x: ${'{a: '.repeat(levels)}1${'}'.repeat(levels)}}\n  rate_limit: {unit: second, requests_per_unit: 2}\n`;
+  t.true(build({ 'd.yaml': textWith(40) }).ok);
+  t.regex(
+    problemsOf({ 'a.yaml': ruleText('a', 1), 'd.yaml': textWith(100) }),
+    /^d\.yaml: error: domain 'd' cannot be sent to workers: .*depth.*\n.*metadata may be nested/,
+  );
+});
+
 test('a file that could not be read refuses the revision, a file that is ignored does not', (t) => {
   const of = (severity: 'error' | 'warning') =>
     buildSnapshots({ files: [], problems: [problemOf(severity, 'x', 'something')] }, defaults, {

@@ -88,7 +88,13 @@ export function buildSnapshots(
   const leftOut = new Map<string, readonly string[]>();
   const resources = new Map<string, DomainResource>();
   for (const [domain, group] of byDomain) {
-    const resource = toDomainResource(domain, group, encode);
+    const resource = tryToEncode(domain, group, encode);
+    if (resource instanceof Error) {
+      const message = `domain '${toExcerpt(domain)}' cannot be sent to workers: ${resource.message}`;
+      const hint = 'metadata may be nested about 40 levels deep';
+      problems.push(problemOf('error', group[0]?.file ?? '(all files)', message, hint));
+      continue;
+    }
     resources.set(domain, resource);
     problems.push(...resource.warnings);
     if (resource.leftOut.length > 0) leftOut.set(domain, resource.leftOut);
@@ -101,6 +107,19 @@ export function buildSnapshots(
     built: Object.freeze({ ruleSet: rules.ruleSet, domains, groups: built, leftOut }),
     warnings: problems,
   };
+}
+
+/** The encoding has bounds of its own, such as how deeply messages are nested. */
+function tryToEncode(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource | Error {
+  try {
+    return toDomainResource(domain, documents, encode);
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** Decisions 31. */
