@@ -99,6 +99,9 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
         else if (expiry === 1 && operation.amount > 0) {
           remember(operation);
         }
+      } else if (operation.kind === 'add' && typeof reply !== 'number') {
+        // It may have made the counter anew all the same, which the next reply would not show.
+        knownExpiries.forget(operation.key);
       } else if (operation.kind === 'add' && reply === operation.amount) {
         knownExpiries.forget(operation.key);
         missing ??= { operations: [], commands: [] };
