@@ -76,7 +76,7 @@ export interface RedisPool {
   /** How many connections there are. */
   readonly active: number;
   readonly lastFailure: string | undefined;
-  /** Refuses new requests; resolves when none is open, after `graceMs` at the latest. */
+  /** Refuses new requests; resolves when none is open and nothing is carried, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
   /** The server is not to be used any more: it is not away, whatever becomes of it. */
   forget(): void;
@@ -109,6 +109,8 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const [firstLane] = lanes;
   /** Each sends its commands, or fails them when it is given an error. */
   let waitingCarries: ((error: Error | undefined) => void)[] = [];
+  let openCarries = 0;
+  let tellCarried: (() => void) | undefined;
   const patienceMs = toPatienceMs(options.failureMode, options.timeoutMs);
   const breaker = deps.outages.addServer(name, breakerChanged);
   let isKept = false;
@@ -152,7 +154,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     get lastFailure() {
       return lastFailure;
     },
-    drain: batching.drain,
+    drain,
     forget: breaker.remove,
     close,
   };
@@ -242,11 +244,20 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   }
 
   function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+    openCarries++;
+    tryToCarry(commands, (replies) => {
+      openCarries--;
+      if (openCarries === 0) tellCarried?.();
+      done(replies);
+    });
+  }
+
+  function tryToCarry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
     if (lanes.some((lane) => lane.carry(commands, done))) return;
     const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
     const end = (error: Error | undefined) => {
       if (error !== undefined) fail(error);
-      else carry(commands, done);
+      else tryToCarry(commands, done);
     };
     const refusal = closed ? new Error('the connection was closed') : breaker.refusal;
     if (refusal !== undefined) fail(refusal);
@@ -257,6 +268,21 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     const ending = waitingCarries;
     waitingCarries = [];
     for (const end of ending) end(error);
+  }
+
+  async function drain(graceMs: number): Promise<void> {
+    await Promise.all([batching.drain(graceMs), drainCarries(graceMs)]);
+  }
+
+  function drainCarries(graceMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancelGrace = clock.after(graceMs, resolve);
+      tellCarried = () => {
+        cancelGrace();
+        resolve();
+      };
+      if (openCarries === 0) tellCarried();
+    });
   }
 
   function openOverflow(): void {
