@@ -1,6 +1,6 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules-directory.ts';
-import { createSnapshot, type NodeIdentity } from '../snapshot/snapshot.ts';
+import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toStatusJson } from './status-report.ts';
@@ -43,7 +43,8 @@ function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedW
   const node: NodeIdentity = { id, cluster: '', metadata: new Map() };
   const has = { version: snapshot.version, atMs: nowMs };
   const stream = { address: '10.0.0.1:5', mode: 'sotw' as const, sinceMs: nowMs };
-  return { node, ...stream, sent: has, acked: has, nacked: undefined, ...change };
+  const wantedVersion = (wanted: Snapshot) => wanted.version;
+  return { node, ...stream, sent: has, acked: has, nacked: undefined, wantedVersion, ...change };
 }
 
 function statusOf(state: SnapshotState, workers: readonly ConnectedWorker[] = []) {
@@ -154,6 +155,34 @@ test('workers that are waited for are shown with what they have', (t) => {
       ['c', 'pending', undefined, undefined],
     ],
   );
+});
+
+test('a worker that wants a part is in force with the version of the part, not of the whole', (t) => {
+  const part = { version: 'part', atMs: nowMs };
+  const wantedVersion = () => 'part';
+  const { verdict, workers, waitingFor } = statusOf(stateOf(), [
+    workerOf('has it', { acked: part, wantedVersion }),
+    workerOf('has the whole', { wantedVersion }),
+  ]);
+  t.is(verdict, 'pending');
+  t.deepEqual(workers, { connected: 2, inForce: 1, pending: 1, refused: 0 });
+  t.deepEqual(
+    waitingFor.map(({ id, expected }) => [id, expected]),
+    [['has the whole', 'part']],
+  );
+});
+
+test('a worker that wants nothing holds up nothing, whatever it had and refused before', (t) => {
+  const wantedVersion = () => undefined;
+  const workers = [
+    workerOf('a', { acked: undefined, wantedVersion }),
+    workerOf('b', { nacked: refusal, wantedVersion }),
+  ];
+  t.is(statusOf(stateOf(), workers).verdict, 'in_force');
+  const text = 'revision 111111111111 is in force on 2 of 3 workers, 1 have not answered';
+  t.is(statusOf(stateOf(), [...workers, workerOf('c', { acked: old })]).text, text);
+  const { workers: counts } = statusOf(stateOf({ inForce: undefined }), workers);
+  t.deepEqual(counts, { connected: 2, inForce: 0, pending: 1, refused: 1 });
 });
 
 test('what an earlier process kept is stale before the store has answered', (t) => {

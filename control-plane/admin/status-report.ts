@@ -24,6 +24,8 @@ export const workerJson = Type.Object(
     connectedSince: time,
     group: orNull(Type.String()),
     state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+    /** The version of what the worker wants of its rules; null when it wants nothing, and when there is
+     * nothing to tell it yet. */
     expected: orNull(Type.String()),
     sent: orNull(versionAt),
     acked: orNull(versionAt),
@@ -169,7 +171,7 @@ function judge(
     return { verdict: 'pending', text: `${id} is not served yet: ${kept}` };
   }
   if (counts.inForce < counts.connected) {
-    const first = workers.find(({ nacked }) => nacked !== null);
+    const first = workers.find(({ state }) => state === 'refused');
     const refusal = first ? `; ${nameOf(first)} says: ${first.nacked?.text.slice(0, 500)}` : '';
     const parts = [
       counts.pending > 0 ? `${counts.pending} have not answered` : '',
@@ -185,12 +187,16 @@ function judge(
   return { verdict: 'in_force', text: `${id} ${where}` };
 }
 
+/** The one place that decides whether a worker has what it is to have: of all that applies to its node,
+ * what it wants. */
 export function toWorkerJson(
   worker: ConnectedWorker,
   snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
 ): WorkerJson {
   const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
-  const expected = snapshots.current(node)?.version;
+  const current = snapshots.current(node);
+  const expected = current && worker.wantedVersion(current);
+  const wantsNothing = current !== undefined && expected === undefined;
   const hasIt = expected !== undefined && acked?.version === expected;
   return {
     id: node.id,
@@ -200,7 +206,7 @@ export function toWorkerJson(
     protocol: mode,
     connectedSince: toTime(sinceMs),
     group: snapshots.groupOf(node) ?? null,
-    state: nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
+    state: wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
     expected: expected ?? null,
     sent: toVersionJson(sent),
     acked: toVersionJson(acked),

@@ -53,8 +53,14 @@ export function createSnapshot(resources: Iterable<Resource>): Snapshot {
   const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const byName = new Map(sorted.map((resource) => [resource.name, resource]));
   if (byName.size !== sorted.length) throw new Error('two resources of a snapshot have one name');
-  const content = sorted.map(({ name, version }) => [name, version]);
-  return { version: toVersion(JSON.stringify(content)), resources: byName };
+  return { version: toContentVersion(byName), resources: byName };
+}
+
+/** The version of a snapshot of these resources, by name, which are in the order of names. */
+export function toContentVersion(
+  resources: Iterable<readonly [string, { readonly version: string }]>,
+): string {
+  return toVersion(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
 }
 
 function toVersion(content: Buffer | string): string {

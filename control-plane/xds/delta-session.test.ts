@@ -187,6 +187,60 @@ test('names that are given up get no more changes', (t) => {
   t.is(push(session, snapshotOf({ a: '3', b: '3' })), undefined);
 });
 
+test('an accepted part is held under the version that is wanted, and a change elsewhere leaves it', (t) => {
+  const { session, response } = start(first, { resourceNamesSubscribe: ['a', 'missing'] });
+  session.onSent();
+  const { answer } = session.onRequest({ responseNonce: response?.nonce ?? '' }, first);
+  const version = session.wantedVersion(first) ?? '';
+  t.not(version, first.version);
+  t.deepEqual(answer, { kind: 'holds', version });
+  t.is(session.wantedVersion(snapshotOf({ a: '1', b: '2' })), version);
+  t.is(settled(first).wantedVersion(first), first.version);
+});
+
+test('a client that gives up names has what it wants at once, although nothing is sent', (t) => {
+  for (const all of [
+    ['a', 'b'],
+    ['*', 'a'],
+  ]) {
+    const session = settled(first, { resourceNamesSubscribe: all });
+    const given = { resourceNamesUnsubscribe: all.filter((name) => name !== 'a') };
+    const { response, answer } = session.onRequest(given, first);
+    t.is(response, undefined);
+    t.deepEqual(answer, { kind: 'keeps', version: session.wantedVersion(first) ?? '' });
+  }
+});
+
+test('names that are given up before the response is accepted do not count among what is held', (t) => {
+  const { session, response } = start(first, { resourceNamesSubscribe: ['a', 'b'] });
+  session.onSent();
+  t.is(session.onRequest({ resourceNamesUnsubscribe: ['b'] }, first).answer, undefined);
+  const { answer } = session.onRequest({ responseNonce: response?.nonce ?? '' }, first);
+  t.deepEqual(answer, { kind: 'holds', version: session.wantedVersion(first) ?? '' });
+});
+
+test('giving up names says nothing of others that were refused', (t) => {
+  const { session, response } = start(first, { resourceNamesSubscribe: ['a', 'b'] });
+  session.onSent();
+  session.onRequest({ responseNonce: response?.nonce ?? '', errorDetail: no }, first);
+  t.is(session.onRequest({ resourceNamesUnsubscribe: ['b'] }, first).answer, undefined);
+});
+
+test('what a client says that it has, in whatever order, is what it keeps of it', (t) => {
+  const { session } = start(first, {
+    resourceNamesSubscribe: ['c', 'b', 'a'],
+    initialResourceVersions: Object.fromEntries(Object.entries(versionsOf(first)).reverse()),
+  });
+  const { answer } = session.onRequest({ resourceNamesUnsubscribe: ['b'] }, first);
+  t.deepEqual(answer, { kind: 'keeps', version: session.wantedVersion(first) ?? '' });
+});
+
+test('a client that gives up everything wants nothing', (t) => {
+  const session = settled(first, { resourceNamesSubscribe: ['a'] });
+  t.is(session.onRequest({ resourceNamesUnsubscribe: ['a'] }, first).answer, undefined);
+  t.is(session.wantedVersion(first), undefined);
+});
+
 test('under "*", a name that is given up is sent or named as removed', (t) => {
   const session = settled(first, { resourceNamesSubscribe: ['*', 'a', 'missing'] });
   const request = { resourceNamesUnsubscribe: ['a', 'missing'] };

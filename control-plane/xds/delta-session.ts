@@ -1,7 +1,7 @@
 // The delta protocol for one stream: each response has what has changed since the last one, and the
 // client accepts or refuses it as a whole or in parts, which we cannot see.
 import type { DeltaDiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
 import {
   type DeltaBody,
   type HeldResources,
@@ -11,8 +11,8 @@ import {
 } from './response-body.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import {
+  createSelector,
   type Subscription,
-  selectWanted,
   toDeltaSubscription,
   wantsNothing,
 } from './subscription.ts';
@@ -29,6 +29,7 @@ interface Unanswered {
 }
 
 export function createDeltaSession(): DeltaSession {
+  const selector = createSelector();
   let subscription: Subscription | undefined;
   let newest: Snapshot | undefined;
   /** What the client has if it takes everything that was sent. */
@@ -50,7 +51,7 @@ export function createDeltaSession(): DeltaSession {
   function next(): SessionResponse | undefined {
     if (isSending || newest === undefined || subscription === undefined) return undefined;
     if (unanswered.length >= maxUnanswered || wantsNothing(subscription)) return undefined;
-    const wanted = selectWanted(newest, subscription);
+    const wanted = selector.select(newest, subscription);
     const change = toChange(wanted, subscription.wildcard);
     held = wanted.resources;
     isHeldByMany = true;
@@ -86,13 +87,16 @@ export function createDeltaSession(): DeltaSession {
   }
 
   function readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
-    const initial = Object.entries(request.initialResourceVersions ?? {});
+    // In the order of names, as versions are made.
+    const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
     owesAnything = initial.length === 0;
     if (!owesAnything) holdAlone(initial.map(([name, version]) => [name, { version }]));
     const { resourceNamesSubscribe: names = [] } = request;
     owed = new Set(names.filter((name) => name !== '*' && !held.has(name)));
     if (snapshot !== undefined && subscription !== undefined) {
-      const wanted = selectWanted(snapshot, subscription);
+      const wanted = selector.select(snapshot, subscription);
       if (isSameContent(held, wanted.resources)) {
         held = wanted.resources;
         isHeldByMany = true;
@@ -119,6 +123,15 @@ export function createDeltaSession(): DeltaSession {
     doubtful = new Set([...doubtful].filter((name) => names.has(name)));
   }
 
+  /** Of what a client that names resources has for certain: it may have given up some since they were
+   * sent. Undefined as long as it is not certain, and when everything or nothing is wanted. */
+  function keptVersion(): string | undefined {
+    if (subscription === undefined || subscription.wildcard || wantsNothing(subscription)) {
+      return undefined;
+    }
+    return unanswered.length === 0 && doubtful.size === 0 ? toContentVersion(held) : undefined;
+  }
+
   function readAnswer(request: DeltaDiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
     const { errorDetail } = request;
     if (isFirst) {
@@ -129,9 +142,13 @@ export function createDeltaSession(): DeltaSession {
       return sentVersion === '' ? undefined : { kind: 'holds', version: sentVersion };
     }
     const answered = unanswered.find(({ nonce }) => nonce === request.responseNonce);
-    if (answered === undefined) return undefined;
+    if (answered === undefined) {
+      const givesUp = (request.resourceNamesUnsubscribe ?? []).length > 0;
+      const version = givesUp ? keptVersion() : undefined;
+      return version === undefined ? undefined : { kind: 'keeps', version };
+    }
     unanswered = unanswered.filter((response) => response !== answered);
-    if (errorDetail == null) return { kind: 'holds', version: answered.version };
+    if (errorDetail == null) return { kind: 'holds', version: keptVersion() ?? answered.version };
     refusedVersion = answered.version;
     for (const name of answered.names) {
       if (subscription?.wildcard || subscription?.names.has(name)) doubtful.add(name);
@@ -163,6 +180,8 @@ export function createDeltaSession(): DeltaSession {
       isSending = false;
       return next();
     },
+    wantedVersion: (snapshot) =>
+      subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
     get wantedNames() {
       // What all clients have is not kept for this one.
       return Math.max(

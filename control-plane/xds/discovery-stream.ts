@@ -91,7 +91,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   /** `current` is what applies to the node, whatever part of it the client wants. */
   function recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
     if (answer === undefined) return;
-    if (answer.kind === 'holds') {
+    if (answer.kind !== 'refuses') {
       record?.acked(answer.version);
       return;
     }
@@ -138,7 +138,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
 
   function join(who: NodeIdentity): WorkerRecord {
     events.note('info', 'connected', `xDS: ${whoIsIt()} connected (${mode})`);
-    return deps.workers.joined(who, call.peerAddress, mode);
+    return deps.workers.joined(who, call.peerAddress, mode, session.wantedVersion);
   }
 
   function takeTokens(bytes: Buffer, base: 0 | 1): boolean {
@@ -170,8 +170,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
         return;
       }
       // What a first request says is about an earlier stream.
-      if (answer !== undefined && !isFirst)
-        metrics[answer.kind === 'holds' ? 'acked' : 'nacked'](mode);
+      if (!isFirst && answer?.kind === 'holds') metrics.acked(mode);
+      if (!isFirst && answer?.kind === 'refuses') metrics.nacked(mode);
       recordAnswer(answer, current);
       send(response);
     },

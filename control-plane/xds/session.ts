@@ -14,6 +14,8 @@ export interface SessionResponse {
 /** What a request said about versions, for the record of who has what. */
 export type Answer =
   | { readonly kind: 'holds'; readonly version: string }
+  /** Names were given up, for which nothing is sent: what is left has a version of its own. */
+  | { readonly kind: 'keeps'; readonly version: string }
   | {
       readonly kind: 'refuses';
       /** Undefined when the response came from an earlier stream. */
@@ -42,6 +44,9 @@ export interface Session<Request> {
   onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined;
   /** The last response has left for the network. */
   onSent(): SessionResponse | undefined;
+  /** The version of what the client wants of the snapshot: what it holds when it has everything.
+   * Undefined when it wants nothing. Cheap, above all when it wants everything. */
+  wantedVersion(snapshot: Snapshot): string | undefined;
   /** How many names are kept for the client alone: what it asked for, all requests together, what it
    * says that it has, and what it is still to hear of. */
   readonly wantedNames: number;

@@ -194,6 +194,47 @@ test('no names after names means nothing; "*" means everything', (t) => {
   t.is(session.onRequest(all, second).response?.version, second.version);
 });
 
+test('what is wanted has the version of the response for it, of the whole under "*", none for nothing', (t) => {
+  const { session, response } = start({ resourceNames: ['b', 'missing'] });
+  const { nonce, version } = sent(response);
+  t.not(version, first.version);
+  t.is(session.wantedVersion(first), version);
+  t.is(session.wantedVersion(second), version);
+  t.not(session.wantedVersion(snapshotOf({ b: '2' })), version);
+  session.onRequest({ responseNonce: nonce, resourceNames: ['a'] }, first);
+  t.is(session.wantedVersion(first), session.onSent()?.version);
+  session.onRequest({ responseNonce: '2', resourceNames: [] }, first);
+  t.is(session.wantedVersion(first), undefined);
+  session.onRequest({ responseNonce: '2', resourceNames: ['*'] }, first);
+  t.is(session.wantedVersion(first), first.version);
+});
+
+test('a client of everything wants the snapshot as it is, whose resources are not looked at', (t) => {
+  const { session } = start();
+  const untouchable = {
+    version: 'whole',
+    get resources(): never {
+      throw new Error('the resources were looked at');
+    },
+  };
+  t.is(session.wantedVersion(untouchable), 'whole');
+});
+
+test('what is wanted by name is selected once for one snapshot, however often it is asked for', (t) => {
+  const { session } = start({ resourceNames: ['a'] });
+  let looks = 0;
+  const counting = {
+    version: second.version,
+    get resources() {
+      looks++;
+      return second.resources;
+    },
+  };
+  const version = session.wantedVersion(counting);
+  for (let turn = 0; turn < 5; turn++) t.is(session.wantedVersion(counting), version);
+  t.is(looks, 1);
+});
+
 test('a subscription changed before the first response counts, with the nonce of another stream', (t) => {
   const { session } = start({ versionInfo: first.version, responseNonce: 'old' });
   const change = { versionInfo: first.version, responseNonce: 'old', resourceNames: ['a'] };

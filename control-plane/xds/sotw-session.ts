@@ -5,8 +5,8 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toSelectedBody, toWholeBody } from './response-body.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import {
+  createSelector,
   type Subscription,
-  selectWanted,
   toSotwSubscription,
   wantsNothing,
 } from './subscription.ts';
@@ -14,6 +14,7 @@ import {
 export type SotwSession = Session<DiscoveryRequestMessage>;
 
 export function createSotwSession(): SotwSession {
+  const selector = createSelector();
   let subscription: Subscription | undefined;
   let newest: Snapshot | undefined;
   /** The client's last word on what it has, or what was sent since: nothing is sent twice. */
@@ -27,7 +28,7 @@ export function createSotwSession(): SotwSession {
   function next(): SessionResponse | undefined {
     if (isSending || newest === undefined || subscription === undefined) return undefined;
     if (wantsNothing(subscription)) return undefined;
-    const wanted = selectWanted(newest, subscription);
+    const wanted = selector.select(newest, subscription);
     // A refused version equals the last one as well, so that it is never offered again.
     if (wanted.version === lastVersion && !owes) return undefined;
     lastVersion = wanted.version;
@@ -85,6 +86,8 @@ export function createSotwSession(): SotwSession {
       isSending = false;
       return next();
     },
+    wantedVersion: (snapshot) =>
+      subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
     get wantedNames() {
       return subscription?.names.size ?? 0;
     },

@@ -74,6 +74,40 @@ export function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscripti
   return createSnapshot(wanted);
 }
 
+export interface Selector {
+  /** As `selectWanted`. */
+  select(snapshot: Snapshot, subscription: Subscription): Snapshot;
+  /** The version of what is wanted; undefined when nothing is. Without a selection for all that is
+   * asked again. */
+  versionOf(snapshot: Snapshot, subscription: Subscription): string | undefined;
+}
+
+/** For one client: it remembers the version of its last selection, and not the selection. */
+export function createSelector(): Selector {
+  let from: Snapshot | undefined;
+  let by: Subscription | undefined;
+  let lastVersion = '';
+
+  function select(snapshot: Snapshot, subscription: Subscription): Snapshot {
+    if (subscription.wildcard) return snapshot;
+    const wanted = selectWanted(snapshot, subscription);
+    from = snapshot;
+    by = subscription;
+    lastVersion = wanted.version;
+    return wanted;
+  }
+
+  return {
+    select,
+    versionOf(snapshot, subscription) {
+      if (subscription.wildcard) return snapshot.version;
+      if (wantsNothing(subscription)) return undefined;
+      const isKnown = from === snapshot && by === subscription;
+      return isKnown ? lastVersion : select(snapshot, subscription).version;
+    },
+  };
+}
+
 function isSame({ names }: Subscription, given: readonly string[]): boolean {
   return given.every((name) => names.has(name)) && new Set(given).size === names.size;
 }

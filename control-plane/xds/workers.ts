@@ -1,5 +1,5 @@
 // Who is connected, and which version each has been sent, has accepted and has refused.
-import type { NodeIdentity } from '../snapshot/snapshot.ts';
+import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
 import type { DiscoveryMode } from './metrics.ts';
 
 /** Times are wall times in milliseconds since the epoch. */
@@ -15,7 +15,12 @@ export interface ConnectedWorker {
   readonly acked: VersionAt | undefined;
   /** The last refusal, until a later version is accepted. */
   readonly nacked: Refusal | undefined;
+  readonly wantedVersion: WantedVersion;
 }
+
+/** The version of what the worker now wants of the snapshot, to which `acked` comes when it has it;
+ * undefined when it wants nothing. Cheap: asked of every worker for every report. */
+export type WantedVersion = (snapshot: Snapshot) => string | undefined;
 
 export interface VersionAt {
   readonly version: string;
@@ -32,7 +37,7 @@ export interface Refusal {
 
 export interface ConnectedWorkers {
   /** One for each stream whose node is known, in the order of arrival. Each is a value that later
-   * events do not change. */
+   * events do not change, but for what it wants. */
   list(): readonly ConnectedWorker[];
 }
 
@@ -44,7 +49,12 @@ export interface WorkerRecord {
 }
 
 export interface WorkerRegistry extends ConnectedWorkers {
-  joined(node: NodeIdentity, address: string, mode: DiscoveryMode): WorkerRecord;
+  joined(
+    node: NodeIdentity,
+    address: string,
+    mode: DiscoveryMode,
+    wantedVersion: WantedVersion,
+  ): WorkerRecord;
 }
 
 const maxTextLength = 4096;
@@ -53,7 +63,7 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
   const workers = new Map<WorkerRecord, ConnectedWorker>();
   return {
     list: () => [...workers.values()],
-    joined(node, address, mode) {
+    joined(node, address, mode, wantedVersion) {
       let worker: ConnectedWorker = {
         node,
         address,
@@ -62,6 +72,7 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
         sent: undefined,
         acked: undefined,
         nacked: undefined,
+        wantedVersion,
       };
       const update = (change: Partial<ConnectedWorker>): void => {
         if (!workers.has(record)) return;

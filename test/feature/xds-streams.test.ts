@@ -2,6 +2,8 @@
 // client receives, and who has what afterwards.
 import { Client, credentials } from '@grpc/grpc-js';
 import test from 'ava';
+import { toStatusJson } from '../../control-plane/admin/status-report.ts';
+import type { SnapshotState } from '../../control-plane/snapshot/snapshot-state.ts';
 import type {
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
@@ -187,6 +189,54 @@ test('delta sends what changed, and names what is gone', async (t) => {
   t.deepEqual(two.removedResources, ['mail']);
   t.not(two.nonce, one.nonce);
   worker.close();
+  await ads.stop();
+});
+
+test('clients that name resources are in force with what they named, and after changes elsewhere', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  let snapshot = first;
+  const counts = () =>
+    toStatusJson({
+      storeDescription: '/rules',
+      snapshots: {
+        state: () => ({ store: { reachable: true } }) as SnapshotState,
+        current: () => snapshot,
+        groupOf: () => 'default',
+      },
+      workers: ads.server.workers.list(),
+      nowMs: 0,
+    }).workers;
+  const all = { connected: 2, inForce: 2, pending: 0, refused: 0 };
+  const areInForce = () => eventually('both are in force', () => counts().inForce === 2);
+  const whole = callDiscovery(ads.port, sotw);
+  whole.send({ node, resourceNames: ['shop'] });
+  const parts = callDiscovery(ads.port, delta);
+  parts.send({ node, resourceNamesSubscribe: ['shop', 'mail'] });
+  const one = await whole.next();
+  const two = await parts.next();
+  t.deepEqual(counts(), { connected: 2, inForce: 0, pending: 2, refused: 0 });
+  whole.send({ ...accept(one), resourceNames: ['shop'] });
+  parts.send({ responseNonce: two.nonce ?? '' });
+  await areInForce();
+  parts.send({ resourceNamesUnsubscribe: ['mail'] });
+  await eventually(
+    'the part is recorded',
+    () => ads.server.workers.list()[1]?.acked?.version === one.versionInfo,
+  );
+  t.deepEqual(counts(), all);
+
+  snapshot = snapshotOf({ shop: 'one', mail: 'two' });
+  ads.set(snapshot);
+  t.deepEqual(counts(), all);
+  snapshot = second;
+  ads.set(snapshot);
+  t.is(counts().pending, 2);
+  const [three, four] = await Promise.all([whole.next(), parts.next()]);
+  whole.send({ ...accept(three), resourceNames: [] });
+  parts.send({ responseNonce: four.nonce ?? '' });
+  await areInForce();
+  whole.close();
+  parts.close();
   await ads.stop();
 });
 
