@@ -138,6 +138,37 @@ for (const [name, open] of places) {
   });
 }
 
+for (const [name, open] of places) {
+  test(`${name}: a domain whose file cannot be read is neither created again nor deleted`, async (t) => {
+    const place = await open(t);
+    place.put({ 'shop.yaml': notText, 'other.yaml': ruleText('other', 1) });
+    const { id } = await place.store.read();
+    const yaml = ruleText('shop', 1);
+    const asked: [string, string, Readonly<Record<string, string>>][] = [
+      ['PUT', '/domains/shop', {}],
+      ['PUT', '/domains/shop', { 'if-none-match': '*' }],
+      ['PUT', '/domains/shop', { 'if-match': '*' }],
+      ['DELETE', '/domains/shop', { 'if-match': '*' }],
+      ['POST', '/domains', {}],
+    ];
+    for (const [method, path, headers] of asked) {
+      const answer = await fetch(`http://127.0.0.1:${place.port}${path}`, {
+        method,
+        ...(method !== 'DELETE' && { body: yaml }),
+        headers: { ...(method !== 'DELETE' && { 'content-type': 'application/yaml' }), ...headers },
+      });
+      const { detail } = (await answer.json()) as { detail: string };
+      t.is(answer.status, 409, `${method} ${JSON.stringify(headers)}`);
+      const reason = 'the file is not UTF-8 text';
+      t.is(
+        detail,
+        `shop.yaml of the domain shop is not readable (${reason}): repair it where it lies, or push a revision`,
+      );
+    }
+    t.is((await place.store.read()).id, id);
+  });
+}
+
 test('git: a rollback puts a file in the place of a symbolic link', async (t) => {
   const place = await openGit(t);
   place.put(good);

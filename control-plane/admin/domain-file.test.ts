@@ -1,7 +1,16 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { problemOf } from '../../shared/rules-directory.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
-import { findDomainFiles, listDomainFiles, namesTag, toFileName, toTag } from './domain-file.ts';
+import {
+  findDomainFiles,
+  findUnreadFile,
+  freePath,
+  listDomainFiles,
+  namesTag,
+  toFileName,
+  toTag,
+} from './domain-file.ts';
 
 const parse = (files: readonly { path: string; text: string }[]) =>
   files.flatMap(({ path, text }) => parseRuleDocument(text, path).document ?? []);
@@ -28,6 +37,32 @@ test('a broken file has the domain that it had, or that its name says', (t) => {
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'jobs')), ['b/broken.yaml']);
   t.deepEqual(pathsOf(findDomainFiles({ files }, documents, inForce, 'mail')), ['mail.yaml']);
   t.deepEqual([...listDomainFiles({ files }, documents, inForce).keys()], ['jobs', 'shop']);
+});
+
+test('a file that cannot be read has the domain that it had, or that its name says', (t) => {
+  const inForce = parse([
+    { path: 'b/jobs-of-night.yaml', text: ruleText('jobs', 1) },
+    { path: 'queue.yaml', text: ruleText('mail', 1) },
+  ]);
+  const problems = ['b/jobs-of-night.yaml', 'queue.yaml', 'shop.yaml'].map((path) =>
+    problemOf('error', path, 'no text'),
+  );
+  const find = (domain: string) => findUnreadFile({ files, problems }, inForce, domain)?.path;
+  t.is(find('jobs'), 'b/jobs-of-night.yaml');
+  t.is(find('shop'), 'shop.yaml');
+  t.is(find('mail'), 'queue.yaml');
+  t.is(find('queue'), undefined);
+  t.is(find('other'), undefined);
+  t.is(findUnreadFile({ files, problems: [] }, inForce, 'shop'), undefined);
+  const full = [problemOf('error', '.', 'more than 10 files; nothing is read')];
+  t.is(findUnreadFile({ files: [], problems: full }, [], 'other')?.path, '.');
+});
+
+test('a new file takes the path of none that is there, also of none that cannot be read', (t) => {
+  const problems = [problemOf('error', 'Two-2.yaml', 'no text')];
+  t.is(freePath({ files, problems }, 'two.yaml'), 'two-3.yaml');
+  t.is(freePath({ files, problems: [] }, 'two.yaml'), 'two-2.yaml');
+  t.is(freePath({ files, problems }, 'new.yaml'), 'new.yaml');
 });
 
 test('the name of a new file is safe, and tells domains apart', (t) => {

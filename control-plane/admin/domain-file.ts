@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
+import { existingPaths } from '../store/store-path.ts';
 
 /** The files of a domain in the order of their paths, several only where domains are merged. A file
  * that is broken has the domain that it had when it was in force, or that its name says. */
@@ -12,12 +13,41 @@ export function findDomainFiles(
   documentsInForce: readonly RuleDocument[],
   domain: string,
 ): readonly StoredFile[] {
-  const domainOf = new Map(documents.map((document) => [document.file, document.domain]));
-  const wasDomainOf = new Map(documentsInForce.map(({ file, domain }) => [file, domain]));
-  return revision.files.filter(({ path }) => {
-    const known = domainOf.get(path) ?? wasDomainOf.get(path);
-    return known === undefined ? path === toFileName(domain) : known === domain;
-  });
+  const domainOf = toDomainOf(documents, documentsInForce);
+  return revision.files.filter(({ path }) => isOfDomain(domain, path, domainOf));
+}
+
+/** A file of the domain that could not be read, and why; `.` where none could. Nobody has seen it:
+ * what replaced it, or stood beside it, would lose or double its rules. */
+export function findUnreadFile(
+  revision: Pick<Revision, 'files' | 'problems'>,
+  documentsInForce: readonly RuleDocument[],
+  domain: string,
+): { readonly path: string; readonly reason: string } | undefined {
+  const domainOf = toDomainOf([], documentsInForce);
+  const read = new Set(revision.files.map(({ path }) => path));
+  const path = [...existingPaths(revision)].find(
+    (each) => !read.has(each) && isOfDomain(domain, each, domainOf),
+  );
+  // Where the root is too full to be read, or cannot be, nobody knows of any file.
+  const problem = revision.problems.find(
+    ({ severity, file }) => severity === 'error' && (file === path || file === '.'),
+  );
+  return problem && { path: problem.file, reason: problem.message };
+}
+
+type DomainOf = ReadonlyMap<string, string>;
+
+function toDomainOf(
+  documents: readonly RuleDocument[],
+  documentsInForce: readonly RuleDocument[],
+): DomainOf {
+  return new Map([...documentsInForce, ...documents].map(({ file, domain }) => [file, domain]));
+}
+
+function isOfDomain(domain: string, path: string, domainOf: DomainOf): boolean {
+  const known = domainOf.get(path);
+  return known === undefined ? path === toFileName(domain) : known === domain;
 }
 
 /** Every domain that a file has, or had when it was in force, by name. */
@@ -26,15 +56,22 @@ export function listDomainFiles(
   documents: readonly RuleDocument[],
   documentsInForce: readonly RuleDocument[],
 ): ReadonlyMap<string, readonly StoredFile[]> {
-  const domainOf = new Map(
-    [...documentsInForce, ...documents].map(({ file, domain }) => [file, domain]),
-  );
+  const domainOf = toDomainOf(documents, documentsInForce);
   const byDomain = new Map<string, StoredFile[]>();
   for (const file of revision.files) {
     const domain = domainOf.get(file.path);
     if (domain !== undefined) byDomain.set(domain, [...(byDomain.get(domain) ?? []), file]);
   }
   return new Map([...byDomain].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** A path that no file has, not even one that could not be read, also where case does not count. */
+export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted: string): string {
+  const taken = new Set([...existingPaths(revision)].map((path) => path.toLowerCase()));
+  for (let number = 2, path = wanted; ; number++) {
+    if (!taken.has(path.toLowerCase())) return path;
+    path = wanted.replace(/\.yaml$/, `-${number}.yaml`);
+  }
 }
 
 /** Where a new domain goes: no two domains share a name of a file, also where case does not count. */

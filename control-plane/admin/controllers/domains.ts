@@ -7,7 +7,15 @@ import { optional, part } from '../../../shared/router/path-part.ts';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
-import { findDomainFiles, listDomainFiles, namesTag, toFileName, toTag } from '../domain-file.ts';
+import {
+  findDomainFiles,
+  findUnreadFile,
+  freePath,
+  listDomainFiles,
+  namesTag,
+  toFileName,
+  toTag,
+} from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
 import { problemJson, toProblemJson } from '../problem-json.ts';
 
@@ -90,6 +98,7 @@ export class Default extends AdminController {
       expectedRevision: undefined,
       toleratesOldErrors: true,
       plan: (current, { documents }) => {
+        refuseUnread(current, documentsInForce, domain);
         if (findDomainFiles(current, documents, documentsInForce, domain).length > 0) {
           throw new HttpError(409, { detail: `there is a domain ${domain} already` });
         }
@@ -169,6 +178,7 @@ export class Default extends AdminController {
     documentsInForce: Examination['documents'],
     domain: string,
   ): readonly StoredFile[] {
+    refuseUnread(current, documentsInForce, domain);
     const files = findDomainFiles(current, documents, documentsInForce, domain);
     const ifMatch = this.request.headers.get('if-match');
     const ifNoneMatch = this.request.headers.get('if-none-match');
@@ -206,12 +216,20 @@ export class Default extends AdminController {
   }
 }
 
-function freePath({ files }: Pick<Revision, 'files'>, wanted: string): string {
-  const taken = new Set(files.map(({ path }) => path.toLowerCase()));
-  for (let number = 2, path = wanted; ; number++) {
-    if (!taken.has(path.toLowerCase())) return path;
-    path = wanted.replace(/\.yaml$/, `-${number}.yaml`);
-  }
+/** Whoever writes to a domain has seen it, and this nobody has: no tag stands for it. */
+function refuseUnread(
+  current: Revision,
+  documentsInForce: Examination['documents'],
+  domain: string,
+): void {
+  const unread = findUnreadFile(current, documentsInForce, domain);
+  if (unread === undefined) return;
+  const { path, reason } = unread;
+  const detail =
+    path === '.'
+      ? `nobody knows whether there is a domain ${domain}: ${reason}`
+      : `${path} of the domain ${domain} is not readable (${reason}): repair it where it lies, or push a revision`;
+  throw new HttpError(409, { detail });
 }
 
 function noSuchDomain(domain: string): HttpError {
