@@ -187,3 +187,47 @@ test('directory: a rollback does not write in the place of a symbolic link', asy
   const problems = ["b.yaml: 'b.yaml' is a symbolic link, which is not written through"];
   t.deepEqual(await rollBack(place, id), { status: 422, problems });
 });
+
+test('git: a change that was meant for files that come back meanwhile is not mixed with others', async (t) => {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository);
+  const first = repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+  const changed = { 'a.yaml': ruleText('a', 2), 'b.yaml': ruleText('b', 2) };
+  repository.push(changed);
+  let readsBefore = Number.POSITIVE_INFINITY;
+  const revertingStore: ConfigStore = {
+    ...store,
+    async read() {
+      const revision = await store.read();
+      if (readsBefore-- === 0) {
+        repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+      }
+      return revision;
+    },
+  };
+  const { port } = await startAdminApi(t, { ...options, store: revertingStore });
+  readsBefore = 0;
+  const files = Object.entries(changed).map(([path, text]) => ({ path, text }));
+  const place = { store, port, put: repository.push, link() {} };
+  const body = { files, expectedRevision: first };
+  t.is((await post(place, '/revisions', body)).status, 412);
+  t.is((await post(place, '/revisions', body)).status, 201);
+  t.deepEqual((await read(place)).texts, changed);
+});
+
+test('git: commits beside the folder do not stand in the way of a change', async (t) => {
+  const repository = createGitRepository(t);
+  const { store } = openGitStore(t, repository, { folder: 'limits' });
+  const first = repository.push({ 'limits/a.yaml': ruleText('a', 1) });
+  const { port } = await startAdminApi(t, { ...options, store });
+  const place = { store, port, put: repository.push, link() {} };
+  repository.push({ 'README.md': 'not ours' });
+  const pushed = (requests: number) =>
+    post(place, '/revisions', {
+      files: [{ path: 'a.yaml', text: ruleText('a', requests) }],
+      expectedRevision: first,
+    });
+  t.is((await pushed(2)).status, 201);
+  t.is((await pushed(3)).status, 412);
+  t.is((await read(place)).texts['a.yaml'], ruleText('a', 2));
+});

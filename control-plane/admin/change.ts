@@ -58,6 +58,10 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
       const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
       throw new AppError('store', detail);
     }
+    if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
+      const detail = `the newest revision is ${before.id}, not ${expectedRevision}`;
+      throw new HttpError(412, { detail });
+    }
     const examined = examine(before);
     const change = request.plan(before, examined);
     const { problems } = examine(applyChange(before, change));
@@ -65,19 +69,27 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     if (added.length > 0) throw new InvalidRules(added);
     const result = await store.write(change, {
       // The plan was made for these files, whatever its author started from.
-      expectedRevision: expectedRevision ?? before.id,
+      expectedRevision: before.id,
       author,
       message,
     });
     if (result.ok) return { before, after: result.revision, warnings: problems };
     if (result.reason === 'refused') throw new InvalidRules(result.problems);
     if (result.reason === 'busy') break;
-    if (expectedRevision !== undefined) {
-      const detail = `the newest revision is ${result.current?.id ?? 'unknown'}, not ${expectedRevision}`;
-      throw new HttpError(412, { detail });
-    }
   }
   throw new HttpError(409, { detail: 'others are changing the rules at the same time; try again' });
+}
+
+/** Whether it has the content that the author started from. In Git, commits beside the folder are
+ * revisions of the same content: he need not care about what happened elsewhere. */
+async function isExpected(store: ConfigStore, expected: string, current: Revision) {
+  if (expected === current.id) return true;
+  const revision = await store.readRevision(expected);
+  return revision !== undefined && contentOf(revision) === contentOf(current);
+}
+
+function contentOf({ files, problems }: Revision): string {
+  return JSON.stringify([files, problems]);
 }
 
 /** The change that makes `current` have exactly these files; what it has and could not read goes too. */
