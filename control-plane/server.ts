@@ -119,14 +119,15 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   async function startAdmin(): Promise<string> {
     const { address, tls, tokensFile } = settings.admin;
     const material = await readMaterial(tls);
-    const authorizer = createAuthorizer(await openTokens(tokensFile));
+    const audit = createAudit(deps.auditLog);
+    const authorizer = createAuthorizer(await openTokens(tokensFile), audit);
     const api: AdminApi = {
       store,
       snapshots,
       workers,
       examine: createExamine({ encode, options: build }),
       clock,
-      audit: createAudit(deps.auditLog),
+      audit,
       callerOf: authorizer.callerOf,
       awaited: () => awaited,
       exposeMetrics: metrics.expose,

@@ -2,7 +2,7 @@
 // them do.
 import { AppError } from '../../shared/errors.ts';
 import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError, Stop } from '../../shared/router/errors.ts';
 import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -13,6 +13,12 @@ import { refuse } from './refusal.ts';
 
 interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
+}
+
+interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
+  /** More exactly than what was asked for, where that is known only now. */
+  readonly what?: string;
+  readonly message: string | undefined;
 }
 
 /** Ids are long; people copy their beginnings. */
@@ -75,12 +81,14 @@ export class AdminController extends Controller {
     return revision === undefined ? [] : this.api.examine(revision).documents;
   }
 
-  /** Makes the change and notes it in the audit log, whatever becomes of it. */
+  /** Makes the change and notes it in the audit log, whatever becomes of it: `prepare` has all that
+   * may refuse it. */
   protected async change(
-    what: string,
-    request: Omit<ChangeRequest, 'author' | 'message'> & { readonly message: string | undefined },
+    asked: string,
+    prepare: () => Promise<PreparedChange>,
   ): Promise<MadeChange> {
     const { api } = this;
+    let what = asked;
     const who = api.callerOf(this.request);
     const note = (outcome: string, revisions?: MadeChange) =>
       api.audit({
@@ -93,6 +101,8 @@ export class AdminController extends Controller {
         outcome,
       });
     try {
+      const request = await prepare();
+      what = request.what ?? asked;
       const message = request.message ?? `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
       const author = { name: who, email: '' };
       const made = await makeChange(api, { ...request, author, message });
@@ -100,7 +110,8 @@ export class AdminController extends Controller {
       return made;
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      note(error instanceof HttpError ? `${error.status}: ${text}` : text);
+      const isAnswer = error instanceof HttpError || error instanceof Stop;
+      note(isAnswer ? `${error.status}: ${text}` : text);
       throw error instanceof InvalidRules
         ? this.refuse(422, error.message, error.problems)
         : this.toRefusal(error);

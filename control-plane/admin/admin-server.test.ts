@@ -221,6 +221,26 @@ test('every change that was asked for is in the audit log', async (t) => {
   t.regex(second.outcome, /^412: the domain shop has changed since/);
 });
 
+test('a change that is refused before it is planned is in the audit log', async (t) => {
+  const { ask, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  await ask('POST', '/rollbacks', { json: { revision: 'abcdef012345abcdef' } });
+  await ask('POST', '/domains', { yaml: 'domain: [' });
+  await ask('PUT', '/domains/shop', { yaml: 'domain: [' });
+  await ask('PUT', '/domains/mail', { yaml: ruleText('shop', 1) });
+  const lines = log.lines.filter((line) => line.includes('audit: '));
+  const audited = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+  t.deepEqual(
+    audited.map(({ who, what, outcome }) => [who, what, outcome.slice(0, 5)]),
+    [
+      ['local', 'roll back to abcdef012345', '404: '],
+      ['local', 'create a domain', '422: '],
+      ['local', 'put domain shop', '422: '],
+      ['local', 'put domain mail', '400: '],
+    ],
+  );
+  t.is(audited[1].outcome, '422: the rules have errors');
+});
+
 const malformed: [string, string, number][] = [
   ['no HTTP at all', 'GET / HTTQ/1.1\r\n\r\n', 400],
   ['a header without a colon', 'GET / HTTP/1.1\r\nhost\r\n\r\n', 400],

@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { AuditedChange } from './audit.ts';
 import { createAuthorizer } from './authorize.ts';
 import { parseTokens } from './tokens.ts';
 
@@ -9,8 +10,8 @@ const [reader, writer, worker] = [
   'token-of-a-worker-01',
 ];
 const parsed = parseTokens(`ann read ${reader}\nbob write ${writer}\nfleet xds ${worker}\n`, 'f');
-const guarded = createAuthorizer(parsed.ok ? parsed.tokens : undefined);
-const local = createAuthorizer(undefined);
+const guarded = createAuthorizer(parsed.ok ? parsed.tokens : undefined, () => {});
+const local = createAuthorizer(undefined, () => {});
 
 function request(
   method: string,
@@ -54,6 +55,28 @@ test('the caller is known by the name of the token', async (t) => {
   await guarded.guard.check(given);
   t.is(guarded.callerOf(given), 'ann');
   t.is(local.callerOf(given), 'local');
+});
+
+test('a change that a token may not make is in the audit log, a question is not', async (t) => {
+  const audited: AuditedChange[] = [];
+  const authorizer = createAuthorizer(parsed.ok ? parsed.tokens : undefined, (change) => {
+    audited.push(change);
+  });
+  const authorization = `Bearer ${reader}`;
+  for (const method of ['GET', 'OPTIONS', 'DELETE']) {
+    await statusOf(request(method, '/domains/a', { authorization }), authorizer);
+  }
+  t.deepEqual(audited, [
+    {
+      who: 'ann',
+      address: '10.0.0.1',
+      what: 'DELETE /domains/a',
+      requestId: 'r',
+      before: undefined,
+      after: undefined,
+      outcome: '403: the token ann may only read',
+    },
+  ]);
 });
 
 const locals: [string, Readonly<Record<string, string>>, number][] = [

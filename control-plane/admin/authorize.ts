@@ -5,6 +5,7 @@ import { isLoopback } from '../../shared/loopback.ts';
 import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
 import { bearer, type Guard } from '../../shared/router/guard.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { Audit } from './audit.ts';
 import type { TokenSet } from './tokens.ts';
 
 export interface Authorizer {
@@ -21,7 +22,7 @@ const realm = 'ratelane';
 /** Everything that is not known to be a question needs the scope `write`. Without tokens, which only
  * a loopback address may be, everybody on this machine may do everything, but no page that a browser
  * there shows. */
-export function createAuthorizer(tokens: TokenSet | undefined): Authorizer {
+export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Authorizer {
   if (tokens === undefined) return { guard: localGuard, callerOf: () => 'local' };
   const callers = new WeakMap<RoutedRequest, string>();
   const guard = bearer(
@@ -32,7 +33,9 @@ export function createAuthorizer(tokens: TokenSet | undefined): Authorizer {
         throw new AccessDenied({ scheme: 'bearer', realm, detail });
       }
       if (owner.scope === 'read' && needsWrite(request)) {
-        throw new HttpError(403, { detail: `the token ${owner.name} may only read` });
+        const detail = `the token ${owner.name} may only read`;
+        noteRefusal(audit, request, owner.name, `403: ${detail}`);
+        throw new HttpError(403, { detail });
       }
       callers.set(request, owner.name);
       return true;
@@ -40,6 +43,18 @@ export function createAuthorizer(tokens: TokenSet | undefined): Authorizer {
     { realm },
   );
   return { guard, callerOf: (request) => callers.get(request) ?? 'unknown' };
+}
+
+/** The controller, which notes all other changes, never hears of this one. */
+function noteRefusal(
+  audit: Audit,
+  { id: requestId, method, path, remoteAddress: address }: RoutedRequest,
+  who: string,
+  outcome: string,
+): void {
+  if (method === 'OPTIONS') return;
+  const what = `${method} ${path}`;
+  audit({ who, address, what, requestId, before: undefined, after: undefined, outcome });
 }
 
 function needsWrite({ method, path }: RoutedRequest): boolean {

@@ -27,5 +27,8 @@ export function refuse(requestId: string, refusal: Refusal): Stop {
     status,
     headers: { 'content-type': 'application/problem+json' },
   });
-  return new Stop(status, response);
+  const stop = new Stop(status, response);
+  // For the audit log.
+  stop.message = detail;
+  return stop;
 }

@@ -42,7 +42,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
   const workers = { list: () => [] };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
-  const authorizer = createAuthorizer(undefined);
+  const audit = createAudit(log);
+  const authorizer = createAuthorizer(undefined, audit);
   const server = await createAdminServer(
     {
       api: {
@@ -51,7 +52,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         workers,
         examine: createExamine({ encode, options }),
         clock,
-        audit: createAudit(log),
+        audit,
         callerOf: authorizer.callerOf,
         awaited: () => undefined,
         exposeMetrics: metrics.expose,

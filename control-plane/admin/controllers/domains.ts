@@ -90,20 +90,24 @@ export class Default extends AdminController {
   });
 
   async POST({ yaml, message }: Fields<typeof Default.POST>) {
-    const domain = this.readDomainName(yaml);
-    const documentsInForce = await this.readDocumentsInForce();
-    const path = toFileName(domain);
-    const made = await this.change(`create domain ${domain}`, {
-      message,
-      expectedRevision: undefined,
-      toleratesOldErrors: true,
-      plan: (current, { documents }) => {
-        refuseUnread(current, documentsInForce, domain);
-        if (findDomainFiles(current, documents, documentsInForce, domain).length > 0) {
-          throw new HttpError(409, { detail: `there is a domain ${domain} already` });
-        }
-        return { put: [{ path: freePath(current, path), text: yaml }], delete: [] };
-      },
+    let domain = '';
+    const made = await this.change('create a domain', async () => {
+      domain = this.readDomainName(yaml);
+      const documentsInForce = await this.readDocumentsInForce();
+      const path = toFileName(domain);
+      return {
+        what: `create domain ${domain}`,
+        message,
+        expectedRevision: undefined,
+        toleratesOldErrors: true,
+        plan: (current, { documents }) => {
+          refuseUnread(current, documentsInForce, domain);
+          if (findDomainFiles(current, documents, documentsInForce, domain).length > 0) {
+            throw new HttpError(409, { detail: `there is a domain ${domain} already` });
+          }
+          return { put: [{ path: freePath(current, path), text: yaml }], delete: [] };
+        },
+      };
     });
     this.response.status = 201;
     this.response.headers.set('location', `/domains/${encodeURIComponent(domain)}`);
@@ -120,29 +124,31 @@ export class Default extends AdminController {
   });
 
   async PUT({ yaml, message }: Fields<typeof Default.PUT>, domain: string) {
-    const named = this.readDomainName(yaml);
-    if (named !== domain) {
-      const detail = `the rules are for domain ${named}, not ${domain}`;
-      throw new HttpError(400, { detail });
-    }
-    const documentsInForce = await this.readDocumentsInForce();
     let isNew = false;
-    const made = await this.change(`put domain ${domain}`, {
-      message,
-      expectedRevision: undefined,
-      toleratesOldErrors: true,
-      plan: (current, examination) => {
-        const files = this.findExpected(current, examination, documentsInForce, domain);
-        const [file, ...others] = files;
-        if (others.length > 0) {
-          const paths = files.map(({ path }) => path).join(', ');
-          const detail = `the domain is in several files (${paths}); push a revision instead`;
-          throw new HttpError(409, { detail });
-        }
-        isNew = file === undefined;
-        const path = file?.path ?? freePath(current, toFileName(domain));
-        return { put: [{ path, text: yaml }], delete: [] };
-      },
+    const made = await this.change(`put domain ${domain}`, async () => {
+      const named = this.readDomainName(yaml);
+      if (named !== domain) {
+        const detail = `the rules are for domain ${named}, not ${domain}`;
+        throw new HttpError(400, { detail });
+      }
+      const documentsInForce = await this.readDocumentsInForce();
+      return {
+        message,
+        expectedRevision: undefined,
+        toleratesOldErrors: true,
+        plan: (current, examination) => {
+          const files = this.findExpected(current, examination, documentsInForce, domain);
+          const [file, ...others] = files;
+          if (others.length > 0) {
+            const paths = files.map(({ path }) => path).join(', ');
+            const detail = `the domain is in several files (${paths}); push a revision instead`;
+            throw new HttpError(409, { detail });
+          }
+          isNew = file === undefined;
+          const path = file?.path ?? freePath(current, toFileName(domain));
+          return { put: [{ path, text: yaml }], delete: [] };
+        },
+      };
     });
     if (isNew) this.response.status = 201;
     return this.toWritten(domain, yaml, made.after);
@@ -157,16 +163,18 @@ export class Default extends AdminController {
   });
 
   async DELETE({ message }: Fields<typeof Default.DELETE>, domain: string) {
-    const documentsInForce = await this.readDocumentsInForce();
-    const made = await this.change(`delete domain ${domain}`, {
-      message,
-      expectedRevision: undefined,
-      toleratesOldErrors: true,
-      plan: (current, examination) => {
-        const files = this.findExpected(current, examination, documentsInForce, domain);
-        if (files.length === 0) throw noSuchDomain(domain);
-        return { put: [], delete: files.map(({ path }) => path) };
-      },
+    const made = await this.change(`delete domain ${domain}`, async () => {
+      const documentsInForce = await this.readDocumentsInForce();
+      return {
+        message,
+        expectedRevision: undefined,
+        toleratesOldErrors: true,
+        plan: (current, examination) => {
+          const files = this.findExpected(current, examination, documentsInForce, domain);
+          if (files.length === 0) throw noSuchDomain(domain);
+          return { put: [], delete: files.map(({ path }) => path) };
+        },
+      };
     });
     this.response.headers.set('x-revision', made.after.id);
   }

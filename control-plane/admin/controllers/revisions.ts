@@ -124,13 +124,12 @@ export class Default extends AdminController {
   });
 
   async POST({ files, expectedRevision, message }: Fields<typeof Default.POST>) {
-    const expected = expectedRevision && (await this.expandRevision(expectedRevision));
-    const made = await this.change('push a revision', {
+    const made = await this.change('push a revision', async () => ({
       message,
-      expectedRevision: expected,
+      expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
       toleratesOldErrors: false,
       plan: (current) => toReplacement(current, files),
-    });
+    }));
     const isNew = made.after.id !== made.before.id;
     this.response.status = isNew ? 201 : 200;
     if (isNew) this.response.headers.set('location', `/revisions/${made.after.id}`);

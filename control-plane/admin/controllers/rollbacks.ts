@@ -20,18 +20,20 @@ export class Default extends AdminController {
   });
 
   async POST({ revision, expectedRevision, message }: Fields<typeof Default.POST>) {
-    const target = await this.findRevision(revision);
-    const expected = expectedRevision && (await this.expandRevision(expectedRevision));
-    const made = await this.change(`roll back to ${toShortId(target.id)}`, {
-      message,
-      expectedRevision: expected,
-      toleratesOldErrors: false,
-      plan(current) {
-        // What could not be read then is not there to go back to: it would be deleted in silence.
-        const unread = target.problems.filter(isError);
-        if (unread.length > 0) throw new InvalidRules(unread);
-        return toReplacement(current, target.files);
-      },
+    const made = await this.change(`roll back to ${toShortId(revision)}`, async () => {
+      const target = await this.findRevision(revision);
+      return {
+        what: `roll back to ${toShortId(target.id)}`,
+        message,
+        expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
+        toleratesOldErrors: false,
+        plan(current) {
+          // What could not be read then is not there to go back to: it would be deleted in silence.
+          const unread = target.problems.filter(isError);
+          if (unread.length > 0) throw new InvalidRules(unread);
+          return toReplacement(current, target.files);
+        },
+      };
     });
     this.response.status = made.after.id === made.before.id ? 200 : 201;
     return toRevisionJson(made.after);
