@@ -47,16 +47,16 @@ export function parseTokens(text: string, file: string): TokensResult {
       problems.push(`${place}: write a name, a scope and a token, with spaces between`);
       continue;
     }
+    const digest = toDigest(token);
     if (!isScope(scope)) problems.push(`${place}: the scope is not one of ${scopes.join(', ')}`);
-    else entries.push({ owner: { name, scope }, digest: toDigest(token) });
+    else entries.push({ owner: { name, scope }, digest });
     if (!/^[\w.@-]{1,64}$/.test(name)) {
       problems.push(`${place}: a name has 1 to 64 letters, digits and . _ @ -`);
     } else if (names.has(name)) problems.push(`${place}: there are two tokens of the name ${name}`);
     names.add(name);
-    const digest = toDigest(token).toString('hex');
-    const holder = holders.get(digest);
+    const holder = holders.get(digest.toString('hex'));
     if (holder !== undefined) problems.push(`${place}: it is the token of ${holder} as well`);
-    else holders.set(digest, name);
+    else holders.set(digest.toString('hex'), name);
     if (token.length < shortestToken) {
       problems.push(`${place}: a token has at least ${shortestToken} characters`);
     }

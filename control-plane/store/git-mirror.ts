@@ -142,10 +142,11 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     tip: readTip,
     async fetch(signal) {
       if (!(await isThere(folder))) await initialize(folder, git, signal);
-      // An earlier process may have been killed while it fetched, or made a new copy.
-      else if (remoteRef === undefined) await removePartial(folder);
-      if (remoteRef === undefined)
+      if (remoteRef === undefined) {
+        // An earlier process may have been killed while it fetched, or made a new copy.
+        await removePartial(folder);
         await removeHalfMade(folder, fetchTimeoutMs + 2 * localTimeoutMs);
+      }
       const { name, id } = await askRemote(signal);
       // A copy that cannot be read does not have it; what is wrong with it shows when it is fetched.
       const tip = await readTip(signal).catch(() => undefined);

@@ -64,7 +64,7 @@ export function wantsNothing({ wildcard, names }: Subscription): boolean {
 
 /** The part of the snapshot that is wanted, under a version of its own: a change elsewhere leaves
  * it as it is. The snapshot itself when everything is wanted. */
-export function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Snapshot {
+function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Snapshot {
   if (wildcard) return snapshot;
   const wanted = [];
   for (const name of names) {

@@ -71,6 +71,13 @@ async function askWhilePresent(
   }
 }
 
+/** The status of the answer. */
+async function readHealth(worker: WorkerProcess): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+  await answer.body?.cancel();
+  return answer.status;
+}
+
 async function readPage(worker: WorkerProcess, page: 'status' | 'stats'): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/${page}`, {
     signal: AbortSignal.timeout(30_000),
@@ -184,17 +191,12 @@ test.serial(
       rules,
     });
     t.teardown(worker.stop);
-    const readHealth = async () => {
-      const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-      await answer.body?.cancel();
-      return answer.status;
-    };
-    t.is(await readHealth(), 500);
+    t.is(await readHealth(worker), 500);
     t.is((await ask(worker, 'day')).status, 200);
     await redis.restart();
-    await eventually('healthy', async () => (await readHealth()) === 200);
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
     await redis.kill();
-    await eventually('unhealthy', async () => (await readHealth()) === 500);
+    await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
     t.is((await ask(worker, 'day')).status, 200);
     const shown = `${await readPage(worker, 'status')}${worker.output()}`;
     t.true(shown.includes(redis.url));
@@ -220,16 +222,11 @@ test.serial(
       rules,
     });
     t.teardown(worker.stop);
-    const readHealth = async () => {
-      const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-      await answer.body?.cancel();
-      return answer.status;
-    };
     const isConnected = async (pool: string) =>
       !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(
         await readPage(worker, 'stats'),
       );
-    await eventually('healthy', async () => (await readHealth()) === 200);
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
     await Promise.all([main.kill(), perSecond.kill()]);
     await eventually('both are away', async () => {
       const connected = [
@@ -240,8 +237,8 @@ test.serial(
     });
     await perSecond.restart();
     await eventually('one is back', () => isConnected('redis_per_second_pool'));
-    t.is(await readHealth(), 500);
+    t.is(await readHealth(worker), 500);
     await main.restart();
-    await eventually('healthy', async () => (await readHealth()) === 200);
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
   },
 );

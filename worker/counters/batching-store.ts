@@ -91,9 +91,12 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     waiting.push(request, lastArrivalMs);
     startSweeping();
     if (flushScheduled) return;
-    flushScheduled = true;
-    if (pipelineWindow === undefined) setImmediate(flush);
-    else setImmediate(holdBack, pipelineWindow);
+    if (pipelineWindow === undefined) {
+      scheduleFlush();
+    } else {
+      flushScheduled = true;
+      setImmediate(holdBack, pipelineWindow);
+    }
   }
 
   /** At the end of the tick in which the first request came. While a batch is under way the next one
