@@ -8,7 +8,7 @@ import { formatHuman } from './check/human-format.ts';
 import { formatJson } from './check/json-format.ts';
 import { formatSarif } from './check/sarif-format.ts';
 import { findServedProblems } from './check/served-problems.ts';
-import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { type AddCommand, describeExitCodes, type ExitCode, exitCodes } from './command-frame.ts';
 import { readConfigDirectory } from './input/config-directory.ts';
 import { readPathInput } from './input/path-input.ts';
 import {
@@ -58,7 +58,10 @@ export const addCheck: AddCommand = (program, { io, finish }) => {
       'hold the rules against this Envoy configuration; repeat it for several',
       (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
     )
-    .option('--strict', 'with --envoy: what Envoy asks about and no rule takes is an error')
+    .option(
+      '--strict',
+      'warnings fail too; with --envoy, what Envoy asks about and no rule takes is an error',
+    )
     .option('--config_dir <dir>', "check one directory as the reference's config check does")
     .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
     .addHelpText(
@@ -68,7 +71,7 @@ sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workf
 -config_dir and -merge_domain_configs may have one dash.
 With --envoy, warnings also tell actions whose descriptors no rule takes, rules that no action can come
 to, and domains that only one side knows. What comes over LDS, RDS, VHDS or ECDS is named as not checked.
-${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, or an input that cannot be read')}`,
+${describeExitCodes('no errors; there may be warnings', 'errors, or with --strict warnings', 'wrong usage, or an input that cannot be read')}`,
     )
     .action(async (paths: string[], options: CheckOptions) => {
       const refuse = (message: string) =>
@@ -93,11 +96,10 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
           io.write(formatHuman(rules, { withColour: io.isTerminal, withSummary: hasErrors }));
           if (!hasErrors) io.write('all rate limit configs ok\n');
         }
-        finish(hasErrors ? exitCodes.no : exitCodes.ok);
+        finish(toExitCode(rules, options));
         return;
       }
       if (options.merge_domain_configs) refuse('-merge_domain_configs needs -config_dir');
-      if (options.strict && options.envoy === undefined) refuse('--strict needs --envoy');
       const misuse = checkRuleInputOptions(paths, options);
       if (misuse !== undefined) refuse(misuse);
       const read = await readRuleInput(paths, options, io);
@@ -123,7 +125,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
           : [];
       const rules = withProblems(loaded, [...served, ...problems, ...asked]);
       print(rules, options);
-      finish(rules.ruleSet === undefined ? exitCodes.no : exitCodes.ok);
+      finish(toExitCode(rules, options));
     });
 
   function parseBytes(text: string): number {
@@ -147,6 +149,10 @@ ${describeExitCodes('no errors; there may be warnings', 'errors', 'wrong usage, 
     return io.isTerminal && !io.environment['NO_COLOR'];
   }
 };
+
+function toExitCode({ ruleSet, problems }: LoadedRules, { strict }: CheckOptions): ExitCode {
+  return ruleSet === undefined || (strict && problems.length > 0) ? exitCodes.no : exitCodes.ok;
+}
 
 function withProblems(rules: LoadedRules, added: readonly Problem[]): LoadedRules {
   const hasErrors = added.some(({ severity }) => severity === 'error');

@@ -114,7 +114,7 @@ test('files of one domain are merged into one resource, or refused', (t) => {
     `b.yaml:1:9: error: duplicate domain 'd' in config file
     domain: d
             ^
-    hint: the first one is at a.yaml:1:9; MERGE_DOMAIN_CONFIG=true would merge them`,
+    hint: the first one is at a.yaml:1:9; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`,
   );
 });
 

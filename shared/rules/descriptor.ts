@@ -11,12 +11,14 @@ import {
   readText,
 } from './document-values.ts';
 import { nearestWord } from './nearest-word.ts';
+import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import {
   type RateLimitBlock,
   type Replacement,
   type RuleDescriptor,
   toCompositeKey,
 } from './rule-document.ts';
+import { adviseOnText } from './text-advice.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { units } from './unit.ts';
 import { isEmptyList, type TreeMap } from './yaml-tree.ts';
@@ -61,6 +63,14 @@ function readDescriptor(
   if (key === '' && !findings.explainsAbsence('key')) {
     const offset = map.entries.get('key')?.value.offset ?? map.offset;
     reporter.error(offset, joinPath(path, 'key'), 'descriptor has empty key', 'give it a key');
+  }
+  for (const [name, text] of [
+    ['key', key],
+    ['value', value],
+  ] as const) {
+    const offset = map.entries.get(name)?.value.offset;
+    if (!text || offset === undefined) continue;
+    adviseOnText({ name, text, offset, path: joinPath(path, name) }, reporter);
   }
   if (isNamed) checkDuplicate(map, composite, fullKey, path, firstOffsets, reporter);
   const limitMap = readMap(map, 'rate_limit', path, reporter);
@@ -167,8 +177,9 @@ function reportUnit(
   if (text === '' && findings.explainsAbsence('unit')) return;
   const offset = map.entries.get('unit')?.value.offset ?? map.offset;
   const allowed = `allowed are ${listOf(units)}`;
-  const guess = nearestWord(text, units);
-  const hint = guess ? `did you mean '${guess}'? ${allowed}` : allowed;
+  const guess = nearestWord(withoutOddCharacters(text), units);
+  const repaired = describeRepairedWord(text, guess);
+  const hint = repaired ?? (guess ? `did you mean '${guess}'? ${allowed}` : allowed);
   const unitPath = joinPath(path, 'unit');
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;
   reporter.error(offset, unitPath, message, strayHint('unit', descriptor, reporter) ?? hint);

@@ -1,6 +1,7 @@
 // The keys of a rules document: which exist, where each has its effect, and what to say of the rest.
 import type { DocumentReporter } from './document-reporter.ts';
 import { nearestWord } from './nearest-word.ts';
+import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import type { TreeMap, TreeNode } from './yaml-tree.ts';
 
@@ -45,7 +46,7 @@ export function checkKeys(
 ): KeyFindings {
   const guesses = new Set<string>();
   const misplaced: string[] = [];
-  let hasUnexplained = false;
+  let hasUnexplained = map.isIncomplete === true;
   for (const [name, { key, value }] of map.entries) {
     const keyPath = joinPath(path, name);
     if (key.kind !== 'text' || !allKeys.has(name)) {
@@ -95,8 +96,15 @@ function reportUnknownKey(
     reporter.error(key?.offset, joinPath(path, name), message, `keys here: ${listOf(candidates)}`);
     return undefined;
   }
-  const guess = nearestWord(name, candidates);
-  const hint = guess ? `did you mean '${guess}'?` : `keys here: ${listOf(candidates)}`;
+  const [, beforeColon, afterColon] = /^([^:]+):(.+)$/s.exec(name) ?? [];
+  const guess = nearestWord(withoutOddCharacters(beforeColon ?? name), candidates);
+  const hint =
+    describeRepairedWord(name, guess) ??
+    (guess === undefined
+      ? `keys here: ${listOf(candidates)}`
+      : afterColon === undefined
+        ? `did you mean '${guess}'?`
+        : `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`);
   reporter.error(key.offset, joinPath(path, name), `unknown key '${shown}'`, hint);
   return guess;
 }
@@ -108,7 +116,7 @@ function checkStrayValue(value: TreeNode, path: string, reporter: DocumentReport
     value.items.forEach((item, index) => {
       const itemPath = `${path}[${index}]`;
       if (item.kind === 'map') checkStrayValue(item, itemPath, reporter);
-      else reportListItem(item, itemPath, reporter);
+      else reportListItem(item, path.endsWith('replaces') ? 'name' : 'key', itemPath, reporter);
     });
   } else if (value.kind === 'map') {
     for (const [name, entry] of value.entries) {
@@ -148,11 +156,23 @@ function describeHome(name: string, place: Place): string {
   return place === 'document' ? 'into an item of descriptors' : 'out, beside the key';
 }
 
-export function reportListItem(item: TreeNode, path: string, reporter: DocumentReporter): void {
+/** `firstKey` is what an item of this list begins with. */
+export function reportListItem(
+  item: TreeNode,
+  firstKey: string,
+  path: string,
+  reporter: DocumentReporter,
+): void {
   if (item.kind === 'gap') return;
-  const shown = 'source' in item ? toExcerpt(item.source) || 'null' : 'a list';
+  const source = 'source' in item ? item.source : '';
+  const shown = 'source' in item ? toExcerpt(source) || 'null' : 'a list';
   const message = `list of type other than map: ${shown}`;
-  reporter.error(item.offset, path, message, "write each item as a mapping, such as '- key: name'");
+  const [, key, value] = /^(\w+):\s*(\S.*)$/s.exec(source) ?? [];
+  const hint =
+    key !== undefined && value !== undefined
+      ? `write a space after the colon: '- ${key}: ${toExcerpt(value)}'`
+      : `write each item as a mapping, such as '- ${firstKey}: ${toExcerpt(source) || 'name'}'`;
+  reporter.error(item.offset, path, message, hint);
 }
 
 export function reportFloat(

@@ -2,6 +2,7 @@
 // returns undefined for what it has reported, so that one mistake makes one problem.
 import { joinPath, reportFloat, reportListItem } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
+import { describeRepairedWord } from './odd-character.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-tree.ts';
@@ -74,17 +75,25 @@ export function readList<Item>(
   if (node === undefined || node.kind === 'null') return Object.freeze([]);
   const listPath = joinPath(path, name);
   if (node.kind !== 'list') {
-    const hint = node.kind === 'map' ? "begin each item with '- '" : undefined;
-    reportKind(node, name, 'a list', listPath, reporter, hint);
+    reportKind(node, name, 'a list', listPath, reporter, describeList(node, name));
     return undefined;
   }
   const items: Item[] = [];
   node.items.forEach((item, index) => {
     const itemPath = `${listPath}[${index}]`;
     if (item.kind === 'map') items.push(readItem(item, itemPath));
-    else reportListItem(item, itemPath, reporter);
+    else reportListItem(item, name === 'replaces' ? 'name' : 'key', itemPath, reporter);
   });
   return Object.freeze(items);
+}
+
+function describeList(node: TreeNode, name: string): string | undefined {
+  if (name === 'replaces') {
+    const other = node.kind === 'map' ? node.entries.get('name')?.value : node;
+    const shown = other !== undefined && 'source' in other ? toExcerpt(other.source) : 'name';
+    return `write it as a list: [{name: ${shown}}]`;
+  }
+  return node.kind === 'map' ? "begin each item with '- '" : undefined;
 }
 
 /** `absent` when the field is absent or null. */
@@ -97,8 +106,17 @@ export function readMap(
   const node = map.entries.get(name)?.value;
   if (node === undefined || node.kind === 'null') return 'absent';
   if (node.kind === 'map') return node;
-  reportKind(node, name, 'a mapping', joinPath(path, name), reporter);
+  const hint = name === 'rate_limit' ? describeLimit(node) : undefined;
+  reportKind(node, name, 'a mapping', joinPath(path, name), reporter, hint);
   return undefined;
+}
+
+/** What is written `10/minute` elsewhere. */
+function describeLimit(node: TreeNode): string {
+  const source = 'source' in node ? node.source : '';
+  const [, count = '3', unit = 'minute'] =
+    /^(\d{1,9}) ?(?:\/|per) ?([a-z]+?)s?$/i.exec(source) ?? [];
+  return `write it as a mapping: {unit: ${unit}, requests_per_unit: ${count}}`;
 }
 
 /** Free-form data. Keys that are not text become it; `absent` as for `readMap`. */
@@ -145,5 +163,6 @@ function reportKind(
 ): void {
   if (node.kind === 'gap') return;
   const shown = 'source' in node ? `'${toExcerpt(node.source)}'` : `a ${toNoun(node)}`;
-  reporter.error(node.offset, path, `${name} is ${shown}, not ${wanted}`, hint);
+  const oddity = 'source' in node ? describeRepairedWord(node.source, undefined) : undefined;
+  reporter.error(node.offset, path, `${name} is ${shown}, not ${wanted}`, oddity ?? hint);
 }

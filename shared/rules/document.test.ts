@@ -164,7 +164,9 @@ test('a byte order mark and CRLF line ends do not shift lines and columns', (t) 
 
 test('an error in a later document of the file is not read', (t) => {
   const yaml = `${withDescriptor('rate_limit: {unit: hour, requests_per_unit: 1}')}\n---\n{[\n`;
-  t.deepEqual(problemsOf(yaml), ['5:1 warning only the first document of a file is read']);
+  t.deepEqual(problemsOf(yaml), [
+    '5:1 warning only the first document of a file is read: all from here on is lost',
+  ]);
 });
 
 test('a document end and an empty rest are nothing to warn of', (t) => {

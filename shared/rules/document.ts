@@ -6,6 +6,7 @@ import { createDocumentReporter, type DocumentReporter } from './document-report
 import { readText } from './document-values.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
+import { adviseOnText } from './text-advice.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { isEmptyList, parseYamlTree, type TreeMap, toNoun } from './yaml-tree.ts';
 
@@ -21,7 +22,9 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   const reporter = createDocumentReporter(yaml, file);
   const root = parseYamlTree(yaml, reporter);
   let document: RuleDocument | undefined;
-  if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
+  const resource = root?.kind === 'map' ? findKubernetesKind(root) : undefined;
+  if (root?.kind === 'map' && resource !== undefined) reportKubernetes(root, resource, reporter);
+  else if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
   else if (root?.kind === 'null') reportEmptyDomain(root.offset, reporter);
   else if (root !== undefined && root.kind !== 'gap') {
     const hint = "begin the document with 'domain: <name>'";
@@ -43,6 +46,8 @@ export function readRuleDocument(
   if (domain === '' && !findings.explainsAbsence('domain')) {
     reportEmptyDomain(domainOffset, reporter);
   }
+  if (domain)
+    adviseOnText({ name: 'domain', text: domain, offset: domainOffset, path: 'domain' }, reporter);
   const descriptors = readDescriptors(map, '', domain ?? '', reporter);
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
     const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
@@ -59,4 +64,24 @@ export function readRuleDocument(
 function reportEmptyDomain(offset: number, reporter: DocumentReporter): void {
   const hint = "name the domain: 'domain: <name>'";
   reporter.error(offset, 'domain', 'config file cannot have empty domain', hint);
+}
+
+/** Of a file that is for Kubernetes; a rules document has neither of these keys. */
+function findKubernetesKind(map: TreeMap): string | undefined {
+  const kind = map.entries.get('kind')?.value;
+  return map.entries.has('apiVersion') && kind?.kind === 'text' ? kind.source : undefined;
+}
+
+/** One problem instead of one for each of its keys. */
+function reportKubernetes(map: TreeMap, kind: string, reporter: DocumentReporter): void {
+  const message = `the document is a Kubernetes ${toExcerpt(kind)}, not a rules document`;
+  const data = map.entries.get('data');
+  const names = data?.value.kind === 'map' ? [...data.value.entries.keys()] : [];
+  const shown = names.slice(0, 3).map((name) => `'${toExcerpt(name)}'`);
+  const what = shown.length === 0 ? 'each of its entries' : shown.join(', ');
+  const hint =
+    data === undefined
+      ? "give a file that begins with 'domain: <name>'"
+      : `the rules are inside data: save ${what} as a file of its own`;
+  reporter.error(data?.key.offset ?? map.offset, data ? 'data' : '', message, hint);
 }

@@ -46,7 +46,7 @@ test('a domain in two files is refused, and both places are named', (t) => {
       "b.yaml:1:9: error: duplicate domain 'shop' in config file",
       '    domain: shop',
       '            ^',
-      '    hint: the first one is at a.yaml:1:9; MERGE_DOMAIN_CONFIG=true would merge them',
+      '    hint: the first one is at a.yaml:1:9; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)',
     ].join('\n'),
   );
 });
@@ -148,7 +148,7 @@ test('documents without places are named by file alone', (t) => {
   const built = buildRuleSet([bare('x'), bare('y')], separate);
   t.is(
     built.ok ? '' : formatProblems(built.problems),
-    "y: error: domain: duplicate domain 'shop' in config file\n    hint: the first one is at x; MERGE_DOMAIN_CONFIG=true would merge them",
+    "y: error: domain: duplicate domain 'shop' in config file\n    hint: the first one is at x; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)",
   );
 });
 

@@ -8,6 +8,7 @@ import { createProblemList, type ProblemList } from './problem-list.ts';
 import type { DomainRules, RuleSet } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
+import { findSharedCounters } from './shared-counters.ts';
 import type { Position } from './source-text.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
@@ -43,6 +44,7 @@ export function buildRuleSet(
     for (const node of tree.nodes) nodes.push(node);
   }
   if (problems.hasErrors) return { ok: false, problems: problems.toProblems() };
+  findSharedCounters(sorted).forEach(problems.add);
   const ruleSet = createRuleSet(domains, byDomain, nodes);
   return { ok: true, ruleSet, warnings: problems.toProblems() };
 }
@@ -95,7 +97,7 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   const [first, ...others] = documents;
   for (const document of others) {
     const message = `duplicate domain '${toExcerpt(document.domain)}' in config file`;
-    const hint = `the first one is at ${placeOf(first?.file ?? '', first?.position)}; MERGE_DOMAIN_CONFIG=true would merge them`;
+    const hint = `the first one is at ${placeOf(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
     problems.add(createProblem('error', document, document.position, 'domain', message, hint));
   }
 }

@@ -10,11 +10,14 @@ import {
   type YAMLParseError,
 } from 'yaml';
 import type { DocumentReporter } from './document-reporter.ts';
+import { findOddCharacter } from './odd-character.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
 const maxTextLength = 4 * 1024 * 1024;
 /** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;
+/** In a longer line no slip is looked for beyond this. */
+const maxDescribedLine = 1_000;
 /** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
 export const maxDepth = 200;
 
@@ -71,7 +74,10 @@ function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[
     for (const token of parsed) {
       if (token.type === 'document' && ++documents === 2 && token.value !== undefined) {
         const hint = 'put each domain into a file of its own';
-        reporter.warning(token.offset, '', 'only the first document of a file is read', hint);
+        const [, domain] = /^domain:[ \t]*(\S.*)$/m.exec(text.slice(token.offset)) ?? [];
+        const lost = domain ? `domain ${toExcerpt(domain)}` : 'all from here on';
+        const message = `only the first document of a file is read: ${lost} is lost`;
+        reporter.warning(token.offset, '', message, hint);
       }
       if (documents < 2) tokens.push(token);
     }
@@ -121,8 +127,9 @@ function composeDocument(
     // One slip makes several errors in the syntax, so only the first of them is told.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
-    const hint = describeRepair(first);
-    reporter.error(locateError(first, document?.contents ?? null, source), '', message, hint);
+    const offset = locateError(first, document?.contents ?? null, source);
+    const hint = describeLine(source, offset) ?? describeRepair(first);
+    reporter.error(offset, '', message, hint);
     return undefined;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -143,6 +150,21 @@ function locateError(error: YAMLParseError, contents: ParsedNode | null, text: s
   }
   while (text[offset] === ' ') offset++;
   return offset;
+}
+
+/** A slip that the line shows by itself; undefined when it shows none. */
+function describeLine(text: string, offset: number): string | undefined {
+  const start = text.lastIndexOf('\n', offset - 1) + 1;
+  const end = text.indexOf('\n', offset);
+  const line = text.slice(start, end === -1 ? undefined : end).slice(0, maxDescribedLine);
+  const odd = findOddCharacter(line);
+  if (odd?.replacement === ' ') {
+    return `column ${odd.index + 1} is ${odd.description}: write an ordinary space`;
+  }
+  const [, key, value] = /^ *(?:- +)*([A-Za-z_]+):([^\s:/].*)$/.exec(line) ?? [];
+  return key !== undefined && value !== undefined
+    ? `write a space after the colon: '${key}: ${toExcerpt(value)}'`
+    : undefined;
 }
 
 function describeRepair({ code, message }: YAMLParseError): string | undefined {

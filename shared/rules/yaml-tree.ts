@@ -12,6 +12,7 @@ import {
   type Node as YamlNode,
 } from 'yaml';
 import type { DocumentReporter } from './document-reporter.ts';
+import { nearestWord } from './nearest-word.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
@@ -36,6 +37,8 @@ export interface TreeMap {
   readonly kind: 'map';
   /** By the key's source. */
   readonly entries: ReadonlyMap<string, TreeEntry>;
+  /** Whether a merge or a key of it could not be read, which has been reported. */
+  readonly isIncomplete?: boolean;
   readonly offset: number;
 }
 
@@ -52,6 +55,8 @@ export interface TreeGap {
 
 /** Nodes read through aliases: a few anchors within anchors can stand for billions. */
 const maxAliasedNodes = 500_000;
+/** Finding the nearest of many names takes time. */
+const maxGuessedAnchors = 100;
 
 /** Undefined when nothing of `text` is usable; an empty document is a null scalar. */
 export function parseYamlTree(text: string, reporter: DocumentReporter): TreeNode | undefined {
@@ -66,7 +71,7 @@ export function parseAnyYaml(text: string, reporter: DocumentReporter): TreeNode
 }
 
 function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode {
-  const targets = resolveAliases(root);
+  const { targets, anchors } = resolveAliases(root);
   /** The collections that are being read, to find an anchor within itself. */
   const open = new Set<YamlNode>();
   let aliasDepth = 0;
@@ -102,7 +107,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
     const target = targets.get(alias);
     const name = toExcerpt(alias.source);
     if (target === undefined) {
-      const hint = `a value that begins with '*' is written in quotes: '*${name}'`;
+      const hint = describeUnknownAnchor(alias);
       reporter.error(offset, path, `unknown anchor '${name}'`, hint);
       return { kind: 'gap', offset };
     }
@@ -114,6 +119,19 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
     const tree = toTree(target, path, depth + 1, offset);
     aliasDepth--;
     return tree;
+  }
+
+  function describeUnknownAnchor({ source }: Alias): string {
+    const name = toExcerpt(source);
+    const later = anchors.get(source)?.range;
+    if (later)
+      return `the anchor at ${reporter.place(later[0])} comes too late: move it before this`;
+    const guess = nearestWord(source, [...anchors.keys()].slice(0, maxGuessedAnchors));
+    if (guess !== undefined) return `did you mean '*${toExcerpt(guess)}'?`;
+    const asText = `a value that begins with '*' is written in quotes: '*${name}'`;
+    return /^[\w-]+$/.test(source)
+      ? `give a value before it the anchor '&${name}'; or, if it is no alias, ${asText}`
+      : asText;
   }
 
   function toList(node: YamlNode, path: string, depth: number, offset: number): TreeList {
@@ -133,24 +151,30 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
   ): TreeMap {
     const entries = new Map<string, TreeEntry>();
     const merged = new Map<string, TreeEntry>();
+    let isIncomplete = false;
     for (const pair of map.items) {
       const site = pair.key.range?.[0] ?? offset;
       const key = toTree(pair.key, path, depth + 1, site);
-      if (key.kind === 'gap') continue;
+      if (key.kind === 'gap') {
+        isIncomplete = true;
+        continue;
+      }
       if (key.kind === 'list' || key.kind === 'map') {
         reporter.error(site, path, `key is not of type string: a ${toNoun(key)}`);
+        isIncomplete = true;
         continue;
       }
       const valuePath = (path === '' ? '' : `${path}.`) + toExcerpt(key.source);
       const value = toTree(pair.value, valuePath, depth + 1, pair.key.range?.[0] ?? site);
       if (key.source === '<<' && !key.isQuoted) {
         merge(value, merged, path);
+        if (value.kind === 'gap') isIncomplete = true;
         continue;
       }
       const earlier = entries.get(key.source);
       if (earlier) {
         const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
-        const hint = `the one before is at ${reporter.place(earlier.key.offset)}`;
+        const hint = `the one at ${reporter.place(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
         reporter.warning(key.offset, valuePath, message, hint);
       }
       entries.set(key.source, { key, value });
@@ -158,7 +182,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
     for (const [source, entry] of merged) {
       if (!entries.has(source)) entries.set(source, entry);
     }
-    return { kind: 'map', entries, offset };
+    return { kind: 'map', entries, ...(isIncomplete && { isIncomplete }), offset };
   }
 
   /** Adds what a `<<` brings; of several maps in a list the first has precedence. */
@@ -177,11 +201,17 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
   return toTree(root, '', 0, 0);
 }
 
-/** For each alias the node that its anchor names at that point of the document. */
-function resolveAliases(root: YamlNode | null): Map<Alias, YamlNode> {
+interface Aliases {
+  /** For each alias the node that its anchor names at that point of the document. */
+  readonly targets: ReadonlyMap<Alias, YamlNode>;
+  /** All of the document, by name. */
+  readonly anchors: ReadonlyMap<string, YamlNode>;
+}
+
+function resolveAliases(root: YamlNode | null): Aliases {
   const anchors = new Map<string, YamlNode>();
   const targets = new Map<Alias, YamlNode>();
-  if (root === null) return targets;
+  if (root === null) return { targets, anchors };
   visit(root, {
     Alias(_, alias) {
       const target = anchors.get(alias.source);
@@ -191,7 +221,7 @@ function resolveAliases(root: YamlNode | null): Map<Alias, YamlNode> {
       if (node.anchor) anchors.set(node.anchor, node);
     },
   });
-  return targets;
+  return { targets, anchors };
 }
 
 const tagPrefix = 'tag:yaml.org,2002:';
@@ -223,6 +253,18 @@ function toScalar(
   if (resolved.kind === wanted) return { ...resolved, source, isQuoted, offset };
   reporter.error(offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
   return { kind: 'gap', offset };
+}
+
+/** The value of a key that is repeated, for a person who looks for it. */
+function describeLost(value: TreeNode): string {
+  if ('source' in value) return `'${toExcerpt(value.source)}'`;
+  if (value.kind === 'list') return `a list of ${value.items.length}`;
+  return value.kind === 'map'
+    ? `a mapping with ${[...value.entries.keys()]
+        .slice(0, 5)
+        .map((key) => toExcerpt(key))
+        .join(', ')}`
+    : 'it cannot be read';
 }
 
 /** True when the field holds no item: absent, null, or an empty list. */

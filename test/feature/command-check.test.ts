@@ -46,6 +46,18 @@ test('advice is a warning: it is told, and the exit code stays 0', async (t) => 
   );
 });
 
+test('with --strict warnings fail too, as with --config_dir', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', ruleText('a', 0));
+  const checked = await runInProcess(['check', folder.path]);
+  t.regex(checked.out, /: 1 warning\n$/);
+  t.is(checked.code, 0);
+  t.is((await runInProcess(['check', folder.path, '--strict'])).code, 1);
+  t.is((await runInProcess(['check', '-config_dir', folder.path, '--strict'])).code, 1);
+  folder.write('a.yaml', ruleText('a', 1));
+  t.is((await runInProcess(['check', folder.path, '--strict'])).code, 0);
+});
+
 function idsOf({ out }: CommandRun): string[] {
   const { problems } = JSON.parse(out) as { problems: { rule: string; file: string }[] };
   return problems.map(({ rule, file }) => `${rule} ${file.split('/').at(-1)}`);

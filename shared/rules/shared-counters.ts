@@ -1,0 +1,127 @@
+// Finds rules of two domains whose hits can be counted under one key in the store. A counter's key is
+// the domain, keys and values joined by `_` with nothing escaped (counter-key.ts), so key `eu_user` of
+// domain `shop` and key `user` of domain `shop_eu` meet. The form of the key is that of the other
+// services on the same store and cannot change, so it is told.
+import { createRuleWarning, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
+import type { Problem } from './problem.ts';
+import type { RuleDocument } from './rule-document.ts';
+import { toExcerpt } from './text-excerpt.ts';
+
+/** Characters that are compared in all; what is left then is not looked at. */
+const maxSteps = 5_000_000;
+
+/** Of a counter's key; a longer one is no mistake of a person, and must not cost memory. */
+const maxSymbols = 1_000;
+
+/** One warning for each pair of domains, at the rule of the domain with the longer name. */
+export function findSharedCounters(documents: readonly RuleDocument[]): Problem[] {
+  const names = new Set(documents.map(({ domain }) => domain));
+  const pairs = [...names].flatMap((longer) =>
+    prefixesOf(longer)
+      .filter((shorter) => names.has(shorter))
+      .map((shorter) => ({ shorter, longer })),
+  );
+  if (pairs.length === 0) return [];
+  const concerned = new Set(pairs.flatMap(({ shorter, longer }) => [shorter, longer]));
+  const rules = placeRules(documents.filter(({ domain }) => concerned.has(domain)));
+  const counted = new Map(
+    [...rules].map(([domain, top]) => [domain, listCountedRules(domain, top)]),
+  );
+  let steps = 0;
+
+  function findPair(left: readonly CountedRule[], right: readonly CountedRule[], lead: string) {
+    for (const one of left) {
+      if (!agree(one.lead, lead)) continue;
+      for (const other of right) {
+        if (++steps > maxSteps) return undefined;
+        if (!agree(one.lead, other.lead)) continue;
+        steps += one.symbols.length * other.symbols.length;
+        if (steps <= maxSteps && canBeEqual(one.symbols, other.symbols)) return { one, other };
+      }
+    }
+    return undefined;
+  }
+
+  return pairs.flatMap(({ shorter, longer }) => {
+    const pair = findPair(counted.get(shorter) ?? [], counted.get(longer) ?? [], `${longer}_`);
+    return pair ? [createWarning(pair.one.rule, pair.other.rule)] : [];
+  });
+}
+
+function createWarning(one: PlacedRule, other: PlacedRule): Problem {
+  const message = `this rule of domain '${toExcerpt(other.document.domain)}' and one of domain '${toExcerpt(one.document.domain)}' can count under one key, and use up each other's limit`;
+  const hint = `the other one is at ${toPlaceText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
+  return createRuleWarning(other, undefined, message, hint);
+}
+
+/** What comes before each `_` of the name. */
+function prefixesOf(name: string): string[] {
+  const prefixes: string[] = [];
+  for (let at = name.indexOf('_', 1); at !== -1; at = name.indexOf('_', at + 1)) {
+    prefixes.push(name.slice(0, at));
+  }
+  return prefixes;
+}
+
+interface CountedRule {
+  readonly rule: PlacedRule;
+  /** What the counter's key begins with, up to the first value that can be any text. */
+  readonly lead: string;
+  /** The counter's key without the window: its characters, and undefined for any text. */
+  readonly symbols: readonly (string | undefined)[];
+}
+
+function listCountedRules(domain: string, top: readonly PlacedRule[]): CountedRule[] {
+  const found: CountedRule[] = [];
+  const visit = (rule: PlacedRule, before: readonly (string | undefined)[]): void => {
+    const { key, value, rateLimit, shareThreshold } = rule.descriptor;
+    // A shared wildcard is counted under the pattern itself.
+    const isAny = value === '' || (value.includes('*') && !shareThreshold);
+    const symbols = [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+    if (symbols.length > maxSymbols) return;
+    if (rateLimit !== undefined && !rateLimit.unlimited) {
+      const any = symbols.indexOf(undefined);
+      const lead = symbols.slice(0, any === -1 ? undefined : any).join('');
+      found.push({ rule, lead, symbols });
+    }
+    for (const child of rule.children) visit(child, symbols);
+  };
+  for (const rule of top) visit(rule, [...`${domain}_`]);
+  return found;
+}
+
+function agree(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
+}
+
+/** Whether some text is what both stand for. */
+function canBeEqual(
+  left: readonly (string | undefined)[],
+  right: readonly (string | undefined)[],
+): boolean {
+  /** How many symbols of `right` can stand for the same text as those of `left` so far. */
+  let reached = [0];
+  for (const symbol of left) {
+    const next = new Set<number>();
+    for (const at of withSkipped(reached, right)) {
+      if (symbol === undefined) for (let end = at; end <= right.length; end++) next.add(end);
+      else if (at < right.length && right[at] === undefined) next.add(at);
+      else if (right[at] === symbol) next.add(at + 1);
+      // All later ones have been reached from the first.
+      if (symbol === undefined) break;
+    }
+    if (next.size === 0) return false;
+    reached = [...next].sort((a, b) => a - b);
+  }
+  return withSkipped(reached, right).has(right.length);
+}
+
+/** Any text may also be none. */
+function withSkipped(
+  reached: readonly number[],
+  symbols: readonly (string | undefined)[],
+): Set<number> {
+  const all = new Set(reached);
+  for (const at of all) if (at < symbols.length && symbols[at] === undefined) all.add(at + 1);
+  return all;
+}

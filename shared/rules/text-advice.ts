@@ -1,0 +1,49 @@
+// What is legal in the text of a name, a key or a value, and hardly ever meant.
+import type { DocumentReporter } from './document-reporter.ts';
+import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';
+import { toExcerpt } from './text-excerpt.ts';
+
+const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
+/** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
+const expressionSign =
+  /^\^|\$$|(?:^|[/)\]])\.\*|\.\+|\\[dswb./]|\[[^\]]+\][*+]|\(\?|\([^)]*\|[^)]*\)/;
+
+export interface AdvisedText {
+  readonly name: 'domain' | 'key' | 'value';
+  readonly text: string;
+  readonly offset: number;
+  readonly path: string;
+}
+
+/** Warns of the first oddity of the text: one mistake makes one problem. */
+export function adviseOnText(advised: AdvisedText, reporter: DocumentReporter): void {
+  const { name, text, offset, path } = advised;
+  const odd = findOddCharacter(text);
+  const warn = (message: string, hint: string) =>
+    reporter.warning(offset, path, `${name} has ${message}`, hint);
+  if (odd !== undefined) {
+    const meant = toExcerpt(withoutOddCharacters(text));
+    warn(`${odd.description}; it is part of the ${name}`, `if that is not meant, write '${meant}'`);
+  } else if (outerSpace.test(text)) {
+    const meant = toExcerpt(text.trim());
+    const place = /^\s/.test(text) ? 'beginning' : 'end';
+    warn(
+      `white space at its ${place}; it is part of the ${name}`,
+      `if that is not meant, write '${meant}'`,
+    );
+  } else if (name === 'value' && expressionSign.test(text)) {
+    const hint = describeWildcard(text);
+    warn(`signs of a regular expression, but only '*' is special: all others are literal`, hint);
+  }
+}
+
+function describeWildcard(text: string): string {
+  const meant = text
+    .replace(/^\^/, '')
+    .replace(/\$$/, '')
+    .replaceAll(/\.[*+]/g, '*');
+  const isWildcard = meant !== '' && meant.length <= 60 && !/[\\[\]()|+?^$]/.test(meant);
+  return isWildcard
+    ? `a '*' stands for any characters: write '${meant}'`
+    : "a '*' stands for any characters; write one rule for each alternative";
+}
