@@ -5,8 +5,7 @@ import { toExcerpt } from './text-excerpt.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
-const expressionSign =
-  /^\^|\$$|(?:^|[/)\]])\.\*|\.\+|\\[dswb./]|\[[^\]]+\][*+]|\(\?|\([^)]*\|[^)]*\)/;
+const expressionSign = /^\^|\$$|(?:^|[/)\]])\.\*|\.\+|\\[dswb./]|\][*+]|\(\?|\([^()|]{1,40}\|/;
 
 export interface AdvisedText {
   readonly name: 'domain' | 'key' | 'value';
