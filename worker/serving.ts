@@ -153,6 +153,7 @@ export function createServing(deps: ServingDeps): Serving {
       grpc = createGrpcServer(
         {
           shouldRateLimit,
+          requestBounds: settings.requests,
           health,
           metrics,
           log,

@@ -82,6 +82,7 @@ test('all other settings have their defaults', (t) => {
       maxConnections: 10_000,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
+    requests: { maxDescriptors: 1000, maxEntries: 10_000 },
     debug: { host: '0.0.0.0', port: 6070, tls: { enabled: false } },
     processes: { count: 1 },
     log: { level: 'warning', format: 'text' },
@@ -185,6 +186,7 @@ test('all other settings have their defaults', (t) => {
 const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVER_TLS_KEY
   DEBUG_SERVER_USE_TLS DEBUG_HOST DEBUG_PORT GRPC_HOST GRPC_PORT GRPC_UDS GRPC_TRANSPORT
   GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE GRPC_MAX_CONNECTIONS
+  REQUEST_MAX_DESCRIPTORS REQUEST_MAX_ENTRIES
   GRPC_SERVER_USE_TLS GRPC_SERVER_TLS_CERT
   GRPC_SERVER_TLS_KEY GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN LOG_LEVEL LOG_FORMAT CONFIG_TYPE
   FORCE_START_WITHOUT_INITIAL_CONFIG CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA

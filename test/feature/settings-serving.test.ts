@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
+import { loadProtos } from '../../shared/wire/protos.ts';
 import { type Caller, type CallerTls, createCaller } from '../contract/grpc-transport-caller.ts';
 import {
   authority,
@@ -96,6 +97,32 @@ test('GRPC_MAX_CONNECTIONS: one more is closed as it comes, which is told and co
     t.teardown(another.close);
     return isServed(another).catch(() => false);
   });
+});
+
+test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
+  const { call } = await connectTo(t, {
+    REQUEST_MAX_DESCRIPTORS: '2',
+    REQUEST_MAX_ENTRIES: '3',
+    FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+  });
+  const { path, requestSerialize } = loadProtos().rateLimitService.ShouldRateLimit;
+  const ask = (...entryCounts: number[]) => {
+    const descriptors = entryCounts.map((count) => ({
+      entries: Array.from({ length: count }, () => ({ key: 'key', value: 'value' })),
+    }));
+    return call(path, requestSerialize({ domain: 'shop', descriptors }));
+  };
+  t.not((await ask(1, 2)).grpcStatus, 8);
+  const { grpcStatus, text } = await ask(1, 1, 1);
+  t.is(grpcStatus, 8);
+  t.is(
+    text,
+    'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be',
+  );
+  t.is(
+    (await ask(2, 2)).text,
+    'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
+  );
 });
 
 /** Files of a certificate for localhost, and of the authority it comes from. */

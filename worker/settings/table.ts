@@ -2,6 +2,7 @@
 // program sees them. Rules between settings are in checks.ts.
 import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
 import { section } from '../../shared/settings/setting.ts';
+import { defaultRequestBounds } from '../decision/request-bounds.ts';
 import { memcachedSettings } from './memcached-settings.ts';
 import { bothNames } from './names.ts';
 import { statsSettings, tracingSettings } from './output-settings.ts';
@@ -82,6 +83,22 @@ export const workerTable = {
         doc: 'DNS name that a client certificate must be valid for',
       }),
     },
+  }),
+  requests: section('Requests', {
+    maxDescriptors: int({
+      names: ['REQUEST_MAX_DESCRIPTORS'],
+      default: defaultRequestBounds.maxDescriptors,
+      min: 1,
+      max: 100_000,
+      doc: 'Descriptors of a request; one with more is refused',
+    }),
+    maxEntries: int({
+      names: ['REQUEST_MAX_ENTRIES'],
+      default: defaultRequestBounds.maxEntries,
+      min: 1,
+      max: 1_000_000,
+      doc: 'Entries of all descriptors of a request; one with more is refused',
+    }),
   }),
   debug: section('Debug port', {
     host: text({ names: ['DEBUG_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),

@@ -1,5 +1,6 @@
 // ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
 import type { ServerSpan, Span, Tracer } from '../../../shared/tracing.ts';
+import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
 import { grpcStatus, type UnaryCall, type UnaryMethod } from './method.ts';
@@ -9,6 +10,7 @@ import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
 
 export interface DecisionMethodDeps extends UnaryMethodDeps {
   readonly shouldRateLimit: ShouldRateLimit;
+  readonly requestBounds?: RequestBounds;
   /** Undefined: no spans are made. */
   readonly tracing?: RpcTracing | undefined;
 }
@@ -23,10 +25,10 @@ const scope = 'ratelimit grpc server';
 
 /** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3). */
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
-  const { shouldRateLimit, log, tracing } = deps;
+  const { shouldRateLimit, requestBounds, log, tracing } = deps;
   return createUnaryMethod(deps, {
     name: decisionMethodName,
-    decode: decodeRateLimitRequest,
+    decode: (bytes, start, end) => decodeRateLimitRequest(bytes, start, end, requestBounds),
     handle(request, call) {
       const span = tracing === undefined ? undefined : startSpan(tracing, call);
       return shouldRateLimit(

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Protos } from '../../../shared/wire/protos.ts';
+import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
@@ -15,6 +16,7 @@ import { requestCounterName } from './unary-method.ts';
 
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
+  readonly requestBounds?: RequestBounds;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly log: Log;

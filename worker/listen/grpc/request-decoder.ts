@@ -1,25 +1,39 @@
 // Bytes of an envoy.service.ratelimit.v3.RateLimitRequest to the decision's question.
 import type { Entry } from '../../../shared/rules/rule.ts';
 import type { RateLimitRequest, RequestDescriptor } from '../../decision/message.ts';
+import {
+  defaultRequestBounds,
+  type RequestBounds,
+  RequestTooLarge,
+  tooManyDescriptors,
+  tooManyEntries,
+} from '../../decision/request-bounds.ts';
 import { WireError, WireReader, wireTypes } from './wire-reader.ts';
 
 export type Decoded<Message> =
   | { readonly ok: true; readonly message: Message }
-  | { readonly ok: false; readonly problem: string };
+  | { readonly ok: false; readonly problem: string; readonly isTooLarge?: boolean };
 
 /** One for all: a message is decoded without a pause. */
 const reader = new WireReader();
+/** Of the request that is being decoded: its bounds, and how many entries there were so far. */
+let bounds = defaultRequestBounds;
+let entryCount = 0;
 
 /**
  * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
  * sub-messages merged. Unknown fields, and known ones with another wire type, are skipped. Never
- * throws; the problem is one sentence without a final full stop.
+ * throws; the problem is one sentence without a final full stop. What passes `requestBounds` is not
+ * decoded.
  */
 export function decodeRateLimitRequest(
   bytes: Buffer,
   start = 0,
   end = bytes.length,
+  requestBounds: RequestBounds = defaultRequestBounds,
 ): Decoded<RateLimitRequest> {
+  bounds = requestBounds;
+  entryCount = 0;
   return decodeMessage(bytes, start, end, readRequest);
 }
 
@@ -35,6 +49,9 @@ export function decodeMessage<Message>(
     return { ok: true, message: read(reader) };
   } catch (error) {
     if (error instanceof WireError) return { ok: false, problem: error.message };
+    if (error instanceof RequestTooLarge) {
+      return { ok: false, problem: error.message, isTooLarge: true };
+    }
     throw error;
   }
 }
@@ -50,7 +67,10 @@ function readRequest(reader: WireReader): RateLimitRequest {
       const descriptor = readDescriptor(reader);
       // An array for one is a tenth of the array that an empty one grows to.
       if (descriptors === undefined) descriptors = [descriptor];
-      else descriptors.push(descriptor);
+      else {
+        if (descriptors.length >= bounds.maxDescriptors) throw tooManyDescriptors(bounds);
+        descriptors.push(descriptor);
+      }
       reader.leave(outerEnd);
     } else if (field === 3 && reader.wireType === wireTypes.varint) {
       reader.readVarint();
@@ -73,6 +93,7 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
     else {
       const outerEnd = reader.enter();
       if (field === 1) {
+        if (++entryCount > bounds.maxEntries) throw tooManyEntries(bounds);
         const entry = readEntry(reader);
         if (entries === undefined) entries = [entry];
         else entries.push(entry);

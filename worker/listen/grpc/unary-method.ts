@@ -44,7 +44,10 @@ export function createUnaryMethod<Request>(
     answer(bytes, start, end, call) {
       const decoded = decode(bytes, start, end);
       if (!decoded.ok) {
-        call.fail(grpcStatus.internal, `grpc: error unmarshalling request: ${decoded.problem}`);
+        if (decoded.isTooLarge) call.fail(grpcStatus.resourceExhausted, decoded.problem);
+        else {
+          call.fail(grpcStatus.internal, `grpc: error unmarshalling request: ${decoded.problem}`);
+        }
         return undefined;
       }
       totalRequests.add(1);
