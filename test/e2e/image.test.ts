@@ -4,10 +4,15 @@ import { execFile, spawnSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { type FollowedImage, followDockerfile } from '../support/dockerfile.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { type GatewayDeployment, gatewayDeployments } from '../support/gateway-deployments.ts';
+import { startRedisServer } from '../support/redis-server.ts';
 import { createRulesFolder, type RulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
@@ -66,6 +71,20 @@ test.serial('it has the programs and what they need, and neither sources nor too
   }
 });
 
+test.serial('the licence of every package is there, whatever its file is called', async (t) => {
+  const inProject = await readdir(join(project, 'node_modules'), { recursive: true });
+  const inImage = await readdir(join(image.root, 'ratelane', 'node_modules'), { recursive: true });
+  const present = new Set(inImage);
+  const wanted = inProject.filter(
+    (path) => /licen[cs]e|copying|notice/i.test(basename(path)) && present.has(dirname(path)),
+  );
+  t.true(wanted.some((path) => path.endsWith('.md')));
+  t.deepEqual(
+    wanted.filter((path) => !present.has(path)),
+    [],
+  );
+});
+
 test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t) => {
   t.deepEqual(image.command, ['worker']);
   const worker = await startWorkerProcess({
@@ -106,6 +125,138 @@ test.serial('a control plane serves rules, is healthy, and ends with 0 on SIGTER
   t.like(await checkHealth(address), { code: 1 });
 });
 
+for (const deployment of gatewayDeployments) {
+  test.serial(
+    `${deployment.gateway} starts it with its own command, variables and mounts`,
+    async (t) => {
+      const folder = createRulesFolder(t);
+      chmodSync(folder.path, 0o755);
+      mount(folder, deployment);
+      const redis = await startRedisServer();
+      t.teardown(redis.stop);
+      const metricsPort = await freePort();
+      const isTls = deployment.environment['GRPC_SERVER_USE_TLS'] === 'true';
+      const plane = isTls ? await startManagementServer(t, folder) : undefined;
+      const worker = await startWorkerProcess({
+        program: inImage(deployment.command),
+        env: {
+          ...{ HOST: '', GRPC_HOST: '', DEBUG_HOST: '', DISABLE_STATS: 'false', PATH: path() },
+          ...toLocal(deployment.environment, folder.path),
+          REDIS_URL: redis.url,
+          ...(plane && {
+            CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+            PROMETHEUS_ADDR: `:${metricsPort}`,
+          }),
+        },
+      });
+      t.teardown(worker.stop);
+      const ask = () =>
+        runTool('ratelimit_client', [
+          ...['-dial_string', `localhost:${worker.ports.grpc}`],
+          ...['-domain', 'shop', '-descriptors', 'k=v'],
+          ...(isTls
+            ? ['-grpc-use-tls', '-grpc-server-ca-file', join(folder.path, 'certs', 'ca.crt')]
+            : []),
+        ]);
+      await eventually('the rules are in force', async () => {
+        const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
+        return (await rules.text()).includes('shop');
+      });
+      t.regex((await ask()).output, /OK/);
+      t.regex((await ask()).output, /OVER.LIMIT/);
+      t.is(((await redis.command('KEYS', 'shop_k_v_*')) as string[]).length, 1);
+      if (plane !== undefined) {
+        const numbers = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+        t.regex(await numbers.text(), /^ratelimit_mapped_total_hits\{domain="shop"\} 2$/m);
+      }
+      worker.signal('SIGTERM');
+      t.is(await worker.waitForEnd(30_000), 0);
+    },
+  );
+}
+
+test.serial('the client and the config check are where scripts look for them', async (t) => {
+  const wrong = await runTool('ratelimit_client', ['-descriptors', 'k']);
+  t.is(wrong.code, 2, wrong.output);
+  const nobody = ['-dial_string', '127.0.0.1:1', '-domain', 'shop', '-descriptors', 'k=v'];
+  t.is((await runTool('ratelimit_client', nobody)).code, 1);
+
+  const folder = readableRules(t);
+  const check = (...flags: string[]) =>
+    runTool('ratelimit_config_check', ['-config_dir', join(folder.path, 'config'), ...flags]);
+  t.like(await check(), { code: 0 });
+  t.regex(
+    (await check()).output,
+    /^checking rate limit configs\.\.\.\n.*all rate limit configs ok/s,
+  );
+  folder.write('config/again.yaml', ruleText('shop', 2).replace('key: k', 'key: other'));
+  t.like(await check(), { code: 1 });
+  t.like(await check('-merge_domain_configs'), { code: 0 });
+  t.like(await check('-merge_domain_configs=true'), { code: 0 });
+  t.like(await check('-merge_domain_configs=false'), { code: 1 });
+});
+
+/** What is in the folders that a cluster mounts, ConfigMaps with the links that Kubernetes makes. */
+function mount(folder: RulesFolder, { mounts }: GatewayDeployment): void {
+  for (const [where, what] of Object.entries(mounts)) {
+    const inside = where.slice(1);
+    if (what === 'certificates') {
+      folder.write(`${inside}/tls.crt`, serverCertificate.cert);
+      folder.write(`${inside}/tls.key`, serverCertificate.key);
+      folder.write(`${inside}/ca.crt`, authority);
+    } else if (what === 'rules') {
+      folder.write(`${inside}/..2026_11_22/config.yaml`, ruleText('shop', 1));
+      folder.relink(`${inside}/..data`, '..2026_11_22');
+      folder.relink(`${inside}/config.yaml`, '..data/config.yaml');
+    } else {
+      folder.write(`${inside}/conf.yaml`, mappingText);
+    }
+  }
+}
+
+const mappingText = `mappings:
+  - match: "ratelimit.service.rate_limit.*.*.total_hits"
+    name: "ratelimit_mapped_total_hits"
+    timer_type: "histogram"
+    labels: {domain: "$1"}
+`;
+
+/** Paths of a cluster in the folder that stands for its file system. */
+function toLocal(environment: Readonly<Record<string, string>>, folder: string) {
+  const entries = Object.entries(environment);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, value.startsWith('/') ? join(folder, value) : value]),
+  );
+}
+
+/** As Envoy Gateway serves rules: over mutual TLS, with certificates of one authority. */
+async function startManagementServer(t: ExecutionContext, folder: RulesFolder) {
+  const certs = join(folder.path, 'certs');
+  const tls = ['--xds-tls-cert', join(certs, 'tls.crt'), '--xds-tls-key', join(certs, 'tls.key')];
+  const plane = await createControlPlaneProcess(t, {
+    flags: [
+      '--config-dir',
+      readableRules(t).path,
+      ...tls,
+      '--xds-tls-client-ca',
+      join(certs, 'ca.crt'),
+    ],
+  });
+  await plane.start();
+  return plane;
+}
+
+/** A program of the image's /bin. */
+function runTool(name: string, args: readonly string[]): Promise<{ code: number; output: string }> {
+  const [program = '', ...first] = inImage([`/bin/${name}`]);
+  return new Promise((resolve) => {
+    const options = { env: { PATH: path() }, timeout: startMs };
+    const child = execFile(program, [...first, ...args], options, (_error, stdout, stderr) => {
+      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
+    });
+  });
+}
+
 function readableRules(t: ExecutionContext): RulesFolder {
   const folder = createRulesFolder(t);
   folder.write('config/shop.yaml', ruleText('shop', 1));
@@ -117,7 +268,7 @@ function readableRules(t: ExecutionContext): RulesFolder {
 function inImage([command = '', ...args]: readonly string[]): string[] {
   const [uid, gid] = image.user.split(':');
   const become = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
-  const found = command.startsWith('/') ? command : join(programs(), command);
+  const found = command.startsWith('/') ? join(image.root, command) : join(programs(), command);
   return [...(process.getuid?.() === 0 ? become : []), found, ...args];
 }
 
