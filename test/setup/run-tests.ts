@@ -39,18 +39,23 @@ if (patterns.length === 0) {
   await runCheck('types', 'tsc', ['--pretty', 'false']);
   await runAudit();
 }
-for (const marked of findMarkedTests(root, [...files.sideBySide, ...files.alone])) {
+for (const marked of findMarkedTests(root, [
+  ...files.sideBySide,
+  ...files.withServers,
+  ...files.alone,
+])) {
   if (isCi) {
     fail(`marked: ${marked}`);
   } else {
     print(`note: ${marked}`);
   }
 }
-if (files.sideBySide.length + files.alone.length === 0) {
+if (files.sideBySide.length + files.withServers.length + files.alone.length === 0) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, ['--concurrency', '2', '--timeout', '120s']);
-await runTests('tests alone', files.alone, ['--concurrency', '1', '--timeout', '120s']);
+await runTests('tests side by side', files.sideBySide, 2);
+await runTests('tests with servers', files.withServers, 4);
+await runTests('tests alone', files.alone, 1);
 finish();
 
 /** A command that counts as one test; its output is shown when it fails. */
@@ -85,7 +90,7 @@ async function runAudit(): Promise<void> {
 async function runTests(
   name: string,
   testFiles: readonly string[],
-  flags: readonly string[],
+  concurrency: number,
 ): Promise<void> {
   if (testFiles.length === 0) {
     return;
@@ -99,6 +104,7 @@ async function runTests(
   };
   print(`${name}: ${testFiles.length} files`);
   const timer = setInterval(() => print(summary()), progressEveryMs);
+  const flags = ['--concurrency', String(concurrency), '--timeout', '120s'];
   const code = await run('ava', ['--tap', ...flags, ...testFiles], reader.readLine);
   clearInterval(timer);
   reader.end();

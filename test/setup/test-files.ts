@@ -1,10 +1,10 @@
-// Which test files there are, which of them a person asked for, and which must run alone.
+// Which test files there are, which of them a person asked for, and which may run at once.
 import { globSync, readFileSync } from 'node:fs';
 import { matchesGlob } from 'node:path';
 
-/** Tests that start several servers and processes each: two at once would starve one another on a
- * small machine. */
-const aloneFolders = [
+/** Tests that start servers and processes, and mostly wait for them: more of them run at once than there
+ * are processors. */
+const serverFolders = [
   'control-plane/store/',
   'test/conformance/',
   'test/contract/',
@@ -16,8 +16,20 @@ const aloneFolders = [
   'test/http2/',
 ];
 
+/** Tests that measure how long others wait or how much memory is held while something goes wrong: what
+ * runs beside them would be measured too. */
+const measuring = [
+  'test/e2e/outage.test.ts',
+  'test/faults/',
+  'test/feature/store-failure-latency.test.ts',
+  'test/feature/tracing-stalled.test.ts',
+  'test/fuzz/bounds.test.ts',
+  'test/http2/attacks.test.ts',
+];
+
 export interface TestFiles {
   readonly sideBySide: readonly string[];
+  readonly withServers: readonly string[];
   readonly alone: readonly string[];
 }
 
@@ -32,7 +44,8 @@ export function findTestFiles(root: string, patterns: readonly string[]): TestFi
     .filter((file) => wanted.length === 0 || wanted.some((pattern) => isBelow(file, pattern)))
     .sort();
   return {
-    sideBySide: files.filter((file) => !runsAlone(file)),
+    sideBySide: files.filter((file) => !startsServers(file) && !runsAlone(file)),
+    withServers: files.filter((file) => startsServers(file) && !runsAlone(file)),
     alone: files.filter(runsAlone),
   };
 }
@@ -53,6 +66,10 @@ function isBelow(file: string, pattern: string): boolean {
   return file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern);
 }
 
+function startsServers(file: string): boolean {
+  return serverFolders.some((folder) => file.startsWith(folder));
+}
+
 function runsAlone(file: string): boolean {
-  return aloneFolders.some((folder) => file.startsWith(folder));
+  return measuring.some((place) => file.startsWith(place));
 }
