@@ -7,6 +7,7 @@ import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { Revision } from '../store/revision.ts';
+import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
 import { type ChangeRequest, InvalidRules, type MadeChange, makeChange } from './change.ts';
 import { refuse } from './refusal.ts';
@@ -21,8 +22,6 @@ interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
   readonly message: string | undefined;
 }
 
-/** Ids are long; people copy their beginnings. */
-const shortestPrefix = 6;
 const searchedRevisions = 1000;
 
 export class AdminController extends Controller {
@@ -47,7 +46,7 @@ export class AdminController extends Controller {
   protected async findRevision(id: string): Promise<Revision> {
     const found = await this.findExactly(id);
     if (found !== undefined) return found;
-    if (id.length >= shortestPrefix) {
+    if (id.length >= shortestRevisionPrefix) {
       const history = await this.fromStore(this.api.store.history(searchedRevisions));
       const ids = new Set(history.filter((each) => each.id.startsWith(id)).map((each) => each.id));
       const [only] = ids;

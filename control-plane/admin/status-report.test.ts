@@ -49,6 +49,7 @@ function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedW
 
 function statusOf(state: SnapshotState, workers: readonly ConnectedWorker[] = []) {
   return toStatusJson({
+    asked: undefined,
     storeDescription: '/rules',
     snapshots: {
       state: () => state,
@@ -74,8 +75,8 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     'no worker',
     stateOf(),
     [],
-    'in_force',
-    'revision 111111111111 is served, and no worker is connected',
+    'no_workers',
+    'revision 111111111111 is served, but no workers are connected',
   ],
   [
     'all workers have it',

@@ -35,14 +35,34 @@ export const workerJson = Type.Object(
 );
 export type WorkerJson = Type.Static<typeof workerJson>;
 
+/** Where a revision stands that was asked for. */
+const askedJson = Type.Object({
+  /** The whole one, where it is known. */
+  id: Type.String(),
+  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store was
+   * looked at, and has none. `not_known`: no look at the store succeeded. */
+  place: Type.Union([
+    Type.Literal('newest'),
+    Type.Literal('superseded'),
+    Type.Literal('apart'),
+    Type.Literal('missing'),
+    Type.Literal('not_known'),
+  ]),
+});
+export type AskedJson = Type.Static<typeof askedJson>;
+
 export const statusJson = Type.Object(
   {
+    /** `no_workers`: the newest revision is served, and nobody is there to have it. */
     verdict: Type.Union([
       Type.Literal('in_force'),
+      Type.Literal('no_workers'),
       Type.Literal('pending'),
       Type.Literal('invalid'),
     ]),
     text: Type.String(),
+    /** Null when no revision was asked for. */
+    asked: orNull(askedJson),
     newest: orNull(
       Type.Object({ ...revisionFields, valid: Type.Boolean(), problems: Type.Array(problemJson) }),
     ),
@@ -85,6 +105,7 @@ export interface StatusSources {
   readonly storeDescription: string;
   readonly snapshots: Pick<SnapshotCache, 'state' | 'current' | 'groupOf'>;
   readonly workers: readonly ConnectedWorker[];
+  readonly asked: AskedJson | undefined;
   readonly nowMs: number;
 }
 
@@ -99,6 +120,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   return {
     verdict,
     text,
+    asked: sources.asked ?? null,
     newest: newest
       ? {
           ...toRevisionJson(newest.revision),
@@ -180,11 +202,14 @@ function judge(
     const text = `${id} is in force on ${counts.inForce} of ${count(counts.connected, 'worker')}, ${parts.join(', ')}${refusal}`;
     return { verdict: 'pending', text };
   }
-  const where =
-    counts.connected === 0
-      ? 'is served, and no worker is connected'
-      : `is in force on ${counts.connected === 1 ? 'the 1 connected worker' : `all ${counts.connected} connected workers`}`;
-  return { verdict: 'in_force', text: `${id} ${where}` };
+  const verdict = counts.connected === 0 ? 'no_workers' : 'in_force';
+  return { verdict, text: `${id} ${toReach(counts.connected)}` };
+}
+
+/** What is said of a revision that all of so many connected workers have. */
+export function toReach(connected: number): string {
+  if (connected === 0) return 'is served, but no workers are connected';
+  return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;
 }
 
 /** The one place that decides whether a worker has what it is to have: of all that applies to its node,

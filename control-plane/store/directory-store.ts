@@ -19,7 +19,12 @@ import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
 import { byPath, type Revision, type StoredFile, toInfoText, toRevisionInfo } from './revision.ts';
 import { createRevisionHistory } from './revision-history.ts';
-import type { ConfigStore, WriteOptions, WriteResult } from './store.ts';
+import {
+  type ConfigStore,
+  shortestRevisionPrefix,
+  type WriteOptions,
+  type WriteResult,
+} from './store.ts';
 import { checkChange, existingPaths } from './store-path.ts';
 
 export interface DirectoryStoreOptions {
@@ -195,6 +200,14 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     write,
     async history(limit) {
       return (await history.list()).slice(0, limit);
+    },
+    async locate(id, newest) {
+      if (id.length < shortestRevisionPrefix) return undefined;
+      const ids = (await history.list()).map((each) => each.id);
+      const [found, ...others] = new Set(ids.filter((each) => each.startsWith(id)));
+      if (found === undefined || others.length > 0) return undefined;
+      // A state that comes back is in the list twice: what matters is whether it was ever before.
+      return { id: found, isIncluded: ids.lastIndexOf(found) >= ids.indexOf(newest) };
     },
     async readRevision(id) {
       return id === loop.seen?.id ? loop.seen : history.read(id);

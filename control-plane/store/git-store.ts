@@ -16,10 +16,17 @@ import {
 import { createGit, GitError } from './git-command.ts';
 import { makeCommit } from './git-commit.ts';
 import { createGitMirror } from './git-mirror.ts';
-import { findTree, readLog, readRevisionOf, resolveObject } from './git-tree.ts';
+import { findTree, isAncestor, readLog, readRevisionOf, resolveObject } from './git-tree.ts';
 import { createLookLoop } from './look-loop.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
-import type { Author, Change, ConfigStore, WriteOptions, WriteResult } from './store.ts';
+import {
+  type Author,
+  type Change,
+  type ConfigStore,
+  shortestRevisionPrefix,
+  type WriteOptions,
+  type WriteResult,
+} from './store.ts';
 import { checkChange, existingPaths } from './store-path.ts';
 
 export interface GitStoreOptions {
@@ -192,6 +199,13 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       const infos = await readLog(git, [...count, tip, '--', ...(folder === '' ? [] : [folder])]);
       if (infos[0]?.id === tip) return infos;
       return [...(await readLog(git, ['-n', '1', tip])), ...infos].slice(0, limit);
+    },
+    async locate(id, newest) {
+      if (!/^[0-9a-f]*$/.test(id) || id.length < shortestRevisionPrefix) return undefined;
+      if ((await mirror.tip()) === undefined) return undefined;
+      const found = await resolveObject(git, `${id}^{commit}`);
+      if (found === undefined) return undefined;
+      return { id: found, isIncluded: await isAncestor(git, found, newest) };
     },
     async readRevision(id) {
       if (!isCommitId(id) || (await mirror.tip()) === undefined) return undefined;

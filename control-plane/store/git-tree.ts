@@ -89,6 +89,18 @@ export async function resolveObject(
   }
 }
 
+/** Whether the commit `later` is `earlier`, or was made from it; both are full ids. */
+export async function isAncestor(git: Git, earlier: string, later: string): Promise<boolean> {
+  try {
+    await git.run(['merge-base', '--is-ancestor', earlier, later], { timeoutMs });
+    return true;
+  } catch (error) {
+    // How git says no; whatever else is wrong has a text.
+    if (error instanceof GitError && error.output?.trim() === '') return false;
+    throw error;
+  }
+}
+
 /** `args` choose the commits. */
 export async function readLog(
   git: Git,

@@ -26,6 +26,9 @@ export interface ConfigStore {
   history(limit: number): Promise<readonly RevisionInfo[]>;
   /** Undefined when the store does not have it, or not any more. Does not look. */
   readRevision(id: string): Promise<Revision | undefined>;
+  /** Where a revision stands to the one whose whole id is `newest`: `id` may be the beginning of one.
+   * Undefined when the store has no such revision, or not any more, or several. Does not look. */
+  locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
   /** All of the change or nothing of it, as the store's kind allows (see there). A change that changes
    * nothing succeeds with the newest revision. */
   write(change: Change, options: WriteOptions): Promise<WriteResult>;
@@ -40,6 +43,16 @@ export interface ConfigStore {
   status(): StoreStatus;
   /** Ends what is under way, which then rejects, and all watching. Idempotent. */
   close(): Promise<void>;
+}
+
+/** Ids are long; people copy their beginnings. */
+export const shortestRevisionPrefix = 6;
+
+export interface RevisionPlace {
+  /** The whole one. */
+  readonly id: string;
+  /** The newest revision is this one, or was made from it. */
+  readonly isIncluded: boolean;
 }
 
 export interface Change {

@@ -309,6 +309,24 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     }
   });
 
+  check(
+    'a revision is found by its beginning, and the newest was made from it',
+    async (t, place) => {
+      await place.put({ 'a.yaml': '1' });
+      const { store } = place.open();
+      const first = await store.read();
+      await place.put({ 'a.yaml': '2' });
+      const second = await store.read();
+      const included = (id: string) => ({ id, isIncluded: true });
+      t.deepEqual(await store.locate(first.id.slice(0, 8), second.id), included(first.id));
+      t.deepEqual(await store.locate(second.id, second.id), included(second.id));
+      t.like(await store.locate(second.id, first.id), { isIncluded: false });
+      for (const id of ['', second.id.slice(0, 5), 'HEAD~1', '--help', 'f'.repeat(40)]) {
+        t.is(await store.locate(id, second.id), undefined, id);
+      }
+    },
+  );
+
   check('the history outlives the process', async (t, place) => {
     await place.put({ 'a.yaml': '1' });
     const first = place.open({ state: 'kept' });

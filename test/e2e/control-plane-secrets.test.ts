@@ -180,7 +180,7 @@ test.serial(
     }
 
     const asked = [
-      await plane.run('status'),
+      await plane.run('status', '--min-workers', '0'),
       await plane.run('status', '--json', '--token-file', run.file('wrong')),
       await plane.run('history', '--token-file', run.file('several', `${wrong} ${write}`)),
       await plane.run('push', rules.path, '--token-file', join(rules.path, 'nothing')),

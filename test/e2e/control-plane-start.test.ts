@@ -73,7 +73,7 @@ test.serial(
       env: gitEnvironment as Record<string, string>,
     });
     await plane.start();
-    t.is((await plane.run('status')).exitCode, 0);
+    t.is((await plane.run('status', '--min-workers', '0')).exitCode, 0);
     t.is(await plane.end('SIGKILL'), 'SIGKILL');
 
     proxy.inject({ kind: 'stall' });
@@ -118,7 +118,8 @@ test.serial('both ports speak TLS, with certificates of the clients', async (t) 
   const url = ['--admin-url', plane.adminUrl.replace('http:', 'https:')];
   const trust = ['--ca', at('ca.pem')];
   const own = ['--cert', at('client.pem'), '--key', at('client.key')];
-  const status = await plane.runElsewhere('status', ...url, ...trust, ...own);
+  const noWorkers = ['--min-workers', '0'];
+  const status = await plane.runElsewhere('status', ...url, ...noWorkers, ...trust, ...own);
   t.is(status.exitCode, 0, status.stderr);
   t.is((await plane.runElsewhere('status', ...url, ...trust)).exitCode, 2, 'no certificate');
   t.is((await plane.runElsewhere('status', ...url, ...own)).exitCode, 2, 'not trusted');

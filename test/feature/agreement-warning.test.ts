@@ -10,7 +10,8 @@ async function statusOf(
   verdict: 'in_force' | 'pending',
   disagreements: readonly DisagreementJson[],
 ): Promise<CommandRun> {
-  const answer = { verdict, text: 'as it is', newest: null, disagreements };
+  const newest = { id: '1'.repeat(40), problems: [] };
+  const answer = { verdict, text: 'as it is', newest, workers: { connected: 1 }, disagreements };
   const server = createServer((_request, response) => response.end(JSON.stringify(answer)));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
@@ -31,9 +32,10 @@ test('each node group is a warning, and the exit code is that of the revision', 
   const err = `warning: workers of node group 'west' count differently, because their settings differ: 20 have aaaa (one is w1 at 10.0.0.1:5), 1 has bbbb (w2 at 10.0.0.1:5), there are 10 more; ${hint}
 warning: workers count differently, because their settings differ: 1 has aaaa (x at 10.0.0.1:5), 1 has cccc (y at 10.0.0.1:5); ${hint}
 `;
-  t.deepEqual(await statusOf(t, 'in_force', disagreements), { code: 0, out: 'as it is\n', err });
+  const out = 'revision 111111111111 is in force on the 1 connected worker\n';
+  t.deepEqual(await statusOf(t, 'in_force', disagreements), { code: 0, out, err });
   t.deepEqual(await statusOf(t, 'pending', disagreements), { code: 3, out: 'as it is\n', err });
-  t.deepEqual(await statusOf(t, 'in_force', []), { code: 0, out: 'as it is\n', err: '' });
+  t.deepEqual(await statusOf(t, 'in_force', []), { code: 0, out, err: '' });
 });
 
 test('what workers call themselves is neither long nor acts on a terminal', async (t) => {

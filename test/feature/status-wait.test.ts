@@ -6,7 +6,10 @@ import { type CommandRun, runInProcess } from '../support/command-run.ts';
 
 /** Far below the 120 s of a call, and far above what a machine that stands still adds. */
 const soonMs = 30_000;
-const inForce = { verdict: 'in_force', text: 'as it is', newest: null, disagreements: [] };
+const newest = { id: '1'.repeat(40), problems: [] };
+const workers = { connected: 2 };
+const inForce = { verdict: 'in_force', text: '', newest, workers, disagreements: [] };
+const told = 'revision 111111111111 is in force on all 2 connected workers\n';
 const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
 /** Takes connections, and says no more than `said` on them. */
@@ -89,33 +92,33 @@ test('--wait gives an answer a second to come, however short its time is', async
     void setTimeout(() => answer(200, inForce)(request, response), 100);
   const { url } = await serve(t, slow);
   const args = ['--wait', '--timeout', '1ms'];
-  t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: 'as it is\n' });
+  t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: told });
 });
 
 test('without --wait, the time of --timeout bounds no answer', async (t) => {
   const slow: RequestListener = (request, response) =>
     void setTimeout(() => answer(200, inForce)(request, response), 1_500);
   const { url } = await serve(t, slow);
-  t.like(await status(url, '--timeout', '1ms'), { code: 0, out: 'as it is\n' });
+  t.like(await status(url, '--timeout', '1ms'), { code: 0, out: told });
 });
 
 for (const away of [502, 503, 504]) {
   test(`--wait asks again after HTTP ${away}, until there is an answer`, async (t) => {
     const page = answer(away, '<h1>nobody is behind this proxy</h1>');
     const { url, asked } = await serve(t, page, page, answer(200, pending), answer(200, inForce));
-    t.like(await status(url, '--wait'), { code: 0, out: 'as it is\n' });
+    t.like(await status(url, '--wait'), { code: 0, out: told });
     t.is(asked(), 4);
   });
 
   test(`HTTP ${away} until the end is what --wait tells, as no answer`, async (t) => {
     const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
-    const told = `error: no upstream (HTTP ${away})\n`;
-    const isHeard = ({ err }: CommandRun) => asked() > 1 && err.endsWith(told);
+    const refusal = `error: no upstream (HTTP ${away})\n`;
+    const isHeard = ({ err }: CommandRun) => asked() > 1 && err.endsWith(refusal);
     const run = await statusUntil(isHeard, url, '--wait', '--timeout', '1s');
     const { code, out, err, tookMs } = run;
     t.is(code, 2);
     t.is(out, '');
-    t.true(err.endsWith(told), err);
+    t.true(err.endsWith(refusal), err);
     t.true(asked() > 1, 'it was asked again');
     t.true(tookMs >= 1_000 && tookMs < soonMs, `it took ${tookMs} ms`);
   });
@@ -130,7 +133,7 @@ for (const away of [502, 503, 504]) {
 test('--wait outlasts a connection that ends without an answer', async (t) => {
   const hangUp: RequestListener = (request) => void request.socket.destroy();
   const { url } = await serve(t, hangUp, answer(200, inForce));
-  t.like(await status(url, '--wait'), { code: 0, out: 'as it is\n' });
+  t.like(await status(url, '--wait'), { code: 0, out: told });
 });
 
 test('--wait gives up at once on what is refused for ever, and on a defect', async (t) => {
@@ -145,7 +148,7 @@ test('--wait gives up at once on what is refused for ever, and on a defect', asy
 
 test('--wait says what it waits for while a proxy answers in place of the control plane', async (t) => {
   const { url } = await serve(t, answer(503, ''));
-  const said = /^waiting: for the admin API, now HTTP 503 \(\d+ s\)$/m;
+  const said = /^waiting: for an answer: the admin API at \S+ answers HTTP 503 \(\d+ s\)$/m;
   const args = ['--wait', '--timeout', '3s'];
   const { code, err } = await statusUntil((run) => said.test(run.err), url, ...args);
   t.is(code, 2);

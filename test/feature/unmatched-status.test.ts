@@ -19,7 +19,7 @@ async function serve(t: ExecutionContext, listener: RequestListener): Promise<st
 
 /** With a control plane for which everything is well. */
 async function status(t: ExecutionContext, ...args: string[]) {
-  const answer = { verdict: 'in_force', text: 'as it is', newest: null, disagreements: [] };
+  const answer = { verdict: 'pending', text: 'as it is', newest: null, disagreements: [] };
   const admin = await serve(t, (_request, response) => response.end(JSON.stringify(answer)));
   return runInProcess(['status', '--admin-url', `http://${admin}`, ...args]);
 }
@@ -32,7 +32,7 @@ test('status shows what the worker at a debug port finds no rule for', async (t)
   await worker.decide('customer=ada');
   t.regex(await worker.page('/status'), /^unmatched: 1 of domain d; \/unmatched says why$/m);
   const { code, out, err } = await status(t, '--worker-debug', debug.text);
-  t.is(code, 0);
+  t.is(code, 3);
   t.is(err, '');
   const plain = out.replace(/at \d{4}-\S+Z/, 'at T').replace(/\S*(?=rules.yaml)/, '');
   t.is(
@@ -55,7 +55,7 @@ worker ${debug.text}:
 
 test('a worker that cannot be asked is a warning, and the answer stays what it is', async (t) => {
   const gone = await status(t, '--worker-debug', '127.0.0.1:1');
-  t.is(gone.code, 0);
+  t.is(gone.code, 3);
   t.is(gone.out, 'as it is\n');
   t.regex(gone.err, /^warning: worker 127\.0\.0\.1:1: \S.*\n$/);
   const large = await serve(t, (_request, response) => response.end('x'.repeat(5_000_000)));

@@ -197,6 +197,7 @@ test('clients that name resources are in force with what they named, and after c
   let snapshot = first;
   const counts = () =>
     toStatusJson({
+      asked: undefined,
       storeDescription: '/rules',
       snapshots: {
         state: () => ({ store: { reachable: true } }) as SnapshotState,

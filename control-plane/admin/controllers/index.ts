@@ -1,8 +1,15 @@
 // The root of the admin API: health, metrics, who has what, and the description of it all.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import { statusJson, toStatusJson, toWorkerJson, workerJson } from '../status-report.ts';
+import {
+  type AskedJson,
+  statusJson,
+  toStatusJson,
+  toWorkerJson,
+  workerJson,
+} from '../status-report.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
@@ -55,24 +62,49 @@ export class Status extends AdminController {
         default: false,
         description: 'Look for a newer revision first, for at most 5 seconds',
       }),
+      revision: Type.Optional(
+        Type.String({
+          minLength: shortestRevisionPrefix,
+          maxLength: 64,
+          description: 'Say where this revision stands, in `asked`; its beginning is enough',
+        }),
+      ),
     }),
     returns: { 200: statusJson },
   });
 
-  async GET({ look }: Fields<typeof Status.GET>) {
+  async GET({ look, revision }: Fields<typeof Status.GET>) {
     const { store, snapshots, workers, clock } = this.api;
-    if (look) {
-      const timeout = Promise.withResolvers<void>();
-      const cancel = clock.after(lookTimeoutMs, timeout.resolve);
-      await Promise.race([store.trigger(), timeout.promise]);
-      cancel();
-    }
+    const hasLooked = look && (await this.look());
+    const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);
     return toStatusJson({
+      asked,
       storeDescription: store.description,
       snapshots,
       workers: workers.list(),
       nowMs: clock.wallMs(),
     });
+  }
+
+  /** True when the store has answered in time. */
+  private async look(): Promise<boolean> {
+    const { store, clock } = this.api;
+    const timeout = Promise.withResolvers<boolean>();
+    const cancel = clock.after(lookTimeoutMs, () => timeout.resolve(false));
+    const looked = store.trigger().then(() => store.status().reachable);
+    const hasLooked = await Promise.race([looked, timeout.promise]);
+    cancel();
+    return hasLooked;
+  }
+
+  private async locate(revision: string, hasLooked: boolean): Promise<AskedJson> {
+    const { store, snapshots } = this.api;
+    const newest = snapshots.state().newest?.revision.id;
+    if (newest === undefined) return { id: revision, place: 'not_known' };
+    const found = await this.fromStore(store.locate(revision, newest));
+    if (found === undefined) return { id: revision, place: hasLooked ? 'missing' : 'not_known' };
+    const { id, isIncluded } = found;
+    return { id, place: id === newest ? 'newest' : isIncluded ? 'superseded' : 'apart' };
   }
 }
 

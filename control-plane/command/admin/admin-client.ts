@@ -26,6 +26,8 @@ export type AdminCallResult =
   | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
 export interface AdminClient {
+  /** For people. */
+  readonly url: string;
   call(call: AdminCall): Promise<AdminCallResult>;
 }
 
@@ -94,6 +96,7 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
   }
 
   return {
+    url: base,
     async call(given) {
       // Whole, because a timer takes no fraction.
       const timeoutMs = Math.ceil(Math.min(given.timeoutMs ?? longestCallMs, longestCallMs));

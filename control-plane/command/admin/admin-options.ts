@@ -5,8 +5,12 @@ import { readTlsFiles } from '../../../shared/tls.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
 import { type AdminClient, createAdminClient } from './admin-client.ts';
 
-export interface AdminOptions {
+export interface AdminOptions extends AccessOptions {
   readonly adminUrl?: string;
+}
+
+/** How to show who one is, and whom one trusts. */
+export interface AccessOptions {
   readonly tokenFile?: string;
   readonly ca?: string;
   readonly cert?: string;
@@ -16,8 +20,19 @@ export interface AdminOptions {
 const defaultUrl = 'http://127.0.0.1:18001';
 
 export function addAdminOptions(command: Command): Command {
+  const text = `the admin API (RATELANE_ADMIN_URL; default: ${defaultUrl})`;
+  return addAccessOptions(command.option('--admin-url <url>', text));
+}
+
+/** For a command that asks several control planes: `--admin-url` is an array then. */
+export function addAdminOptionsForSeveral(command: Command): Command {
+  const text = `the admin API; repeat it for several control planes (RATELANE_ADMIN_URL for one; default: ${defaultUrl})`;
+  const collect = (url: string, earlier: readonly string[] = []) => [...earlier, url];
+  return addAccessOptions(command.option('--admin-url <url>', text, collect));
+}
+
+function addAccessOptions(command: Command): Command {
   return command
-    .option('--admin-url <url>', `the admin API (RATELANE_ADMIN_URL; default: ${defaultUrl})`)
     .option(
       '--token-file <path>',
       'a file with the token to send (RATELANE_ADMIN_TOKEN_FILE, or the token itself in RATELANE_ADMIN_TOKEN)',
@@ -55,8 +70,26 @@ export async function openAdminClient(
   return { ok: true, client: createAdminClient({ url, token: token?.value, tls: tls.material }) };
 }
 
+/** One for each different URL, or the first thing that is wrong. */
+export async function openAdminClients(
+  urls: readonly string[] | undefined,
+  access: AccessOptions,
+  environment: Environment,
+): Promise<
+  | { readonly ok: true; readonly clients: readonly AdminClient[] }
+  | { readonly ok: false; readonly message: string }
+> {
+  const clients = new Map<string, AdminClient>();
+  for (const adminUrl of urls ?? [undefined]) {
+    const opened = await openAdminClient({ ...access, ...(adminUrl && { adminUrl }) }, environment);
+    if (!opened.ok) return opened;
+    clients.set(opened.client.url, opened.client);
+  }
+  return { ok: true, clients: [...clients.values()] };
+}
+
 async function readToken(
-  { tokenFile }: AdminOptions,
+  { tokenFile }: AccessOptions,
   environment: Environment,
 ): Promise<TokenResult | undefined> {
   const path = tokenFile ?? environment['RATELANE_ADMIN_TOKEN_FILE'];

@@ -1,0 +1,96 @@
+// What the control planes that were asked say together: one verdict, one line, one exit code. Pure.
+import { type AskedJson, type StatusJson, toReach } from '../../admin/status-report.ts';
+import { type ExitCode, exitCodes } from '../command-frame.ts';
+
+/** One that was asked: what it says, or why it says nothing. */
+export type Answer =
+  | { readonly url: string; readonly status: StatusJson; readonly error?: undefined }
+  | { readonly url: string; readonly status?: undefined; readonly error: string };
+
+export interface Question {
+  /** It, or one that was made from it, has to be the newest one. */
+  readonly revision: string | undefined;
+  /** So many workers have to have it. */
+  readonly minWorkers: number;
+}
+
+export interface Verdict {
+  /** `pending` is for what may become a yes; everything else stays. */
+  readonly exitCode: ExitCode;
+  readonly verdict: StatusJson['verdict'] | 'not_known' | 'no_such_revision';
+  /** One line; what others have written is not escaped. */
+  readonly text: string;
+}
+
+export function judgeAnswers(answers: readonly Answer[], question: Question): Verdict {
+  const { revision, minWorkers } = question;
+  const known = answers.filter((answer) => answer.status !== undefined);
+  const isOne = answers.length === 1;
+  const say = (url: string, text: string) => (isOne ? text : `${url}: ${text}`);
+  const pending = (text: string): Verdict => ({
+    exitCode: exitCodes.pending,
+    verdict: 'pending',
+    text,
+  });
+
+  const newestIds = new Set(known.map(({ status }) => status.newest?.id));
+  if (newestIds.size > 1) {
+    const each = known.map(
+      ({ url, status: { newest } }) => `${newest ? toShort(newest.id) : 'none'} at ${url}`,
+    );
+    return pending(`the control planes differ about the newest revision: ${each.join(', ')}`);
+  }
+  const places = known.map(({ status }) => placeOf(status, revision));
+  const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
+  const invalid = known.find(({ status }, index) => status.verdict === 'invalid' && isMeant(index));
+  if (invalid !== undefined) {
+    const text = say(invalid.url, invalid.status.text);
+    return { exitCode: exitCodes.invalid, verdict: 'invalid', text };
+  }
+  const silent = answers.find(({ error }) => error !== undefined);
+  if (silent !== undefined) {
+    return { ...pending(`not known: ${silent.error}`), verdict: 'not_known' };
+  }
+  if (places.every((place) => place === 'missing')) {
+    const text = `no such revision: ${revision}`;
+    return { exitCode: exitCodes.trouble, verdict: 'no_such_revision', text };
+  }
+  const late = known.find(({ status }, index) => isUnsettled(status) || !isMeant(index));
+  if (late !== undefined) {
+    const place = placeOf(late.status, revision);
+    return pending(say(late.url, placeTexts[place](`revision ${revision}`) + late.status.text));
+  }
+  const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
+  const id = toShort(known[0]?.status.newest?.id ?? '');
+  const start = places.includes('superseded')
+    ? `revision ${revision} was superseded by ${id}, which`
+    : `revision ${id}`;
+  const reach = `${start} ${toReach(connected)}`;
+  const verdict = connected === 0 ? 'no_workers' : 'in_force';
+  if (connected >= minWorkers) return { exitCode: exitCodes.ok, verdict, text: reach };
+  if (connected === 0) return { ...pending(reach), verdict };
+  return pending(`${reach}, of at least ${minWorkers}`);
+}
+
+/** Nothing but the number of its workers is open. */
+function isUnsettled({ verdict }: StatusJson): boolean {
+  return verdict !== 'in_force' && verdict !== 'no_workers';
+}
+
+/** Of an older control plane only the newest one is known. */
+function placeOf({ asked, newest }: StatusJson, revision: string | undefined): AskedJson['place'] {
+  if (revision === undefined || newest?.id.startsWith(revision)) return 'newest';
+  return asked?.place ?? 'not_known';
+}
+
+const placeTexts: Readonly<Record<AskedJson['place'], (revision: string) => string>> = {
+  newest: () => '',
+  superseded: (revision) => `${revision} was superseded: `,
+  apart: (revision) => `${revision} is not the newest, which was not made from it: `,
+  missing: (revision) => `there is no ${revision}: `,
+  not_known: (revision) => `${revision} is not known yet: `,
+};
+
+function toShort(id: string): string {
+  return id.slice(0, 12);
+}
