@@ -7,21 +7,37 @@ import { createServer } from 'node:net';
 const firstPort = 12_000;
 const lastPort = 30_000;
 const attempts = 100;
-/** What was given away stays free until its server listens. */
+/** What was given away stays free until its server listens, so that it is claimed meanwhile: here for this
+ * process, and by a socket of that name for all others that test at the same time. */
 const given = new Set<number>();
+const canClaim = process.platform === 'linux';
 
-/** A loopback port that nothing uses at the moment, neither over TCP nor over UDP, and that this process
- * was not given before. */
+/** A loopback port that nothing uses at the moment, neither over TCP nor over UDP, and that neither this
+ * process nor another one that runs tests was given before. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
     if (given.has(port)) continue;
     given.add(port);
+    if (canClaim && !(await claim(port))) continue;
     if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) {
       return port;
     }
   }
   throw new Error(`no free port between ${firstPort} and ${lastPort}`);
+}
+
+/** False when another process holds it. The kernel takes the claim back when this process ends. */
+async function claim(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(`\0ratelane-test-port-${port}`);
+    await once(server, 'listening');
+    server.unref();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function isFreeForTcp(port: number): Promise<boolean> {
