@@ -8,6 +8,7 @@ import { createLineOutput } from '../shared/line-output.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
+import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
 import { createWorkerLog } from './worker-log.ts';
 
@@ -51,6 +52,7 @@ export async function runWorker(
         ? await startWorkerTracer(settings.tracing, { log, clock })
         : undefined,
     standardOutput: createLineOutput(process.stdout),
+    warmUp: (protos, signal) => warmUp({ settings, protos, clock }, signal),
   });
   leaveSignals();
   return runUntilStopped({

@@ -72,6 +72,8 @@ export interface ServingDeps {
   readonly clock: Clock;
   /** Undefined when traces are off. */
   readonly tracer: Tracer | undefined;
+  /** Whether its ports are its own where several processes share theirs. */
+  readonly listensAlone?: boolean;
 }
 
 /** For callers that do not stop asking. */
@@ -136,7 +138,11 @@ export function createServing(deps: ServingDeps): Serving {
   });
   const http = createHttpServer(
     { shouldRateLimit, health, log, clock, tracer },
-    { ...settings.http, tls: settings.http.tls.enabled ? settings.http.tls : undefined },
+    {
+      ...settings.http,
+      tls: settings.http.tls.enabled ? settings.http.tls : undefined,
+      exclusive: deps.listensAlone === true,
+    },
   );
   let grpc: ReturnType<typeof createGrpcServer> | undefined;
   let certificateWatch: TlsWatch | undefined;
@@ -171,7 +177,11 @@ export function createServing(deps: ServingDeps): Serving {
         {
           target:
             settings.grpc.uds === ''
-              ? { host: settings.grpc.host, port: settings.grpc.port }
+              ? {
+                  host: settings.grpc.host,
+                  port: settings.grpc.port,
+                  exclusive: deps.listensAlone === true,
+                }
               : { path: settings.grpc.uds, isShared: sharesSocket },
           tls: serverTls && {
             ...serverTls.certificates,
@@ -194,7 +204,7 @@ export function createServing(deps: ServingDeps): Serving {
     ],
     async stop(graceMs) {
       certificateWatch?.close();
-      await grpc?.letCallersLeave(leaveLimitMs);
+      if (graceMs > 0) await grpc?.letCallersLeave(leaveLimitMs);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       await store.close(graceMs);
       failurePolicy?.close();

@@ -42,6 +42,8 @@ export interface WorkerDeps {
   readonly standardOutput: LineOutput;
   /** Undefined when traces are off, or other processes decide. The worker stops it. */
   readonly tracer: Tracer | undefined;
+  /** Run between the store's first answer and the opening of the ports, where this process decides. */
+  readonly warmUp?: (protos: Protos, signal: AbortSignal) => Promise<void>;
 }
 
 export interface Worker {
@@ -141,6 +143,7 @@ export function createWorker(deps: WorkerDeps): Worker {
         serving.useRules(result);
       });
       await serving.connect(signal);
+      if (processes === undefined) await deps.warmUp?.(protos, signal);
       awaited = 'a first load of the rules';
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
       const addresses = await serving.listen(signal);

@@ -7,7 +7,12 @@ import { AppError, errorText } from '../../shared/errors.ts';
 
 /** A port of 0 takes a free one. */
 export type ListenTarget =
-  | { readonly host: string; readonly port: number }
+  | {
+      readonly host: string;
+      readonly port: number;
+      /** Not shared with the other processes of this worker, as ports otherwise are. */
+      readonly exclusive?: boolean;
+    }
   | {
       readonly path: string;
       /** Another process of this worker may listen there, and shares it (worker/processes). */

@@ -39,7 +39,7 @@ export interface HttpDeps {
 
 export function createHttpServer(
   { shouldRateLimit, health, log, clock, tracer }: HttpDeps,
-  { host, port, tls }: HttpTarget,
+  target: HttpTarget,
 ): HttpListener {
   const failures = createRepeatedLog({ log, clock });
   const readBody = createBodyReader({ maxBytes: maxBodyBytes, maxAllBytes: maxAllBodiesBytes });
@@ -93,7 +93,7 @@ export function createHttpServer(
   }
 
   const listener = createPlainHttpServer(
-    { name: 'HTTP', host, port, tls, stallLimitMs, maxConnections, log, clock },
+    { name: 'HTTP', ...target, stallLimitMs, maxConnections, log, clock },
     (server) => {
       server.route({ method: METHODS, url: '/json', handler: decide });
       server.route({

@@ -26,6 +26,8 @@ export interface HttpTarget {
   readonly port: number;
   /** Undefined: not over TLS. */
   readonly tls?: ServerTlsFiles | undefined;
+  /** Not shared with the other processes of this worker, as ports otherwise are. */
+  readonly exclusive?: boolean;
 }
 
 export interface PlainHttpDeps extends HttpTarget {
@@ -52,7 +54,17 @@ const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchema
 
 /** The routes are the caller's: `routes` adds them with `method: METHODS` and reads bodies itself. */
 export function createPlainHttpServer(
-  { name, host, port, stallLimitMs, maxConnections, tls, log, clock }: PlainHttpDeps,
+  {
+    name,
+    host,
+    port,
+    exclusive = false,
+    stallLimitMs,
+    maxConnections,
+    tls,
+    log,
+    clock,
+  }: PlainHttpDeps,
   routes: (server: FastifyInstance) => void,
 ): HttpListener {
   const limits = { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs };
@@ -127,7 +139,7 @@ export function createPlainHttpServer(
     async start() {
       if (tls !== undefined) await takeCertificates(tls);
       try {
-        await server.listen({ host, port });
+        await server.listen({ host, port, exclusive });
       } catch (error) {
         certificateWatch?.close();
         throw toListenError(error, { host, port }, name);

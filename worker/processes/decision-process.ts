@@ -9,7 +9,7 @@ import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
-import { loadProtos } from '../../shared/wire/protos.ts';
+import { loadProtos, type Protos } from '../../shared/wire/protos.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
@@ -18,6 +18,7 @@ import { createRegistry } from '../metrics/registry.ts';
 import { createServing, type Serving } from '../serving.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
 import { startWorkerTracer } from '../tracing.ts';
+import { warmUp } from '../warm-up.ts';
 import { createWorkerLog } from '../worker-log.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessLog, type ProcessLog } from './process-log.ts';
@@ -52,8 +53,10 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   async function handle(message: ToProcess): Promise<void> {
     if (message.kind === 'start') {
       parts = await createParts(message, link);
-      parts.serving
+      const { settings, protos, serving } = parts;
+      serving
         .connect(stopping.signal)
+        .then(() => warmUp({ settings, protos, clock: systemClock }, stopping.signal))
         .then(() => link.send({ kind: 'connected' }))
         .catch((error) => {
           if (!stopping.signal.aborted) fail(error);
@@ -128,6 +131,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
 
 interface Parts {
   readonly settings: WorkerSettings;
+  readonly protos: Protos;
   readonly log: ProcessLog;
   readonly health: Health;
   readonly serving: Serving;
@@ -153,6 +157,7 @@ async function createParts(
   measureNode(metrics);
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
+  const protos = loadProtos();
   let unmatched: UnmatchedSample[] = [];
   const serving = createServing({
     settings,
@@ -162,7 +167,7 @@ async function createParts(
       // Reports may be late.
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
-    protos: loadProtos(),
+    protos,
     log,
     clock,
     tracer,
@@ -176,7 +181,7 @@ async function createParts(
       await link.send({ kind: 'report', statistics, unmatched: samples, description });
     }
   });
-  return { settings, log, health, serving, tracer, reports };
+  return { settings, protos, log, health, serving, tracer, reports };
 }
 
 function takeRules({ settings, log, serving }: Parts, serialized: Buffer): void {

@@ -1,0 +1,130 @@
+// Decides before there are callers. A program that has just started takes many times longer for a
+// decision than a little later, and proxies do not wait: some let through what has no answer in 20 ms. So
+// all that a decision runs is run before the ports open, from bytes on a connection to the store and back,
+// by a second set of the parts that serve (serving.ts). Nobody else reaches it or hears of it: its log,
+// its statistics and its health are nobody's, and its counters have keys of their own that soon expire.
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../shared/clock.ts';
+import type { Log } from '../shared/log.ts';
+import { buildRuleSet } from '../shared/rules/rule-set.ts';
+import { unlessAborted } from '../shared/unless-aborted.ts';
+import type { Protos } from '../shared/wire/protos.ts';
+import { createHealth } from './health.ts';
+import type { ListenAddress } from './listen/address.ts';
+import { createRegistry } from './metrics/registry.ts';
+import { createServing, type Serving } from './serving.ts';
+import type { WorkerSettings } from './settings.ts';
+import { createSampleCaller, postSample, type SampleTarget } from './warm-up/sample-caller.ts';
+import { createSampleRequests, sampleRules, toSampleKeyPrefix } from './warm-up/sample-traffic.ts';
+
+export interface WarmUpDeps {
+  readonly settings: WorkerSettings;
+  readonly protos: Protos;
+  readonly clock: Clock;
+}
+
+/** A store that is slow or refuses does not keep the worker from serving. */
+const limitMs = 1_500;
+/** Callers at once, and how often each asks: by then V8 has compiled what decisions run. */
+const callerCount = 8;
+const grpcCalls = 60;
+const httpCalls = 8;
+const host = '127.0.0.1';
+
+const silence: Log = { debug() {}, info() {}, warning() {}, error() {}, isDebug: false };
+
+/**
+ * Resolves when it is done, has failed or has taken 1.5 s: what fails here fails in the worker too, which
+ * says so. Rejects only with the reason of `signal`.
+ */
+export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<void> {
+  const settings = toOwnSettings(deps.settings);
+  const limit = new AbortController();
+  const cancelLimit = deps.clock.after(limitMs, () => limit.abort());
+  const ending = AbortSignal.any([signal, limit.signal]);
+  const serving = createOwnServing(deps, settings);
+  const rehearsal = rehearse(serving, settings, ending).finally(() => serving.stop(0));
+  await unlessAborted(rehearsal, ending).catch(() => {});
+  cancelLimit();
+  signal.throwIfAborted();
+}
+
+/** The same in all that a decision runs, with ports, connections and keys of its own. */
+function toOwnSettings(settings: WorkerSettings): WorkerSettings {
+  const { http, grpc, counting, store, perSecondStore, health } = settings;
+  return {
+    ...settings,
+    http: { ...http, host, port: 0 },
+    grpc: {
+      ...grpc,
+      uds: '',
+      host,
+      port: 0,
+      // Nobody has a certificate for the callers.
+      tls: { ...grpc.tls, clientCaFile: '', clientSan: '' },
+    },
+    counting: {
+      ...counting,
+      keyPrefix: toSampleKeyPrefix(counting.keyPrefix),
+      expirationJitterSeconds: 0,
+    },
+    store: { ...store, poolSize: 1 },
+    perSecondStore: { ...perSecondStore, poolSize: 1 },
+    health: { ...health, needsStoreConnection: false },
+  };
+}
+
+function createOwnServing({ protos, clock }: WarmUpDeps, settings: WorkerSettings): Serving {
+  const { runtimeMetricNames: runtimeNamesMax } = settings.stats;
+  const serving = createServing({
+    settings,
+    health: createHealth({ requireConfig: false }),
+    metrics: createRegistry({ runtimeNamesMax, log: silence }),
+    takeUnmatched() {},
+    protos,
+    log: silence,
+    clock,
+    tracer: undefined,
+    listensAlone: true,
+  });
+  const documents = [sampleRules];
+  const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
+  if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
+  return serving;
+}
+
+/** Ends soon after `signal`, as its connections do. */
+async function rehearse(
+  serving: Serving,
+  { grpc, http }: WorkerSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  await serving.connect(signal);
+  const ports = await serving.listen(signal);
+  const requests = createSampleRequests();
+  const toGrpc = await toTarget(ports.grpc, grpc.tls, signal);
+  const toHttp = await toTarget(ports.http, http.tls, signal);
+  await Promise.all(
+    Array.from({ length: callerCount }, async (_, number) => {
+      const caller = await createSampleCaller(toGrpc);
+      for (const { message } of requests.slice(number, number + grpcCalls)) {
+        await caller.call(message);
+      }
+      await caller.close();
+    }),
+  );
+  for (const { json } of requests.slice(0, httpCalls)) await postSample(toHttp, '/json', json);
+}
+
+async function toTarget(
+  { port }: ListenAddress,
+  tls: { readonly enabled: boolean; readonly certFile: string },
+  signal: AbortSignal,
+): Promise<SampleTarget> {
+  return {
+    host,
+    port,
+    certificate: tls.enabled ? await readFile(tls.certFile) : undefined,
+    signal,
+  };
+}

@@ -1,0 +1,145 @@
+// Rules of every kind, and requests that use them: what a worker decides before its ports open. They
+// count under a prefix of their own, in windows of a second and a minute, so that nothing stays.
+import { randomBytes } from 'node:crypto';
+import type {
+  RateLimitBlock,
+  RuleDescriptor,
+  RuleDocument,
+} from '../../shared/rules/rule-document.ts';
+import { WireWriter } from '../listen/grpc/wire-writer.ts';
+
+const domain = 'ratelane_warm_up';
+/** Of different values: some counters stay within their limit and some pass it. */
+const values = 32;
+
+export const sampleRules: RuleDocument = {
+  file: domain,
+  domain,
+  position: undefined,
+  descriptors: [
+    toRule('second', { unit: 'second', requestsPerUnit: 100 }),
+    toRule('minute', { unit: 'minute', requestsPerUnit: 5 }),
+    toRule('path', { unit: 'minute', requestsPerUnit: 100 }, { value: '/api/*' }),
+    toRule('shadow', { unit: 'minute', requestsPerUnit: 1 }, { shadowMode: true }),
+    toRule('unlimited', { unlimited: true }),
+    toRule('tenant', undefined, {
+      value: 'a',
+      descriptors: [toRule('user', { unit: 'minute', requestsPerUnit: 10 })],
+    }),
+  ],
+};
+
+/** An entry is `key` and `value`; a descriptor may take its hits back. */
+interface SampleDescriptor {
+  readonly entries: readonly (readonly [key: string, value: string])[];
+  readonly isNegativeHits?: boolean;
+}
+
+/** The next of the requests that are asked in turns. */
+function toDescriptors(index: number): readonly SampleDescriptor[] {
+  const value = `${index % values}`;
+  switch (index % 8) {
+    case 0:
+      return [
+        { entries: [['minute', value]] },
+        { entries: [['second', value]] },
+        { entries: [['unlimited', value]] },
+      ];
+    case 1:
+      return [{ entries: [['unlimited', value]] }];
+    case 2:
+      return [{ entries: [['unknown', value]] }];
+    case 3:
+      return [
+        {
+          entries: [
+            ['tenant', 'a'],
+            ['user', value],
+          ],
+        },
+      ];
+    case 4:
+      return [{ entries: [['path', `/api/${value}`]] }, { entries: [['shadow', value]] }];
+    case 5:
+      return [{ entries: [['minute', value]], isNegativeHits: true }];
+    default:
+      return [{ entries: [['minute', value]] }];
+  }
+}
+
+/** As protobuf and as JSON. */
+export interface SampleRequest {
+  readonly message: Buffer;
+  readonly json: string;
+}
+
+/** So many that each kind is among them with several values. */
+export function createSampleRequests(): readonly SampleRequest[] {
+  return Array.from({ length: 8 * values }, (_, index) => {
+    const descriptors = toDescriptors(index);
+    return { message: toMessage(descriptors), json: toJson(descriptors) };
+  });
+}
+
+/** Begins as the worker's own keys do, as a store may let it write nothing else. */
+export function toSampleKeyPrefix(keyPrefix: string): string {
+  return `${keyPrefix}${domain}_${randomBytes(6).toString('hex')}_`;
+}
+
+function toRule(
+  key: string,
+  limit: Partial<RateLimitBlock> | undefined,
+  rest: Partial<RuleDescriptor> = {},
+): RuleDescriptor {
+  return {
+    key,
+    value: '',
+    rateLimit: limit && {
+      unit: undefined,
+      requestsPerUnit: 0,
+      unlimited: false,
+      name: '',
+      replaces: [],
+      ...limit,
+    },
+    shadowMode: false,
+    quotaMode: false,
+    detailedMetric: false,
+    valueToMetric: false,
+    shareThreshold: false,
+    metadata: undefined,
+    descriptors: [],
+    position: undefined,
+    ...rest,
+  };
+}
+
+/** Fields: proto/envoy/service/ratelimit/v3/rls.proto. */
+function toMessage(descriptors: readonly SampleDescriptor[]): Buffer {
+  const writer = new WireWriter();
+  writer.string(1, domain);
+  for (const { entries, isNegativeHits } of descriptors) {
+    const descriptor = writer.begin(2);
+    for (const [key, value] of entries) {
+      const entry = writer.begin(1);
+      writer.string(1, key);
+      writer.string(2, value);
+      writer.end(entry);
+    }
+    writer.uint(4, isNegativeHits ? 1 : 0);
+    writer.end(descriptor);
+  }
+  writer.uint(3, 1);
+  return Buffer.from(writer.bytes.subarray(0, writer.length));
+}
+
+function toJson(descriptors: readonly SampleDescriptor[]): string {
+  return JSON.stringify({
+    domain,
+    hitsAddend: 1,
+    descriptors: descriptors.map(({ entries, isNegativeHits }) => ({
+      entries: entries.map(([key, value]) => ({ key, value })),
+      isNegativeHits: isNegativeHits === true,
+    })),
+  });
+}
