@@ -79,7 +79,7 @@ test('all other settings have their defaults', (t) => {
       transport: 'http2',
       maxConnectionAgeMs: undefined,
       maxConnectionAgeGraceMs: undefined,
-      maxConnections: 10_000,
+      maxConnections: undefined,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
     requests: { maxDescriptors: 1000, maxEntries: 10_000 },

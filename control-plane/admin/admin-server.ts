@@ -1,6 +1,6 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
-import { limitConnections } from '../../shared/connection-limit.ts';
+import { limitHttpConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
@@ -73,10 +73,16 @@ export async function createAdminServer(
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
   let saidMs = Number.NEGATIVE_INFINITY;
-  limitConnections(fastify.server, maxConnections, () => {
-    if (performance.now() - saidMs < refusalLogMs) return;
-    saidMs = performance.now();
-    log.warning(`admin API: there are ${maxConnections} connections already, more are closed`);
+  limitHttpConnections(fastify.server, {
+    max: maxConnections,
+    isTls: options.tls !== undefined,
+    onClosed(which) {
+      if (performance.now() - saidMs < refusalLogMs) return;
+      saidMs = performance.now();
+      log.warning(
+        `admin API: there are ${maxConnections} connections already: the one that was ${which} was closed`,
+      );
+    },
   });
 
   async function stopOnce(graceMs: number): Promise<void> {

@@ -75,10 +75,10 @@ export function bool<const D extends boolean | undefined>(
 }
 
 /** A whole number, at most 2^53 - 1; `what` names it in messages. */
-export function int(
-  options: RowOptions & RangeOptions<number> & { readonly what?: string },
-): Setting<number> {
-  return toSetting<number>(options, {
+export function int<const D extends number | undefined>(
+  options: RowOptions & RangeOptions<D> & { readonly what?: string },
+): Setting<number | D> {
+  return toSetting<number | D>(options, {
     kind: 'int',
     default: options.default,
     accepts: describeRange(options.what ?? 'a whole number', options, String),
@@ -87,7 +87,7 @@ export function int(
       if (value === undefined) return bad(word, 'not a whole number');
       return Number.isSafeInteger(value) ? inRange(value, options) : bad(word, 'out of range');
     },
-    format: String,
+    format: (value) => (value === undefined ? '' : String(value)),
   });
 }
 

@@ -795,3 +795,22 @@ function endsStream({ type, flags: bits }: Frame): boolean {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+attack(
+  'idle connections up to the bound, and new callers after',
+  async (_t, { connectPeer }) => {
+    // Each has made a call; one more is the innocent's.
+    for (let index = 0; index < 49; index++) {
+      const peer = await connectPeer();
+      peer.send(toCall(1, '/test.Echo/Echo', small));
+      await peer.answer(1);
+    }
+    for (let index = 0; index < 20; index++) {
+      const caller = await connectPeer();
+      caller.send(toCall(1, '/test.Echo/Echo', small));
+      await caller.answer(1);
+    }
+    return '20 new callers were served beside 49 idle connections of 50';
+  },
+  { transport: { maxConnections: 50 } },
+);

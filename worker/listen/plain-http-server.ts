@@ -5,7 +5,7 @@ import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
-import { limitConnections } from '../../shared/connection-limit.ts';
+import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
@@ -34,14 +34,12 @@ export interface PlainHttpDeps extends HttpTarget {
   readonly name: ListenerName;
   /** How long a connection may stand still in the middle of a request or answer. */
   readonly stallLimitMs: number;
-  /** At once; more are closed as they come. */
+  /** At once; at the bound the one that is used least makes room. */
   readonly maxConnections: number;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** For the TLS handshake. */
-const handshakeLimitMs = 10_000;
 /** For the headers, and for the whole request; looked at this often. */
 const headersLimitMs = 10_000;
 const requestLimitMs = 30_000;
@@ -102,10 +100,15 @@ export function createPlainHttpServer(
   routes(server);
 
   const repeatedLog = createRepeatedLog({ log, clock });
-  limitConnections(server.server, maxConnections, () => {
-    repeatedLog.warning(
-      `there are ${maxConnections} connections to the ${name} port already, one more was closed`,
-    );
+  limitHttpConnections(server.server, {
+    max: maxConnections,
+    isTls: tls !== undefined,
+    onClosed(which) {
+      repeatedLog.warning(
+        `there are ${maxConnections} connections to the ${name} port already: the one that was ${which} was closed`,
+      );
+    },
+    clock,
   });
   const sockets = new Set<Socket>();
   server.server.on('connection', (socket: Socket) => {

@@ -56,7 +56,10 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   counter('ratelimit_server.<method>.total_requests', 'gRPC calls, such as ShouldRateLimit'),
   timer('ratelimit_server.<method>.response_time', 'Milliseconds of a gRPC call'),
-  counter('ratelimit.grpc.cx_refused', 'gRPC connections that were not taken, see the log'),
+  counter(
+    'ratelimit.grpc.cx_refused',
+    'gRPC connections that were closed because there were too many, see the log',
+  ),
   gauge(
     'ratelimit.agreement',
     'A number of what all workers that count together must have in common: it must be one',

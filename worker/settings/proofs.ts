@@ -25,7 +25,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'the transport that is set speaks on the gRPC port': ['GRPC_TRANSPORT'],
     'a connection of that age is told to go away': ['GRPC_MAX_CONNECTION_AGE'],
     'so much later calls are cut': ['GRPC_MAX_CONNECTION_AGE_GRACE'],
-    'one more is closed as it comes': ['GRPC_MAX_CONNECTIONS'],
+    'the one that is used least is closed': ['GRPC_MAX_CONNECTIONS'],
     'a request that asks about more is refused': ['REQUEST_MAX_DESCRIPTORS', 'REQUEST_MAX_ENTRIES'],
     'only a client certificate for that name opens the port': ['GRPC_CLIENT_TLS_SAN'],
   },

@@ -55,10 +55,11 @@ export const workerTable = {
     }),
     maxConnections: int({
       names: ['GRPC_MAX_CONNECTIONS'],
-      default: 10_000,
+      default: undefined,
+      defaultText: '10000, with TLS 3000',
       min: 1,
       max: 1_000_000,
-      doc: 'Connections at once, of each process; more are closed as they come',
+      doc: 'Connections at once, of each process; for one more, the one that is used least is closed',
     }),
     tls: {
       enabled: bool({ names: ['GRPC_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),

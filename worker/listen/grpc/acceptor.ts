@@ -5,15 +5,24 @@ import { lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
-import { limitConnections } from '../../../shared/connection-limit.ts';
+import {
+  type ConnectionUse,
+  handshakeLimitMs,
+  limitConnections,
+  maxUnfinishedHandshakes,
+} from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
 import { createRepeatedLog } from '../repeated-log.ts';
 import type { GrpcTls, ServerCertificates } from './transport.ts';
 
-/** For the TLS handshake, and for the first byte after it. */
+/** For the first byte, after the handshake where there is one. */
 const silenceLimitMs = 10_000;
+/** Unless it is set: with TLS a connection takes some 67 kB, else some 22. Either fits into the
+ * 512 MiB that the chart gives, beside all else. */
+const maxPlainConnections = 10_000;
+const maxTlsConnections = 3000;
 /** The reference's interval of TCP keep-alive probes. */
 const keepAliveMs = 15_000;
 
@@ -36,12 +45,13 @@ export interface AcceptorDeps {
   readonly clock: Clock;
   readonly maxConnections: number | undefined;
   readonly onRefused: (() => void) | undefined;
-  /** Takes over a connection that may speak. */
-  readonly onConnection: (socket: Socket) => void;
+  /** Takes over a connection that may speak, and says how it is used. */
+  readonly onConnection: (socket: Socket) => ConnectionUse;
 }
 
 export function createAcceptor(deps: AcceptorDeps): Acceptor {
-  const { target, tls, maxConnections, log, clock, onConnection } = deps;
+  const { target, tls, log, clock, onConnection } = deps;
+  const max = deps.maxConnections ?? (tls === undefined ? maxPlainConnections : maxTlsConnections);
   const repeatedLog = createRepeatedLog({ log, clock });
   const sockets = new Set<Socket>();
   const tlsServer = tls && createTls(tls);
@@ -60,7 +70,7 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
         ...toContextOptions({ cert, key, clientCa }),
         requestCert: clientCa !== undefined,
         ALPNProtocols: ['h2'],
-        handshakeTimeout: silenceLimitMs,
+        handshakeTimeout: handshakeLimitMs,
       },
       (socket: TLSSocket) => {
         const problem = clientSan === undefined ? undefined : checkClient(socket, clientSan);
@@ -84,17 +94,20 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
       if (socket.bytesRead === 0) socket.destroy();
     });
     socket.once('close', cancel);
-    onConnection(socket);
+    limit.use(socket, onConnection(socket));
   }
 
-  if (maxConnections !== undefined) {
-    limitConnections(server, maxConnections, () => {
+  const limit = limitConnections(server, {
+    max,
+    ...(tls === undefined ? {} : { maxHandshakes: maxUnfinishedHandshakes }),
+    onClosed(which) {
       deps.onRefused?.();
       repeatedLog.warning(
-        `there are ${maxConnections} gRPC connections already, one more was closed; GRPC_MAX_CONNECTIONS sets how many there may be`,
+        `there are ${max} gRPC connections already: the one that was ${which} was closed; GRPC_MAX_CONNECTIONS sets how many there may be`,
       );
-    });
-  }
+    },
+    clock,
+  });
   server.on('connection', (socket: Socket) => {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, keepAliveMs);

@@ -74,7 +74,11 @@ export function createGrpcJsTransport(
     log,
     clock,
     onRefused,
-    onConnection: (socket) => injector.injectConnection(socket),
+    onConnection(socket) {
+      injector.injectConnection(socket);
+      // The library does not tell, so that it is who comes last who goes at the bound.
+      return { lastAskedMs: undefined, isBusy: true };
+    },
   });
   let isTurningAway = false;
   let stopping: Promise<void> | undefined;

@@ -25,7 +25,7 @@ export interface GrpcTransportOptions {
   readonly maxConnectionAgeMs?: number | undefined;
   /** And after this it is cut, calls and all; undefined: never. */
   readonly maxConnectionAgeGraceMs?: number | undefined;
-  /** At once; more are closed as they come. Undefined: any number. */
+  /** At once; at the bound the one that is used least makes room. Undefined: 10,000, with TLS 3,000. */
   readonly maxConnections?: number | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface GrpcTransportDeps {
   readonly methods: GrpcMethods;
   readonly log: Log;
   readonly clock: Clock;
-  /** A connection was closed because there were as many as there may be. */
+  /** A connection was closed because there were as many as there may be: the least used, or this one. */
   readonly onRefused?: () => void;
 }
 

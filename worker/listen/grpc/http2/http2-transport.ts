@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
+import type { ConnectionUse } from '../../../../shared/connection-limit.ts';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
@@ -57,7 +58,7 @@ export function createHttp2Transport(
   let isTurningAway = false;
   let stopping: Promise<void> | undefined;
 
-  function serve(socket: Socket): void {
+  function serve(socket: Socket): ConnectionUse {
     const session = new Session({
       methods,
       clock,
@@ -101,6 +102,19 @@ export function createHttp2Transport(
     scheduleSweep(false);
     // A handshake may end after the stop has begun.
     if (stopping !== undefined) session.drain();
+    return {
+      get lastAskedMs() {
+        return session.lastAskedMs;
+      },
+      get isBusy() {
+        return session.isBusy;
+      },
+      close() {
+        session.leave();
+        flush(connection);
+        socket.destroySoon();
+      },
+    };
   }
 
   function flushAll(): void {

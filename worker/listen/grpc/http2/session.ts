@@ -118,6 +118,16 @@ export class Session implements StreamHost, FrameHandler {
     return this.#heldBytes + this.sender.blockedBytes + calls * limits.callBytes;
   }
 
+  /** When the peer was heard last; undefined: it has made no call yet. */
+  get lastAskedMs(): number | undefined {
+    return this.#closed.highest === 0 ? undefined : this.readMs;
+  }
+
+  /** The peer waits for what a method has to answer. */
+  get isBusy(): boolean {
+    return this.#streams.size > 0 && this.#streams.list().some((stream) => stream.isAtWork);
+  }
+
   /** Streams that are open and wait for time to pass. */
   get hasDeadlines(): boolean {
     return this.#streams.deadlines > 0;
@@ -176,6 +186,11 @@ export class Session implements StreamHost, FrameHandler {
     this.output.ping(drainPing, 0, false);
     this.#drainPingMs = this.#clock.monotonicMs();
     this.sender.tell();
+  }
+
+  /** Ends the connection, on which nothing is at work, to make room for another one. */
+  leave(): void {
+    if (this.#state !== 'ended') this.#end(errorCodes.noError, 'room is needed for others');
   }
 
   /** Ends streams of messages both ways; unary calls go on. */

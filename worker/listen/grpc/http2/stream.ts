@@ -208,6 +208,11 @@ export class Stream implements UnaryCall {
     return this.#exchange !== undefined;
   }
 
+  /** Its method has the whole request, and has not answered. */
+  get isAtWork(): boolean {
+    return this.#isDispatched && !this.#isAnswered();
+  }
+
   // For the method of a unary call.
 
   get timeoutMs(): number | undefined {

@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+import test, { type ExecutionContext } from 'ava';
+import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { createManualClock } from '../test/support/manual-clock.ts';
+import { limitConnections } from './connection-limit.ts';
+
+/** A listener on which each connection is used as the test says, by the order in which they came. */
+async function start(t: ExecutionContext, max: number) {
+  const clock = createManualClock();
+  const uses: { lastAskedMs: number | undefined; isBusy: boolean }[] = [];
+  const closed: string[] = [];
+  const server = createServer((socket) => {
+    const use = { lastAskedMs: undefined, isBusy: false };
+    uses.push(use);
+    limit.use(socket, use);
+    socket.on('error', () => {});
+  });
+  const limit = limitConnections(server, { max, clock, onClosed: (which) => closed.push(which) });
+  const port = await listen(t, server);
+  const clients: Socket[] = [];
+  return {
+    clock,
+    uses,
+    closed,
+    async open() {
+      const client = connect(port, '127.0.0.1')
+        .on('error', () => {})
+        .resume();
+      t.teardown(() => client.destroy());
+      const count = uses.length;
+      clients.push(client);
+      await eventually('it has come', () => uses.length > count);
+    },
+    /** Which of them were closed. */
+    async gone(count: number) {
+      const list = () => clients.flatMap((client, index) => (client.closed ? [index] : []));
+      await eventually('they are closed', () => list().length >= count);
+      return list();
+    },
+  };
+}
+
+async function listen(t: ExecutionContext, server: Server): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  t.teardown(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+test('at the bound the oldest connection that has asked nothing goes first', async (t) => {
+  const { clock, uses, closed, open, gone } = await start(t, 3);
+  for (let index = 0; index < 3; index++) {
+    await open();
+    clock.advance(1000);
+  }
+  Object.assign(uses[0] ?? {}, { lastAskedMs: clock.monotonicMs() });
+  await open();
+  t.deepEqual(await gone(1), [1]);
+  clock.advance(1000);
+  await open();
+  t.deepEqual(await gone(2), [1, 2]);
+  t.deepEqual(closed, ['least used', 'least used']);
+});
+
+test('where all have asked, the one that has not asked for the longest goes', async (t) => {
+  const { clock, uses, open, gone } = await start(t, 3);
+  for (let index = 0; index < 3; index++) await open();
+  for (const index of [2, 0, 1]) {
+    clock.advance(5000);
+    Object.assign(uses[index] ?? {}, { lastAskedMs: clock.monotonicMs() });
+  }
+  await open();
+  t.deepEqual(await gone(1), [2]);
+});
+
+test('who has only just come is not taken for one that asks nothing', async (t) => {
+  const { clock, uses, open, gone } = await start(t, 2);
+  await open();
+  Object.assign(uses[0] ?? {}, { lastAskedMs: clock.monotonicMs() });
+  clock.advance(60_000);
+  await open();
+  await open();
+  t.deepEqual(await gone(1), [0]);
+});
+
+test('who waits for an answer never goes; where all do, the last to come is closed', async (t) => {
+  const { uses, closed, open, gone } = await start(t, 2);
+  for (let index = 0; index < 2; index++) {
+    await open();
+    Object.assign(uses[index] ?? {}, { isBusy: true });
+  }
+  await open();
+  t.deepEqual(await gone(1), [2]);
+  t.deepEqual(closed, ['last come']);
+});
+
+test('the oldest of too many unfinished TLS handshakes goes first, and callers come through', async (t) => {
+  const { cert, key } = serverCertificate;
+  const server = createTlsServer({ cert, key }, (socket) => {
+    limit.use(socket, { lastAskedMs: undefined, isBusy: true });
+    socket.on('error', () => {});
+    socket.write('here');
+  });
+  server.on('tlsClientError', () => {});
+  const limit = limitConnections(server, { max: 1000, maxHandshakes: 20, onClosed: () => {} });
+  const port = await listen(t, server);
+  const call = async () => {
+    const socket = connectTls({ port, host: '127.0.0.1', ca: authority, servername: 'localhost' });
+    t.teardown(() => socket.destroy());
+    const [bytes] = await once(socket, 'data', { signal: AbortSignal.timeout(20_000) });
+    t.is(`${bytes}`, 'here');
+    return socket;
+  };
+  const first = await call();
+  const attackers = Array.from({ length: 200 }, () => {
+    const socket = connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .resume();
+    t.teardown(() => socket.destroy());
+    // A handshake record whose rest does not come.
+    socket.write(Buffer.from('16030100c8010000c40303', 'hex'));
+    return socket;
+  });
+  await eventually('all but the newest are gone', () => {
+    return attackers.filter(({ closed }) => closed).length === 180;
+  });
+  await call();
+  t.false(first.closed, 'what is connected stays');
+});
