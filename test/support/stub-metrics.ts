@@ -30,6 +30,7 @@ export function createStubMetrics(): StubMetrics {
         times.set(name, [...(times.get(name) ?? []), ms]);
       },
     }),
+    decisionDuration: { observe() {} },
     ruleStats() {
       throw new Error('the listeners count no rules');
     },

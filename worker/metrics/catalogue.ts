@@ -6,6 +6,8 @@ export interface CatalogueEntry {
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'timer';
   readonly meaning: string;
+  /** Not one of the reference's: it can be pulled from the start on, with its meaning. */
+  readonly isOwn: boolean;
 }
 
 const rule = 'ratelimit.service.rate_limit.<metric key>';
@@ -28,11 +30,11 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.service.rate_limit.<domain>.domain_not_found',
     'Descriptors of a domain that has no rules',
   ),
-  counter(
+  ownCounter(
     'ratelimit.service.no_match.<domain>',
     'Descriptors that no rule is for: they pass. `/unmatched` on the debug port shows which',
   ),
-  counter(
+  ownCounter(
     'ratelimit.service.folded_metric_names',
     'How often a name was not kept apart, because there are RUNTIME_METRIC_NAMES_MAX already',
   ),
@@ -50,24 +52,27 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.service.call.should_rate_limit.service_error',
     'Decisions that failed for another reason, such as an empty domain or no rules',
   ),
-  counter(
+  ownCounter(
     'ratelimit.failure_mode.<mode>',
     'Decisions that were answered without the store, by KVSTORE_FAILURE_MODE',
   ),
   counter('ratelimit_server.<method>.total_requests', 'gRPC calls, such as ShouldRateLimit'),
   timer('ratelimit_server.<method>.response_time', 'Milliseconds of a gRPC call'),
-  counter(
+  ownCounter(
     'ratelimit.grpc.cx_refused',
     'gRPC connections that were closed because there were too many, see the log',
   ),
-  gauge(
+  ownGauge(
     'ratelimit.agreement',
     'A number of what all workers that count together must have in common: it must be one',
   ),
-  gauge('ratelimit.<store>.breaker.open', 'Servers of the store that are away and are not asked'),
-  counter('ratelimit.<store>.breaker.opened', 'How often a server of the store was found away'),
-  counter('ratelimit.<store>.breaker.closed', 'How often one came back'),
-  gauge('ratelimit.<store>.clock_offset_ms', "How far this clock is ahead of the store's"),
+  ownGauge(
+    'ratelimit.<store>.breaker.open',
+    'Servers of the store that are away and are not asked',
+  ),
+  ownCounter('ratelimit.<store>.breaker.opened', 'How often a server of the store was found away'),
+  ownCounter('ratelimit.<store>.breaker.closed', 'How often one came back'),
+  ownGauge('ratelimit.<store>.clock_offset_ms', "How far this clock is ahead of the store's"),
   gauge(
     'ratelimit.<pool>.cx_active',
     'Open connections to the store; the pools are redis_pool and redis_per_second_pool',
@@ -92,11 +97,14 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.localcache.<count>',
     'The local cache of keys over their limit (LOCAL_CACHE_SIZE_IN_BYTES): entryCount, hitCount, missCount, lookupCount, expiredCount, evacuateCount, overwriteCount, and averageAccessTime, the Unix time of the last lookup',
   ),
-  gauge('ratelimit.xds.connected', '1 while a stream to the management server is open'),
-  counter('ratelimit.xds.responses', 'Responses of the management server'),
-  counter('ratelimit.xds.acks', 'Responses accepted'),
-  counter('ratelimit.xds.nacks', 'Responses refused, with the reason in the log and on `/status`'),
-  counter('ratelimit.xds.reconnects', 'Attempts to connect after the first'),
+  ownGauge('ratelimit.xds.connected', '1 while a stream to the management server is open'),
+  ownCounter('ratelimit.xds.responses', 'Responses of the management server'),
+  ownCounter('ratelimit.xds.acks', 'Responses accepted'),
+  ownCounter(
+    'ratelimit.xds.nacks',
+    'Responses refused, with the reason in the log and on `/status`',
+  ),
+  ownCounter('ratelimit.xds.reconnects', 'Attempts to connect after the first'),
   counter('runtime.load_attempts', 'Loads of rules files'),
   counter('runtime.load_failures', 'Files that could not be read'),
   gauge('runtime.num_values', 'Rules files'),
@@ -109,26 +117,63 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Those of certs.load_attempts that failed: the certificates in use stay',
   ),
   gauge('certs.num_values', 'Files of these certificates'),
-  gauge('ratelimit.processes.serving', 'Processes that decide (WORKER_PROCESSES)'),
-  counter('ratelimit.processes.replaced', 'Processes that ended and were replaced'),
-  gauge(
-    'ratelimit.node.<measure>',
-    'The process: rss_bytes, heap_used_bytes, heap_total_bytes, external_bytes, uptime_seconds, event_loop_busy_percent, event_loop_delay_p99_us, event_loop_delay_max_us',
+  ownGauge('ratelimit.processes.serving', 'Processes that decide (WORKER_PROCESSES)'),
+  ownCounter('ratelimit.processes.replaced', 'Processes that ended and were replaced'),
+  ownGauge('ratelimit.node.rss_bytes', 'Resident memory of the worker'),
+  ownGauge('ratelimit.node.heap_used_bytes', 'Memory of JavaScript values that are in use'),
+  ownGauge('ratelimit.node.heap_total_bytes', 'Memory taken for JavaScript values'),
+  ownGauge('ratelimit.node.external_bytes', 'Memory beside it, such as buffers'),
+  ownGauge('ratelimit.node.uptime_seconds', 'Time since the start'),
+  ownGauge(
+    'ratelimit.node.event_loop_busy_percent',
+    'Share of the time since the last reading in which the event loop worked',
   ),
-  counter(
+  ownGauge(
+    'ratelimit.node.event_loop_delay_p99_us',
+    'How late the event loop was since the last reading, in microseconds: 99 of 100 times at most this',
+  ),
+  ownGauge('ratelimit.node.event_loop_delay_max_us', 'The same, the longest'),
+  ownCounter(
     'ratelimit.node.dropped_metric_lines',
     'Lines of statistics that their receiver did not take in time',
   ),
 ];
 
+/** The entry of a metric that is not one of the reference's. */
+export function findOwn(metric: string): CatalogueEntry | undefined {
+  // There may be very many of these.
+  if (metric.startsWith('ratelimit.service.rate_limit.')) return undefined;
+  return ownEntries.find(({ pattern }) => pattern.test(metric))?.entry;
+}
+
+const ownEntries = catalogue
+  .filter(({ isOwn }) => isOwn)
+  .map((entry) => ({
+    entry,
+    pattern: new RegExp(
+      `^${entry.name
+        .replaceAll('.', '\\.')
+        .replace(/<domain>/g, '.+')
+        .replace(/<\w+>/g, '[^.]+')}$`,
+    ),
+  }));
+
 function counter(name: string, meaning: string): CatalogueEntry {
-  return { name, kind: 'counter', meaning };
+  return { name, kind: 'counter', meaning, isOwn: false };
 }
 
 function gauge(name: string, meaning: string): CatalogueEntry {
-  return { name, kind: 'gauge', meaning };
+  return { name, kind: 'gauge', meaning, isOwn: false };
 }
 
 function timer(name: string, meaning: string): CatalogueEntry {
-  return { name, kind: 'timer', meaning };
+  return { name, kind: 'timer', meaning, isOwn: false };
+}
+
+function ownCounter(name: string, meaning: string): CatalogueEntry {
+  return { ...counter(name, meaning), isOwn: true };
+}
+
+function ownGauge(name: string, meaning: string): CatalogueEntry {
+  return { ...gauge(name, meaning), isOwn: true };
 }

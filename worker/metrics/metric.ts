@@ -18,6 +18,11 @@ export interface Timer {
   observe(ms: number): void;
 }
 
+export interface Duration {
+  /** One observation in seconds. */
+  observe(seconds: number): void;
+}
+
 /** The counters of one metric key, below `ratelimit.service.rate_limit.<metric key>.`. */
 export interface RuleStats {
   readonly totalHits: Counter;
@@ -34,6 +39,8 @@ export interface Metrics {
   counter(name: string, tags?: Tags): Counter;
   gauge(name: string): Gauge;
   timer(name: string): Timer;
+  /** How long decisions take, finer than the milliseconds of a timer; only pulled. */
+  readonly decisionDuration: Duration;
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does
    * not fit is counted under one folded name (decisions 28). */
   ruleStats(metricKey: string, isStatic: boolean): RuleStats;

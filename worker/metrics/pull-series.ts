@@ -2,6 +2,7 @@
 // that map to the same series added up. Writing them down is left to exposition.ts.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
+import { findOwn } from './catalogue.ts';
 import {
   createMetricMapper,
   defaultHelp,
@@ -10,9 +11,11 @@ import {
   type ObserverOptions,
 } from './metric-mapping.ts';
 import { type Tags, toTagEntries } from './metric-name.ts';
+import { createOwnFamilies } from './own-families.ts';
 import type { MetricsRegistry } from './registry.ts';
 import {
   GaugeSeries,
+  LastingSumSeries,
   ScaledSource,
   SeriesList,
   SumSeries,
@@ -34,6 +37,8 @@ export interface Family {
 export interface PullSeries {
   /** Takes in at most `limit` metrics that are new in the registry; false when none is left. */
   takeIn(limit: number): boolean;
+  /** Looks once more at what is not in the registry. */
+  refresh(): Promise<void>;
   /** In the order of appearance; may grow while it is gone through. */
   readonly families: ReadonlyMap<string, Family>;
 }
@@ -60,7 +65,12 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   const { registry, mapping, clock, log } = deps;
   const tags = toTagEntries(deps.tags).map(([key, value]) => [toMetricName(key), value] as const);
   const map = createMetricMapper(mapping);
-  const families = new Map<string, Family>();
+  const own = createOwnFamilies({
+    decisionDuration: registry.decisionDuration,
+    labels: toLabelText(tags),
+    clock,
+  });
+  const families = new Map(own.families.map((family) => [family.name, family]));
   let takenCounters = 0;
   let takenGauges = 0;
   let lastLabels = '';
@@ -76,7 +86,9 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     const name = toMetricName(mapped?.name ?? metric);
     let family = families.get(name);
     if (family === undefined) {
-      family = { name, type, help: rule?.help ?? defaultHelp, series: new SeriesList() };
+      const { help = defaultHelp } = rule ?? {};
+      const shown = help === defaultHelp ? (findOwn(metric)?.meaning ?? help) : help;
+      family = { name, type, help: shown, series: new SeriesList() };
       families.set(name, family);
     }
     if (family.type !== type) {
@@ -106,10 +118,12 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     const known = series.get(place.labels);
     if (known instanceof SumSeries) known.add(scaled);
     else if (known === undefined) {
+      const isLasting = place.ttlMs === 0 && findOwn(metric) !== undefined;
+      const Sum = isLasting ? LastingSumSeries : SumSeries;
       series.add(
         kind === 'gauge'
           ? new GaugeSeries(place.labels, scaled)
-          : new SumSeries(place.labels, scaled, place.ttlMs),
+          : new Sum(place.labels, scaled, place.ttlMs),
       );
     }
   }
@@ -140,6 +154,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
       }
       return left === 0;
     },
+    refresh: own.refresh,
     families,
   };
 }

@@ -3,11 +3,13 @@
 import type { Log } from '../../shared/log.ts';
 import type { Counter, Gauge, Metrics, RuleStats, Timer } from './metric.ts';
 import { sanitizeMetricName, type Tags, toTagSuffix } from './metric-name.ts';
+import { Histogram } from './timer-series.ts';
 
 /** Takes each observation of one timer, in milliseconds. */
 export type TimerListener = (ms: number) => void;
 
 export interface MetricsRegistry extends Metrics {
+  readonly decisionDuration: Histogram;
   /** In the order of creation; a metric keeps its place and is never removed. A name may be put
    * together each time it is asked for. */
   readonly counters: readonly NamedCounter[];
@@ -73,6 +75,12 @@ const ruleStatNames = {
   shadowMode: 'shadow_mode',
   totalNegativeHits: 'total_negative_hits',
 } as const satisfies Record<keyof RuleStats, string>;
+
+/** Upper bounds in seconds: most decisions take a tenth of a millisecond, or one way to the store. */
+const decisionBuckets = [
+  ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005],
+  ...[0.01, 0.025, 0.05, 0.1, 0.25, 1],
+];
 
 /** Where hits of runtime metric keys are counted that do not fit. In the shape of a domain and a
  * key, so that receivers that split names can split this one. */
@@ -150,6 +158,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   return {
     counter: (name, tags) => counter(name, { tags }),
     gauge,
+    decisionDuration: new Histogram(decisionBuckets),
     timer(name) {
       const clean = sanitizeMetricName(name);
       let cell = timers.get(clean);

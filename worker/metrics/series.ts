@@ -54,6 +54,13 @@ export class SumSeries implements ValueSeries {
   }
 }
 
+/** One that is shown from the start, so that its first hit is an increase. */
+export class LastingSumSeries extends SumSeries {
+  override read(nowMs: number): number {
+    return super.read(nowMs) ?? 0;
+  }
+}
+
 /** Gauges are set again before each reading, so they never age. */
 export class GaugeSeries implements ValueSeries {
   readonly labels: string;

@@ -20,38 +20,56 @@ export interface TimerSample {
 /** `nowMs` is a time that never goes back. */
 export function createTimerSeries(options: ObserverOptions, nowMs: () => number): TimerSeries {
   return options.type === 'histogram'
-    ? createHistogram(options.buckets)
+    ? new Histogram(options.buckets)
     : createSummary(options, nowMs);
 }
 
-/** `buckets` are upper bounds in their order; one without a bound follows. */
-function createHistogram(buckets: readonly number[]): TimerSeries {
-  const bounds = [...buckets, Number.POSITIVE_INFINITY];
-  const counts = new Float64Array(bounds.length);
-  let sum = 0;
-  let count = 0;
-  return {
-    observe(value) {
-      let index = 0;
-      while (value > (bounds[index] ?? value)) index++;
-      counts[index] = (counts[index] ?? 0) + 1;
-      sum += value;
-      count++;
-    },
-    get count() {
-      return count;
-    },
-    get sum() {
-      return sum;
-    },
-    samples() {
-      let below = 0;
-      return bounds.map((at, index) => {
-        below += counts[index] ?? 0;
-        return { at, value: below };
-      });
-    },
-  };
+export class Histogram implements TimerSeries {
+  readonly #bounds: Float64Array;
+  /** Of each bucket alone. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  /** `buckets` are upper bounds in their order; one without a bound follows. */
+  constructor(buckets: readonly number[]) {
+    this.#bounds = Float64Array.of(...buckets, Number.POSITIVE_INFINITY);
+    this.#counts = new Float64Array(this.#bounds.length);
+  }
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    const counts = this.#counts;
+    let index = 0;
+    while (value > (bounds[index] ?? value)) index++;
+    counts[index] = (counts[index] ?? 0) + 1;
+    this.#sum += value;
+  }
+  get count(): number {
+    return this.#counts.reduce((total, count) => total + count, 0);
+  }
+  get sum(): number {
+    return this.#sum;
+  }
+  samples(): readonly TimerSample[] {
+    let below = 0;
+    return Array.from(this.#bounds, (at, index) => {
+      below += this.#counts[index] ?? 0;
+      return { at, value: below };
+    });
+  }
+  /** The counts of the buckets and the sum since the last time, for `add` of one with the same
+   * buckets. */
+  take(): Float64Array {
+    const taken = Float64Array.of(...this.#counts, this.#sum);
+    this.#counts.fill(0);
+    this.#sum = 0;
+    return taken;
+  }
+  add(taken: Float64Array): void {
+    for (const index of this.#counts.keys()) {
+      this.#counts[index] = (this.#counts[index] ?? 0) + (taken[index] ?? 0);
+    }
+    this.#sum += taken[this.#counts.length] ?? 0;
+  }
 }
 
 /** Exact but for values of which there are too many distinct ones, which count in sum and count. */

@@ -275,6 +275,7 @@ test('what a process has counted or sampled stays when it ends, its gauges do no
       newGauges: ['g'],
       gauges: Float64Array.of(4),
       timers: [],
+      decisionDuration: new Float64Array(),
     },
   });
   t.deepEqual(

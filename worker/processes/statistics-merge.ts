@@ -50,6 +50,7 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
           report.gauges.forEach((value, index) => {
             ownGauges[index]?.set(process, value);
           });
+          registry.decisionDuration.add(report.decisionDuration);
           for (const { name, observations } of report.timers) {
             const timer = registry.timer(name);
             for (let index = 0; index < observations.length; index += 2) {

@@ -15,6 +15,8 @@ export interface StatisticsReport {
   /** The values of all gauges named so far; empty where they were in an earlier part. */
   readonly gauges: Float64Array;
   readonly timers: readonly TimerReport[];
+  /** What `decisionDuration` observed; empty where it was in an earlier part. */
+  readonly decisionDuration: Float64Array;
 }
 
 export interface TimerReport {
@@ -94,11 +96,13 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
       const newGauges = gauges.slice(reportedGauges).map(({ name }) => name);
       reportedGauges = gauges.length;
       const values = Float64Array.from(gauges, ({ value }) => value);
-      yield { ...report, newGauges, gauges: values, timers: observed };
+      const decisionDuration = registry.decisionDuration.take();
+      yield { ...report, newGauges, gauges: values, timers: observed, decisionDuration };
       for (let start = end; start < counters.length; ) {
         const next = takeCounters(start);
         start = next.end;
-        yield { ...next.report, newGauges: [], gauges: new Float64Array(), timers: [] };
+        const none = new Float64Array();
+        yield { ...next.report, newGauges: [], gauges: none, timers: [], decisionDuration: none };
       }
     },
   };

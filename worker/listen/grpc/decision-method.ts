@@ -28,6 +28,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, requestBounds, log, tracing } = deps;
   return createUnaryMethod(deps, {
     name: decisionMethodName,
+    duration: deps.metrics.decisionDuration,
     decode: (bytes, start, end) => decodeRateLimitRequest(bytes, start, end, requestBounds),
     handle(request, call) {
       const span = tracing === undefined ? undefined : startSpan(tracing, call);

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Metrics, Timer } from '../../metrics/metric.ts';
+import type { Duration, Metrics, Timer } from '../../metrics/metric.ts';
 import {
   type GrpcErrorStatus,
   grpcStatus,
@@ -22,6 +22,8 @@ export interface UnaryMethodDeps {
 export interface UnaryMethodParts<Request> {
   /** The last part of the path, under which calls are counted. */
   readonly name: string;
+  /** Gets the time of each call as well, unrounded. */
+  readonly duration?: Duration;
   readonly decode: (bytes: Buffer, start: number, end: number) => Decoded<Request>;
   /** As UnaryMethod.answer, but may throw. */
   readonly handle: (request: Request, call: UnaryCall) => PendingAnswer | undefined;
@@ -35,7 +37,7 @@ export function requestCounterName(name: string): string {
 /** Counted as `ratelimit_server.<name>` (reference-behaviour 6.1); undecodable requests are not. */
 export function createUnaryMethod<Request>(
   { metrics, clock, log }: UnaryMethodDeps,
-  { name, decode, handle }: UnaryMethodParts<Request>,
+  { name, duration, decode, handle }: UnaryMethodParts<Request>,
 ): UnaryMethod {
   const totalRequests = metrics.counter(requestCounterName(name));
   const responseTime = metrics.timer(`ratelimit_server.${name}.response_time`);
@@ -51,7 +53,7 @@ export function createUnaryMethod<Request>(
         return undefined;
       }
       totalRequests.add(1);
-      const counted = new CountedCall(call, clock, responseTime);
+      const counted = new CountedCall(call, clock, responseTime, duration);
       try {
         counted.pending = handle(decoded.message, counted);
       } catch (error) {
@@ -68,14 +70,16 @@ class CountedCall implements UnaryCall, PendingAnswer {
   readonly #call: UnaryCall;
   readonly #clock: Clock;
   readonly #responseTime: Timer;
+  readonly #duration: Duration | undefined;
   readonly receivedMs: number;
   isAnswered = false;
   pending: PendingAnswer | undefined;
 
-  constructor(call: UnaryCall, clock: Clock, responseTime: Timer) {
+  constructor(call: UnaryCall, clock: Clock, responseTime: Timer, duration: Duration | undefined) {
     this.#call = call;
     this.#clock = clock;
     this.#responseTime = responseTime;
+    this.#duration = duration;
     this.receivedMs = call.receivedMs;
   }
 
@@ -107,7 +111,9 @@ class CountedCall implements UnaryCall, PendingAnswer {
   #isFirst(): boolean {
     if (this.isAnswered) return false;
     this.isAnswered = true;
-    this.#responseTime.observe(Math.trunc(this.#clock.monotonicMs() - this.receivedMs));
+    const ms = this.#clock.monotonicMs() - this.receivedMs;
+    this.#responseTime.observe(Math.trunc(ms));
+    this.#duration?.observe(ms / 1000);
     return true;
   }
 }

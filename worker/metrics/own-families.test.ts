@@ -1,0 +1,94 @@
+import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createStatisticsMerge } from '../processes/statistics-merge.ts';
+import { createStatisticsReporter } from '../processes/statistics-report.ts';
+import { createDefaultMapping } from './default-mapping.ts';
+import { toExposition } from './exposition.ts';
+import { parseMapping } from './mapping-file.ts';
+import type { Mapping } from './metric-mapping.ts';
+import { createPullSeries } from './pull-series.ts';
+import { createRegistry, type MetricsRegistry } from './registry.ts';
+
+const newRegistry = () => createRegistry({ runtimeNamesMax: 10, log: createRecordedLog() });
+
+async function expose(
+  registry: MetricsRegistry,
+  mapping: Mapping = createDefaultMapping(false),
+): Promise<string> {
+  const log = createRecordedLog();
+  const tags = { zone: 'a' };
+  const series = createPullSeries({ registry, mapping, tags, clock: createManualClock(), log });
+  await series.refresh();
+  series.takeIn(1000);
+  return [...toExposition(series.families.values(), 'text', () => 0, 1000)].join('');
+}
+
+const dropAll = parseMapping(
+  'mappings: [{match: ., match_type: regex, action: drop, name: dropped}]',
+  'mapping.yaml',
+).mapping;
+
+test('the process is shown as Prometheus clients show it, also where a mapping drops all else', async (t) => {
+  const text = await expose(newRegistry(), dropAll);
+  const value = (name: string) =>
+    Number(new RegExp(`^${name}\\{zone="a"\\} (\\S+)$`, 'm').exec(text)?.[1]);
+  t.true(value('process_cpu_seconds_total') > 0);
+  t.true(value('process_cpu_user_seconds_total') > 0);
+  t.true(value('process_cpu_system_seconds_total') >= 0);
+  t.true(value('process_resident_memory_bytes') > 1e7);
+  t.true(value('process_virtual_memory_bytes') > value('process_resident_memory_bytes'));
+  t.true(value('process_open_fds') > 2);
+  t.true(value('process_max_fds') >= value('process_open_fds'));
+  t.true(Number.isInteger(value('process_start_time_seconds')));
+  t.regex(text, /^# TYPE process_cpu_seconds_total counter$/m);
+});
+
+test('decisions are told apart below a millisecond, from the first reading on', async (t) => {
+  const registry = newRegistry();
+  const buckets = async () => {
+    const lines = (await expose(registry)).split('\n');
+    return lines
+      .filter((line) => line.startsWith('ratelimit_decision_duration_seconds_bucket'))
+      .map((line) => /le="(.*)"} (.*)/.exec(line)?.slice(1).map(Number));
+  };
+  t.deepEqual((await buckets())[0], [0.00005, 0]);
+  registry.decisionDuration.observe(0.00004);
+  registry.decisionDuration.observe(0.00007);
+  registry.decisionDuration.observe(2);
+  const after = await buckets();
+  t.deepEqual(after.slice(0, 3), [
+    [0.00005, 1],
+    [0.0001, 2],
+    [0.00025, 2],
+  ]);
+  t.deepEqual(after.at(-1), [Number.NaN, 3]);
+  t.regex(await expose(registry), /^ratelimit_decision_duration_seconds_count\{zone="a"\} 3$/m);
+});
+
+test('what several processes have observed is added up', (t) => {
+  const [whole, part] = [newRegistry(), newRegistry()];
+  const merged = createStatisticsMerge(whole).addProcess();
+  const reporter = createStatisticsReporter(part);
+  for (let round = 0; round < 2; round++) {
+    part.decisionDuration.observe(0.001);
+    for (const report of reporter.take()) merged.take(report);
+  }
+  t.is(whole.decisionDuration.count, 2);
+  t.is(whole.decisionDuration.sum, 0.002);
+});
+
+test('counters of our own are there from the start and say what they are', async (t) => {
+  const registry = newRegistry();
+  registry.counter('ratelimit.grpc.cx_refused');
+  registry.counter('ratelimit.service.config_load_error');
+  registry.counter('ratelimit.service.no_match.shop.eu');
+  registry.gauge('ratelimit.node.uptime_seconds').set(3);
+  const text = await expose(registry);
+  t.regex(text, /^# HELP ratelimit_grpc_cx_refused gRPC connections that were closed because/m);
+  t.regex(text, /^ratelimit_grpc_cx_refused\{zone="a"\} 0$/m);
+  t.regex(text, /^# HELP ratelimit_service_no_match Descriptors that no rule is for/m);
+  t.regex(text, /^ratelimit_service_no_match\{zone="a",domain="shop.eu"\} 0$/m);
+  t.regex(text, /^# HELP ratelimit_node_uptime_seconds Time since the start$/m);
+  t.notRegex(text, /config_load_error/, "the reference's are there when they have counted");
+});

@@ -1,0 +1,128 @@
+// What can be pulled beside the registry's metrics, whatever a mapping says: the process as Prometheus'
+// clients name it, and how long decisions take.
+import { readdir, readFile, stat } from 'node:fs/promises';
+import type { Clock } from '../../shared/clock.ts';
+import type { Family, FamilyType } from './pull-series.ts';
+import { SeriesList, type ValueSeries } from './series.ts';
+import type { Histogram } from './timer-series.ts';
+
+export interface OwnFamilies {
+  readonly families: readonly Family[];
+  /** Looks at the process once more. Never rejects: what a system does not tell is not shown. */
+  refresh(): Promise<void>;
+}
+
+export interface OwnFamiliesDeps {
+  readonly decisionDuration: Histogram;
+  /** Of every series, as they are written. */
+  readonly labels: string;
+  readonly clock: Pick<Clock, 'wallMs'>;
+}
+
+export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
+  const { decisionDuration, labels, clock } = deps;
+  const startSeconds = Math.round(clock.wallMs() / 1000 - process.uptime());
+  let look: Look = {};
+
+  function family(name: string, type: FamilyType, help: string, read: ValueSeries['read']): Family {
+    const series = new SeriesList();
+    series.add({ kind: 'value', labels, read });
+    return { name, type, help, series };
+  }
+
+  const cpuSeconds = (kinds: readonly ('user' | 'system')[]) => () => {
+    const usage = process.cpuUsage();
+    return kinds.reduce((sum, kind) => sum + usage[kind], 0) / 1e6;
+  };
+  const decisions: Family = {
+    name: 'ratelimit_decision_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds from the arrival of a ShouldRateLimit call over gRPC until its answer',
+    series: new SeriesList(),
+  };
+  decisions.series.add({ kind: 'timer', labels, read: () => decisionDuration });
+
+  return {
+    families: [
+      decisions,
+      family(
+        'process_cpu_user_seconds_total',
+        'counter',
+        'User CPU time of the process in seconds',
+        cpuSeconds(['user']),
+      ),
+      family(
+        'process_cpu_system_seconds_total',
+        'counter',
+        'System CPU time of the process in seconds',
+        cpuSeconds(['system']),
+      ),
+      family(
+        'process_cpu_seconds_total',
+        'counter',
+        'User and system CPU time of the process in seconds',
+        cpuSeconds(['user', 'system']),
+      ),
+      family(
+        'process_start_time_seconds',
+        'gauge',
+        'When the process started, in seconds since the Unix epoch',
+        () => startSeconds,
+      ),
+      family(
+        'process_resident_memory_bytes',
+        'gauge',
+        'Resident memory of the process in bytes',
+        () => process.memoryUsage.rss(),
+      ),
+      family(
+        'process_virtual_memory_bytes',
+        'gauge',
+        'Virtual memory of the process in bytes',
+        () => look.virtualBytes,
+      ),
+      family('process_open_fds', 'gauge', 'Open file descriptors', () => look.openDescriptors),
+      family(
+        'process_max_fds',
+        'gauge',
+        'File descriptors that the process may have open',
+        () => look.maxDescriptors,
+      ),
+    ],
+    async refresh() {
+      look = await lookAtProcess();
+    },
+  };
+}
+
+interface Look {
+  readonly virtualBytes?: number | undefined;
+  readonly openDescriptors?: number | undefined;
+  readonly maxDescriptors?: number | undefined;
+}
+
+/** Only Linux tells all of it. */
+async function lookAtProcess(): Promise<Look> {
+  const [status, limits, openDescriptors] = await Promise.all([
+    readFile('/proc/self/status', 'utf8').catch(() => ''),
+    readFile('/proc/self/limits', 'utf8').catch(() => ''),
+    countDescriptors().catch(() => undefined),
+  ]);
+  const kilobytes = toNumber(/^VmSize:\s+(\d+) kB$/m.exec(status)?.[1]);
+  return {
+    virtualBytes: kilobytes && kilobytes * 1024,
+    maxDescriptors: toNumber(/^Max open files\s+(\d+)/m.exec(limits)?.[1]),
+    openDescriptors,
+  };
+}
+
+/** Newer kernels tell the number as the folder's size; else the names are counted, of which there may
+ * be as many as connections. */
+async function countDescriptors(): Promise<number> {
+  const { size } = await stat('/proc/self/fd');
+  return size > 0 ? size : (await readdir('/proc/self/fd')).length;
+}
+
+function toNumber(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
+}
