@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { listenForStopSignals } from '../shared/stop-signals.ts';
 
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const rulesFolder = pathOf('rules');
@@ -34,6 +35,8 @@ let isStopping = false;
 function start(file: string, ...args: string[]): void {
   const program = spawn(process.execPath, [pathOf(file), ...args], {
     env: environment,
+    // Not of the terminal's group, whose Ctrl-C would reach them before `stop` does.
+    detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   program.once('exit', (code) => {
@@ -46,14 +49,12 @@ function start(file: string, ...args: string[]): void {
 async function stop(exitCode: number): Promise<void> {
   if (isStopping) return;
   isStopping = true;
-  await Promise.all(
-    programs
-      .filter((program) => program.exitCode === null && program.signalCode === null)
-      .map((program) => {
-        program.kill('SIGTERM');
-        return once(program, 'exit');
-      }),
-  );
+  // The worker first: losing its control plane would be an error that it tells.
+  for (const program of programs.toReversed()) {
+    if (program.exitCode !== null || program.signalCode !== null) continue;
+    program.kill('SIGTERM');
+    await once(program, 'exit');
+  }
   rmSync(stateFolder, { recursive: true, force: true });
   process.exit(exitCode);
 }
@@ -112,9 +113,19 @@ within one minute:
 Ctrl-C stops both.
 `;
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => void stop(0));
+/** They do not wait for what they have under way when they are told so once more. */
+function hurry(): void {
+  for (const program of programs) program.kill('SIGTERM');
 }
+
+listenForStopSignals(
+  () => void stop(0),
+  (signal) => {
+    if (signal === 'SIGINT') hurry();
+  },
+);
+// A terminal's, too, which would end this process alone.
+process.on('SIGQUIT', () => void stop(1));
 start(
   '../control-plane/main.ts',
   'serve',

@@ -27,7 +27,7 @@ function run(t: ExecutionContext, program: string): Run {
     const say = (text) => writeSync(1, text + '\\n');
     const hold = () => setInterval(() => {}, 1000);
     const never = () => new Promise(() => {});
-    await runUntilStopped({ log, stopTimeoutMs: 20_000, ${program} });`;
+    runUntilStopped({ log, stopTimeoutMs: 20_000, ${program} });`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     cwd: import.meta.dirname,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -127,6 +127,27 @@ test('a second signal exits at once with exit code 0', async (t) => {
   child.kill('SIGINT');
   t.is((await ended).code, 0);
   t.true(performance.now() - before < 15_000);
+});
+
+test('the copy of an interrupt that npm passes on is no second signal, one more is', async (t) => {
+  const interrupted = (times: number) =>
+    run(
+      t,
+      `async start() { hold(); },
+       async stop() { say('stopped'); },
+     });
+     for (let i = 0; i < ${times}; i++) process.emit('SIGINT');
+     void ({`,
+    );
+  const twice = await interrupted(2).ended;
+  t.is(twice.code, 0);
+  t.notRegex(twice.log, /second signal/);
+  const thrice = await interrupted(3).ended;
+  t.is(thrice.code, 0);
+  t.regex(
+    thrice.log,
+    /level=warning msg="Received a second signal \(interrupt\), exiting at once"/,
+  );
 });
 
 test('a start that fails prints the error without a stack and exits with 1', async (t) => {

@@ -3,9 +3,7 @@
 import type { Writable } from 'node:stream';
 import { AppError, errorText } from './errors.ts';
 import type { Log } from './log.ts';
-
-export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-export type StopSignal = (typeof stopSignals)[number];
+import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
 
 /** The exit codes of both programs. An orderly stop, and a second signal, end with 0. */
 export const exitCodes = { ok: 0, failed: 1 } as const;
@@ -51,18 +49,18 @@ export async function runUntilStopped(program: Program): Promise<never> {
     log.error(`Unexpected error, the process ends: ${stackOf(error)}`);
     void endProcess(exitCodes.failed);
   });
-  for (const name of stopSignals) {
-    process.on(name, () => {
-      if (stopping.signal.aborted) {
-        log.warning(`Received a second signal (${signalWords[name]}), exiting at once`);
-        process.exit(exitCodes.ok);
-      }
-      log.info(`Received signal ${signalWords[name]}, initiating shutdown`);
+  listenForStopSignals(
+    (signal) => {
+      log.info(`Received signal ${signalWords[signal]}, initiating shutdown`);
       stopping.abort(new AppError('cannot_start', 'the process is stopping'));
-      program.onStopping?.(name);
-      firstSignal.resolve(name);
-    });
-  }
+      program.onStopping?.(signal);
+      firstSignal.resolve(signal);
+    },
+    (signal) => {
+      log.warning(`Received a second signal (${signalWords[signal]}), exiting at once`);
+      process.exit(exitCodes.ok);
+    },
+  );
 
   // A start that fails before any signal ends the wait as well.
   const failed = Promise.withResolvers<undefined>();

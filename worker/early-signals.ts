@@ -1,6 +1,7 @@
 // Signals that come before the program listens for them: nothing is open yet that would have to be
 // closed, so the process ends, and with 0 as always (decisions 7). Imported before everything else.
-import { exitCodes, stopSignals } from '../shared/lifecycle.ts';
+import { exitCodes } from '../shared/lifecycle.ts';
+import { stopSignals } from '../shared/stop-signals.ts';
 
 let isLeft = false;
 

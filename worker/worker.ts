@@ -3,11 +3,11 @@
 // callers is in serving.ts.
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
-import type { StopSignal } from '../shared/lifecycle.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
+import type { StopSignal } from '../shared/stop-signals.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';

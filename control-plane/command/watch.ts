@@ -60,7 +60,7 @@ async function watch({ io }: CommandFrame, options: WatchOptions): Promise<strin
   const refusal = nack === true ? 'refused by the watch command' : nack;
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  process.on('SIGINT', stop).on('SIGTERM', stop);
   try {
     return await openDiscoveryWatch({
       ...options,

@@ -1,5 +1,6 @@
 // The command: serves a folder of controllers, or says what would be served.
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { listenForStopSignals } from '../stop-signals.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
 import { StartError } from './errors.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
@@ -12,16 +13,14 @@ interface PrefixOptions {
 }
 
 let serving: Serving | undefined;
-let isStopping = false;
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.on(signal, () => {
-    // The second one, or one before anything is served, ends the process at once.
-    if (serving === undefined || isStopping) process.exit(0);
-    isStopping = true;
+listenForStopSignals(
+  () => {
+    if (serving === undefined) process.exit(0);
     void serving.stop().finally(() => process.exit(0));
-  });
-}
+  },
+  () => process.exit(0),
+);
 
 const program = new Command('router')
   .description('Serves controllers by convention: METHOD /module/class/positionals?keywords')

@@ -11,6 +11,46 @@ import { freePort } from '../support/free-port.ts';
 const root = join(import.meta.dirname, '..', '..');
 const run = promisify(execFile);
 
+/** Those of a sample that runs beside others. */
+async function freePorts() {
+  return {
+    PORT: String(await freePort()),
+    GRPC_PORT: String(await freePort()),
+    DEBUG_PORT: String(await freePort()),
+    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${await freePort()}`,
+    RATELANE_ADMIN_ADDRESS: `127.0.0.1:${await freePort()}`,
+  };
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`${signal} to all that a terminal has started ends npm start quietly, with 0, and all of it`, async (t) => {
+    const child = spawn('npm', ['start'], {
+      cwd: root,
+      env: { ...process.env, ...(await freePorts()) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A group of its own, as a shell gives to what it runs in the foreground.
+      detached: true,
+    });
+    const signalGroup = (name: NodeJS.Signals) => process.kill(-(child.pid ?? Number.NaN), name);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
+        output += chunk;
+      });
+    }
+    // All of them write there: it is closed when the last one is gone.
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    t.teardown(
+      () => child.exitCode === null && child.signalCode === null && signalGroup('SIGQUIT'),
+    );
+    await eventually('the invitation', () => output.includes('Ctrl-C stops'), 60_000);
+    const { length } = output;
+    signalGroup(signal);
+    t.is(await ended, 0);
+    t.notRegex(output.slice(length), /second signal|level=(?:warning|error)/);
+  });
+}
+
 test('the printed commands give what is printed beside them', async (t) => {
   // A copy of the tree, since the newcomer changes a rule.
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-start-test-'));
@@ -24,16 +64,9 @@ test('the printed commands give what is printed beside them', async (t) => {
   const rules = await readFile(rulesFile, 'utf8');
   await writeFile(rulesFile, rules.replace('unit: minute', 'unit: year'));
 
-  const ports = {
-    PORT: String(await freePort()),
-    GRPC_PORT: String(await freePort()),
-    DEBUG_PORT: String(await freePort()),
-    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${await freePort()}`,
-    RATELANE_ADMIN_ADDRESS: `127.0.0.1:${await freePort()}`,
-  };
   const child = spawn(process.execPath, ['compose/start.ts'], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...ports },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...(await freePorts()) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -1,6 +1,6 @@
 // The program of a process that decides. The primary starts it (fork-process.ts), nobody else does.
 import '../fast-strings.ts';
-import { stopSignals } from '../../shared/lifecycle.ts';
+import { stopSignals } from '../../shared/stop-signals.ts';
 import { createDecisionProcess } from './decision-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 

@@ -6,8 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
-import { stopSignals } from '../../../shared/lifecycle.ts';
 import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
+import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
@@ -48,7 +48,7 @@ export async function readGitInput(
   // Git is in a process group of its own, so what interrupts this process does not reach it.
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort(new AppError('store', 'interrupted'));
-  for (const signal of stopSignals) process.once(signal, interrupt);
+  for (const signal of stopSignals) process.on(signal, interrupt);
   const fetch = async (...refs: string[]) => {
     const args = ['fetch', '--quiet', '--no-tags', '--', address.url, ...refs];
     const { signal } = interrupted;
@@ -65,8 +65,8 @@ export async function readGitInput(
     return { ok: false, message: `${address.shown}: ${error.message}` };
   } finally {
     stopProgress();
-    for (const signal of stopSignals) process.off(signal, interrupt);
     await rm(repository, { recursive: true, force: true });
+    for (const signal of stopSignals) process.off(signal, interrupt);
   }
 }
 
