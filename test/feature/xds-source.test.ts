@@ -282,6 +282,14 @@ test('a header that cannot be sent is named without its value', async (t) => {
   t.false(log.lines.some((line) => line.includes('sec')));
 });
 
+test('values of headers are masked in what the server says only where they are secret', async (t) => {
+  const headers = { 'x-env': 'e', 'x-team': 'quoted', 'x-token': 'no', 'x-api-key': 'open-sesame' };
+  const { stream, log } = await setUp(t, { server: { headers } });
+  stream.fail(16, 'quoted: no connection for open-sesame');
+  await eventually('a line', () => log.lines.some((line) => line.includes('UNAUTHENTICATED')));
+  t.true(log.lines.some((line) => line.includes('quoted: no connection for *****;')));
+});
+
 test('a message above the limit ends the stream, one below is taken', async (t) => {
   const server = await startScriptedAdsServer();
   t.teardown(server.stop);

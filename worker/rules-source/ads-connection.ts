@@ -57,6 +57,9 @@ export const connectTimeoutMs = 10_000;
 const keepaliveMs = 310_000;
 const keepaliveTimeoutMs = 20_000;
 
+/** By name. What stands in others, such as `x-env: e`, stands in every other sentence as well. */
+const secretHeader = /authorization|cookie|token|key|secret|password/i;
+const shortestSecret = 6;
 /** Of parts of a header's value: shorter ones are words such as `Bearer`. */
 const shortestToken = 8;
 
@@ -189,12 +192,13 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   return metadata;
 }
 
-/** The values, and what follows the word `Bearer` in them. */
+/** The values of headers that hold secrets, and what follows the word `Bearer` in them. */
 function toSecrets(headers: AdsServerOptions['headers']): string[] {
-  return Object.values(headers).flatMap((value) => [
-    value,
-    ...value.split(' ').filter((part) => part.length >= shortestToken),
-  ]);
+  return Object.entries(headers).flatMap(([name, value]) =>
+    secretHeader.test(name) && value.length >= shortestSecret
+      ? [value, ...value.split(' ').filter((part) => part.length >= shortestToken)]
+      : [],
+  );
 }
 
 function describeStatus({ code, details }: StatusObject): string {
