@@ -25,7 +25,7 @@ function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome
   return result;
 }
 
-test('a value that is no counter fails only the requests that use it', async (t) => {
+test('a value that is no counter fails only the requests that use it, and is named', async (t) => {
   const { url, command } = await server;
   const store = await openRedisStore(url);
   t.teardown(() => store.close(0));
@@ -43,10 +43,13 @@ test('a value that is no counter fails only the requests that use it', async (t)
   const prefix = `key-value store ${url}: `;
   t.is(
     list.error?.message,
-    `${prefix}WRONGTYPE Operation against a key holding the wrong kind of value`,
+    `${prefix}WRONGTYPE Operation against a key holding the wrong kind of value (counter "refused_list")`,
   );
-  t.is(text.error?.message, `${prefix}ERR value is not an integer or out of range`);
-  t.is(negative.error?.message, `${prefix}a counter is negative: -4`);
+  t.is(
+    text.error?.message,
+    `${prefix}ERR value is not an integer or out of range (counter "refused_text")`,
+  );
+  t.is(negative.error?.message, `${prefix}counter "refused_negative" is negative: -4`);
   t.is(both.error?.message, text.error?.message);
   t.deepEqual(good.after, [2]);
   t.is(refund.error?.message, text.error?.message);

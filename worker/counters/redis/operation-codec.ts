@@ -91,11 +91,11 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     let next = 0;
     for (let index = 0; index < operations.length; index++) {
       const operation = operations[index] as Operation;
-      let reply = toReply(raw[next++]);
+      let reply = toReply(operation, raw[next++]);
       const lifetime = lifetimes[index] ?? 0;
       if (lifetime > 0) {
         const expiry = raw[next++];
-        if (expiry instanceof Error) reply = toFailure(name, expiry);
+        if (expiry instanceof Error) reply = toFailure(name, operation, expiry);
         else if (expiry === 1 && operation.amount > 0) {
           remember(operation);
         }
@@ -124,13 +124,13 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     knownExpiries.remember(key, clock.monotonicMs() + windowSeconds * 1000);
   }
 
-  function toReply(raw: RawReply | undefined): Reply {
+  function toReply(operation: Operation, raw: RawReply | undefined): Reply {
     if (typeof raw === 'number' && raw >= 0) return raw;
-    if (raw instanceof Error) return toFailure(name, raw);
+    if (raw instanceof Error) return toFailure(name, operation, raw);
     const value = raw === null ? 0 : parseCounter(raw);
     if (value !== undefined && value >= 0) return value;
     const what = value === undefined ? 'is not a number' : `is negative: ${value}`;
-    const error = new AppError('store', `${name}: a counter ${what}`);
+    const error = new AppError('store', `${name}: counter ${showKey(operation)} ${what}`);
     return { error, overflow: false, lost: false };
   }
 }
@@ -156,12 +156,22 @@ function toExpireText({ key }: Operation, lifetime: number): CommandText {
   return toCommandText('EXPIRE', key, lifetime);
 }
 
+/** Refusals that one counter or its name is the cause of; the others concern all of them. */
+const ofOneCounter = /^(WRONGTYPE|NOPERM|ERR value is not|ERR increment or decrement)/;
+/** Characters of a key that an error shows: a request may have made it as long as it likes. */
+const shownKeyLength = 200;
+
+function showKey({ key }: Operation): string {
+  return JSON.stringify(key.length > shownKeyLength ? `${key.slice(0, shownKeyLength)}...` : key);
+}
+
 /** The one place where a server's refusal becomes our error. */
-function toFailure(name: string, error: Error): Failure {
+function toFailure(name: string, operation: Operation, error: Error): Failure {
   // The script's place in the server's text says nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
   const lost = isLost(error);
-  const text = lost ? 'the connection was lost before the answer came' : said;
+  const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
+  const text = lost ? 'the connection was lost before the answer came' : `${said}${ofCounter}`;
   return {
     error: new AppError('store', `${name}: ${text}`),
     overflow: said.includes('would overflow'),
