@@ -20,6 +20,17 @@ for (const [a, b, distance] of distances) {
   });
 }
 
+test('a distance with a bound is the distance, or infinity where it is above', (t) => {
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 });
+  fc.assert(
+    fc.property(word, word, fc.nat(8), (a, b, most) => {
+      const distance = editDistance(a, b);
+      t.is(editDistance(a, b, most), distance > most ? Number.POSITIVE_INFINITY : distance);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
 test('the distance is the same both ways, and at most the longer length', (t) => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 });
   fc.assert(

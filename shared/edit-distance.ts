@@ -1,11 +1,16 @@
 // How far a misspelled word is from a known one. What counts as near is left to the callers.
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`. */
-export function editDistance(a: string, b: string): number {
+/**
+ * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; infinity when there
+ * are more than `most`, which is found out early.
+ */
+export function editDistance(a: string, b: string, most = Number.POSITIVE_INFINITY): number {
   let beforeLast: number[] = [];
+  let smallestBefore = 0;
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
+    let smallest = row;
     for (let column = 1; column <= b.length; column++) {
       const same = a[row - 1] === b[column - 1];
       let distance = Math.min(
@@ -18,11 +23,16 @@ export function editDistance(a: string, b: string): number {
         distance = Math.min(distance, at(beforeLast, column - 2) + 1);
       }
       current.push(distance);
+      if (distance < smallest) smallest = distance;
     }
+    // A swap goes on from the row before, and adds one.
+    if (smallest > most && smallestBefore >= most) return Number.POSITIVE_INFINITY;
+    smallestBefore = smallest;
     beforeLast = last;
     last = current;
   }
-  return at(last, b.length);
+  const distance = at(last, b.length);
+  return distance > most ? Number.POSITIVE_INFINITY : distance;
 }
 
 function at(row: readonly number[], column: number): number {

@@ -40,7 +40,7 @@ export async function runWorker(
 
   const clock = systemClock;
   const { settings } = result;
-  const worker = createWorker({
+  const worker = await createWorker({
     settings,
     environment,
     dump: result.dump,
@@ -52,7 +52,7 @@ export async function runWorker(
         ? await startWorkerTracer(settings.tracing, { log, clock })
         : undefined,
     standardOutput: createLineOutput(process.stdout),
-    warmUp: (protos, signal) => warmUp({ settings, protos, clock }, signal),
+    warmUp: (signal) => warmUp({ settings, clock }, signal),
   });
   leaveSignals();
   return runUntilStopped({

@@ -7,7 +7,6 @@ import type { Log } from '../shared/log.ts';
 import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
-import type { Protos } from '../shared/wire/protos.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
 import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
@@ -25,6 +24,7 @@ import { createShouldRateLimit } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Health } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
+import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
 import type { CreateGrpcTransport } from './listen/grpc/transport.ts';
@@ -67,7 +67,6 @@ export interface ServingDeps {
   readonly metrics: Metrics;
   /** Gets a few of the descriptors that no rule matches. */
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
-  readonly protos: Protos;
   readonly log: Log;
   readonly clock: Clock;
   /** Undefined when traces are off. */
@@ -84,7 +83,7 @@ const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
 export function createServing(deps: ServingDeps): Serving {
-  const { settings, health, metrics, protos, log, clock, tracer } = deps;
+  const { settings, health, metrics, log, clock, tracer } = deps;
   const { failureMode, backend } = settings.counting;
   const outages: Outages[] = [];
   const outagesAreOver = () => outages.every(({ areOver }) => areOver);
@@ -164,12 +163,11 @@ export function createServing(deps: ServingDeps): Serving {
           metrics,
           log,
           clock,
-          protos,
           createTransport: await loadTransport(settings.grpc.transport),
           tracing: tracer && {
             tracer,
             description: createRpcSpanDescription(
-              protos.rateLimitService.ShouldRateLimit.path,
+              decisionMethodPath,
               toRpcConventions(settings.tracing.semanticConventions),
             ),
           },

@@ -8,7 +8,6 @@ import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
 import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
-import type { Protos } from '../shared/wire/protos.ts';
 import { createHealth } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
 import { createRegistry } from './metrics/registry.ts';
@@ -19,7 +18,6 @@ import { createSampleRequests, sampleRules, toSampleKeyPrefix } from './warm-up/
 
 export interface WarmUpDeps {
   readonly settings: WorkerSettings;
-  readonly protos: Protos;
   readonly clock: Clock;
 }
 
@@ -74,14 +72,13 @@ function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   };
 }
 
-function createOwnServing({ protos, clock }: WarmUpDeps, settings: WorkerSettings): Serving {
+function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings): Serving {
   const { runtimeMetricNames: runtimeNamesMax } = settings.stats;
   const serving = createServing({
     settings,
     health: createHealth({ requireConfig: false }),
     metrics: createRegistry({ runtimeNamesMax, log: silence }),
     takeUnmatched() {},
-    protos,
     log: silence,
     clock,
     tracer: undefined,

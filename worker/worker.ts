@@ -10,8 +10,6 @@ import type { Environment } from '../shared/settings/setting.ts';
 import type { StopSignal } from '../shared/stop-signals.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
-import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
-import { loadProtos, type Protos } from '../shared/wire/protos.ts';
 import { toAgreement } from './agreement.ts';
 import { createHealth } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
@@ -24,8 +22,6 @@ import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { RulesSource } from './rules-source/source.ts';
-import { createXdsSource } from './rules-source/xds-source.ts';
-import { toXdsSourceOptions } from './rules-source/xds-source-options.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createUnmatched } from './unmatched.ts';
@@ -43,7 +39,7 @@ export interface WorkerDeps {
   /** Undefined when traces are off, or other processes decide. The worker stops it. */
   readonly tracer: Tracer | undefined;
   /** Run between the store's first answer and the opening of the ports, where this process decides. */
-  readonly warmUp?: (protos: Protos, signal: AbortSignal) => Promise<void>;
+  readonly warmUp?: (signal: AbortSignal) => Promise<void>;
 }
 
 export interface Worker {
@@ -64,7 +60,7 @@ export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
 const tracerGraceMs = 5_000;
 
-export function createWorker(deps: WorkerDeps): Worker {
+export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const { settings, log, clock, tracer } = deps;
   const startedAt = new Date(clock.wallMs()).toISOString();
   const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
@@ -79,8 +75,7 @@ export function createWorker(deps: WorkerDeps): Worker {
   const rulesInForce = createRulesInForce({ log, metrics, health, clock });
   const unmatched = createUnmatched(metrics);
   const { take: takeUnmatched } = unmatched;
-  const protos = loadProtos();
-  const source = createSource(deps, metrics, protos);
+  const source = await createSource(deps, metrics);
   const processes =
     settings.processes.count > 1
       ? createProcessGroup({
@@ -95,8 +90,7 @@ export function createWorker(deps: WorkerDeps): Worker {
         })
       : undefined;
   const serving =
-    processes ??
-    createServing({ settings, health, metrics, takeUnmatched, protos, log, clock, tracer });
+    processes ?? createServing({ settings, health, metrics, takeUnmatched, log, clock, tracer });
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
@@ -143,8 +137,8 @@ export function createWorker(deps: WorkerDeps): Worker {
         serving.useRules(result);
       });
       await serving.connect(signal);
-      if (processes === undefined) await deps.warmUp?.(protos, signal);
       awaited = 'a first load of the rules';
+      if (processes === undefined) await deps.warmUp?.(signal);
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
       const addresses = await serving.listen(signal);
       awaited = 'nothing, it is serving';
@@ -163,16 +157,20 @@ export function createWorker(deps: WorkerDeps): Worker {
   };
 }
 
-function createSource(
+/** What is spoken with a management server is loaded only where there is one. */
+async function createSource(
   { settings, log, clock }: WorkerDeps,
   metrics: Metrics,
-  protos: Protos,
-): RulesSource {
+): Promise<RulesSource> {
   if (settings.config.source === 'xds') {
+    const { createXdsSource } = await import('./rules-source/xds-source.ts');
+    const { toXdsSourceOptions } = await import('./rules-source/xds-source-options.ts');
+    const { loadDiscoveryProtos } = await import('../shared/wire/discovery.ts');
+    const { loadProtos } = await import('../shared/wire/protos.ts');
     return createXdsSource({
       options: toXdsSourceOptions(settings, Math.random),
       discovery: loadDiscoveryProtos(),
-      protos,
+      protos: loadProtos(),
       metrics,
       log,
       clock,

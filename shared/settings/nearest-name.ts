@@ -16,7 +16,7 @@ export function findNearest(
   for (const candidate of candidates) {
     const bound = Math.min(most(candidate), smallest - 1);
     if (Math.abs(candidate.length - word.length) > bound) continue;
-    const distance = editDistance(upper, candidate.toUpperCase());
+    const distance = editDistance(upper, candidate.toUpperCase(), bound);
     if (distance > bound) continue;
     nearest = candidate;
     smallest = distance;

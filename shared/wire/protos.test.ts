@@ -1,5 +1,5 @@
 import test from 'ava';
-import { loadProtos } from './protos.ts';
+import { describeProtos, loadProtos } from './protos.ts';
 
 interface Described {
   readonly type: { readonly field: readonly { readonly name: string; readonly number: number }[] };
@@ -10,7 +10,7 @@ interface DescribedEnum {
 }
 
 const protos = loadProtos();
-const definition = protos.describe();
+const definition = describeProtos();
 
 // Names and numbers are a public contract: reference-behaviour 14.
 const messages: Record<string, Record<string, number>> = {

@@ -37,8 +37,6 @@ export type ReflectionServiceDefinition = {
  * numbers, every field present. `deserialize` throws on bytes that are not the message.
  */
 export interface Protos {
-  /** Everything under its original names, for reflection: read when it is asked for. */
-  describe(): PackageDefinition;
   readonly rateLimitService: RateLimitServiceDefinition;
   readonly healthService: HealthServiceDefinition;
   readonly reflectionService: ReflectionServiceDefinition;
@@ -52,12 +50,17 @@ const files = [
   'ratelimit/config/ratelimit/v3/rls_conf.proto',
 ];
 
+const includeDirs = [fileURLToPath(new URL('../../proto', import.meta.url))];
+
+/** Everything under its original names, for reflection. */
+export function describeProtos(): PackageDefinition {
+  return loadSync(files, { includeDirs, keepCase: true });
+}
+
 /** Reads the files of proto/, some milliseconds' work: once per process, by whoever composes it. */
 export function loadProtos(): Protos {
-  const includeDirs = [fileURLToPath(new URL('../../proto', import.meta.url))];
   const definition = loadSync(files, { includeDirs, longs: String, defaults: true, oneofs: true });
   return {
-    describe: () => loadSync(files, { includeDirs, keepCase: true }),
     rateLimitService: definition[
       'envoy.service.ratelimit.v3.RateLimitService'
     ] as unknown as RateLimitServiceDefinition,

@@ -1,7 +1,6 @@
 // The worker's gRPC services on a transport, deciding nothing: every descriptor is fine.
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { loadProtos } from '../../shared/wire/protos.ts';
 import { codes } from '../../worker/decision/message.ts';
 import { createHealth, type Health } from '../../worker/health.ts';
 import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
@@ -47,7 +46,6 @@ export async function startGrpcServices(
       metrics: createStubMetrics(),
       log,
       clock: systemClock,
-      protos: loadProtos(),
       createTransport,
     },
     { target: { host: '127.0.0.1', port: 0 }, tls },

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { loadProtos } from '../../shared/wire/protos.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
 import { warmUp } from '../../worker/warm-up.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
@@ -13,7 +12,6 @@ import { startMemcachedServer } from '../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
-const protos = loadProtos();
 const keyForm = /^fleet_ratelane_warm_up_([0-9a-f]{12})_/;
 
 async function startStore(t: ExecutionContext): Promise<RedisServer> {
@@ -25,7 +23,7 @@ async function startStore(t: ExecutionContext): Promise<RedisServer> {
 async function warm(env: Record<string, string>, signal = new AbortController().signal) {
   const result = parseWorkerSettings(env);
   if (!result.ok) throw new Error(result.problems.join('\n'));
-  await warmUp({ settings: result.settings, protos, clock: systemClock }, signal);
+  await warmUp({ settings: result.settings, clock: systemClock }, signal);
 }
 
 /** How often each command was run: `incrby` -> 12. */

@@ -65,7 +65,7 @@ export async function launchWorker(
   if (!result.ok) throw new Error(result.problems.join('\n'));
   const log = createRecordedLog();
   for (const warning of result.warnings) log.warning(warning);
-  const worker = createWorker({
+  const worker = await createWorker({
     settings: result.settings,
     environment,
     dump: result.dump,

@@ -9,7 +9,6 @@ import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
-import { loadProtos, type Protos } from '../../shared/wire/protos.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
@@ -53,10 +52,10 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   async function handle(message: ToProcess): Promise<void> {
     if (message.kind === 'start') {
       parts = await createParts(message, link);
-      const { settings, protos, serving } = parts;
+      const { settings, serving } = parts;
       serving
         .connect(stopping.signal)
-        .then(() => warmUp({ settings, protos, clock: systemClock }, stopping.signal))
+        .then(() => warmUp({ settings, clock: systemClock }, stopping.signal))
         .then(() => link.send({ kind: 'connected' }))
         .catch((error) => {
           if (!stopping.signal.aborted) fail(error);
@@ -131,7 +130,6 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
 
 interface Parts {
   readonly settings: WorkerSettings;
-  readonly protos: Protos;
   readonly log: ProcessLog;
   readonly health: Health;
   readonly serving: Serving;
@@ -157,7 +155,6 @@ async function createParts(
   measureNode(metrics);
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
-  const protos = loadProtos();
   let unmatched: UnmatchedSample[] = [];
   const serving = createServing({
     settings,
@@ -167,7 +164,6 @@ async function createParts(
       // Reports may be late.
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
-    protos,
     log,
     clock,
     tracer,
@@ -181,7 +177,7 @@ async function createParts(
       await link.send({ kind: 'report', statistics, unmatched: samples, description });
     }
   });
-  return { settings, protos, log, health, serving, tracer, reports };
+  return { settings, log, health, serving, tracer, reports };
 }
 
 function takeRules({ settings, log, serving }: Parts, serialized: Buffer): void {

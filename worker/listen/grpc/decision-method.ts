@@ -21,6 +21,7 @@ export interface RpcTracing {
 }
 
 export const decisionMethodName = 'ShouldRateLimit';
+export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
 /** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3). */

@@ -1,10 +1,10 @@
 import { loadFileDescriptorSetFromBuffer, type MessageTypeDefinition } from '@grpc/proto-loader';
 import test from 'ava';
-import { loadProtos } from '../../../shared/wire/protos.ts';
+import { describeProtos, loadProtos } from '../../../shared/wire/protos.ts';
 import { repairDescriptions } from './described-files.ts';
 
 const protos = loadProtos();
-const files = filesOf(repairDescriptions(protos.describe()));
+const files = filesOf(repairDescriptions(describeProtos()));
 
 function filesOf(definition: object): Buffer[] {
   const [entry] = Object.values(definition).filter((value) => 'fileDescriptorProtos' in value);

@@ -49,7 +49,6 @@ async function start(
       metrics,
       log,
       clock: parts.clock ?? systemClock,
-      protos,
       createTransport: createGrpcJsTransport,
     },
     { target: { host: '127.0.0.1', port: 0 } },

@@ -1,12 +1,16 @@
 // The worker's gRPC port: decisions, health and reflection on one transport.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Protos } from '../../../shared/wire/protos.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
-import { createDecisionMethod, decisionMethodName, type RpcTracing } from './decision-method.ts';
+import {
+  createDecisionMethod,
+  decisionMethodName,
+  decisionMethodPath,
+  type RpcTracing,
+} from './decision-method.ts';
 import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
 import type { GrpcMethod } from './method.ts';
@@ -21,7 +25,6 @@ export interface GrpcServerDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
-  readonly protos: Protos;
   readonly createTransport: CreateGrpcTransport;
   /** Undefined: no spans are made. */
   readonly tracing?: RpcTracing | undefined;
@@ -37,11 +40,11 @@ export interface GrpcServer extends GrpcTransport {
 const quietMs = 250;
 
 export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOptions): GrpcServer {
-  const { log, clock, metrics, protos } = deps;
+  const { log, clock, metrics } = deps;
   const methods = new Map<string, GrpcMethod>([
-    [protos.rateLimitService.ShouldRateLimit.path, createDecisionMethod(deps)],
-    ...createHealthMethods({ ...deps, service: protos.healthService }),
-    ...createReflectionMethods(protos.describe),
+    [decisionMethodPath, createDecisionMethod(deps)],
+    ...createHealthMethods(deps),
+    ...createReflectionMethods(),
     ...createFormerMethods(deps),
   ]);
   const refused = metrics.counter('ratelimit.grpc.cx_refused');

@@ -1,19 +1,19 @@
 // grpc.health.v1.Health: the worker's health for load balancers and orchestrators.
 import { servingStatuses } from '../../../shared/wire/health-messages.ts';
-import type { HealthServiceDefinition } from '../../../shared/wire/protos.ts';
 import type { Health } from '../../health.ts';
 import { type GrpcMethod, grpcStatus, type StreamMethod } from './method.ts';
 import { decodeMessage } from './request-decoder.ts';
 import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
 import { type WireReader, wireTypes } from './wire-reader.ts';
+import { WireWriter } from './wire-writer.ts';
 
 /** Both carry the worker's state (decisions 8). */
 const services = ['', 'ratelimit'];
 
 export function createHealthMethods(
-  deps: UnaryMethodDeps & { readonly health: Health; readonly service: HealthServiceDefinition },
+  deps: UnaryMethodDeps & { readonly health: Health },
 ): [path: string, method: GrpcMethod][] {
-  const { health, service } = deps;
+  const { health } = deps;
 
   const stateOf = (healthy: boolean) =>
     healthy ? servingStatuses.serving : servingStatuses.notServing;
@@ -23,8 +23,7 @@ export function createHealthMethods(
     decode: decodeHealthCheckRequest,
     handle(name, call) {
       if (services.includes(name)) {
-        const status = stateOf(health.healthy);
-        call.succeed(service.Check.responseSerialize({ status }));
+        call.succeed(encodeCheckResponse(stateOf(health.healthy)));
       } else call.fail(grpcStatus.notFound, 'unknown service');
       return undefined;
     },
@@ -34,9 +33,7 @@ export function createHealthMethods(
     name: 'List',
     decode: (bytes, start, end) => decodeMessage(bytes, start, end, skipFields),
     handle(_request, call) {
-      const status = stateOf(health.healthy);
-      const statuses = Object.fromEntries(services.map((name) => [name, { status }]));
-      call.succeed(service.List.responseSerialize({ statuses }));
+      call.succeed(encodeListResponse(stateOf(health.healthy)));
       return undefined;
     },
   });
@@ -50,7 +47,7 @@ export function createHealthMethods(
       const send = (status: number) => {
         if (status === sent) return;
         sent = status;
-        caller.send(service.Watch.responseSerialize({ status }));
+        caller.send(encodeCheckResponse(status));
       };
       return {
         message(bytes) {
@@ -79,9 +76,9 @@ export function createHealthMethods(
   };
 
   return [
-    [service.Check.path, check],
-    [service.Watch.path, watch],
-    [service.List.path, list],
+    ['/grpc.health.v1.Health/Check', check],
+    ['/grpc.health.v1.Health/Watch', watch],
+    ['/grpc.health.v1.Health/List', list],
   ];
 }
 
@@ -94,6 +91,30 @@ function decodeHealthCheckRequest(bytes: Buffer, start: number, end: number) {
     }
     return name;
   });
+}
+
+function encodeCheckResponse(status: number): Buffer {
+  const writer = new WireWriter();
+  writer.uint(1, status);
+  return written(writer);
+}
+
+/** The same status for each of the services: a map is a list of its entries. */
+function encodeListResponse(status: number): Buffer {
+  const writer = new WireWriter();
+  for (const name of services) {
+    const entry = writer.begin(1);
+    writer.stringAlways(1, name);
+    const response = writer.begin(2);
+    writer.uint(1, status);
+    writer.end(response);
+    writer.end(entry);
+  }
+  return written(writer);
+}
+
+function written({ bytes, length }: WireWriter): Buffer {
+  return Buffer.from(bytes.subarray(0, length));
 }
 
 function skipFields(reader: WireReader): void {

@@ -1,6 +1,5 @@
 // Server reflection, by which command-line tools find the services without having proto files. A person
 // asks for it now and then, so the library and the descriptions are loaded with the first question.
-import type { PackageDefinition } from '@grpc/proto-loader';
 import { errorText } from '../../../shared/errors.ts';
 import {
   type GrpcMethod,
@@ -17,15 +16,11 @@ const paths = ['v1', 'v1alpha'].map(
 /** Questions of one caller that wait while the answers are loaded. */
 const maxWaiting = 100;
 
-export function createReflectionMethods(
-  describe: () => PackageDefinition,
-): [path: string, method: GrpcMethod][] {
+export function createReflectionMethods(): [path: string, method: GrpcMethod][] {
   let loading: Promise<ReadonlyMap<string, StreamMethod>> | undefined;
 
   async function load(path: string): Promise<StreamMethod> {
-    loading ??= import('./reflection-answers.ts').then(({ createReflectionAnswers }) =>
-      createReflectionAnswers(describe()),
-    );
+    loading ??= loadAnswers();
     const method = (await loading).get(path);
     if (method === undefined) throw new Error(`${path} is not among the answers`);
     return method;
@@ -35,6 +30,12 @@ export function createReflectionMethods(
     path,
     { kind: 'stream', open: (caller) => openWhenLoaded(caller, load(path)) },
   ]);
+}
+
+async function loadAnswers(): Promise<ReadonlyMap<string, StreamMethod>> {
+  const { createReflectionAnswers } = await import('./reflection-answers.ts');
+  const { describeProtos } = await import('../../../shared/wire/protos.ts');
+  return createReflectionAnswers(describeProtos());
 }
 
 /** What the caller does in the meantime is done to the handler afterwards, in the same order. */
