@@ -126,3 +126,61 @@ test('a very long message is cut and says by how much', (t) => {
   t.true((lines[0]?.length ?? 0) < 70_000);
   t.regex(lines[0] ?? '', /\.\.\. \(234464 characters more\)"\n$/);
 });
+
+const detail = {
+  fields: { line: 4, file: '/rules/my file.yaml', hint: "did you mean 'x'?" },
+  shown: 'No\n  ^',
+};
+
+test('what a line has beside its message are fields, by name, after those that every line has', (t) => {
+  const text = linesOf('info', 'text');
+  text.log.error('No', detail);
+  t.regex(
+    text.lines[0] ?? '',
+    / level=error msg=No file="\/rules\/my file\.yaml" hint="did you mean 'x'\?" line=4\n$/,
+  );
+  const json = linesOf('info', 'json');
+  json.log.warning('No', detail);
+  const record = JSON.parse(json.lines[0] ?? '');
+  t.deepEqual(Object.keys(record), ['@message', '@timestamp', 'file', 'hint', 'level', 'line']);
+  t.like(record, { '@message': 'No', level: 'warning', ...detail.fields });
+});
+
+test('a person is shown more than the fields, on several lines', (t) => {
+  const { lines, log } = linesOf('info', 'terminal');
+  log.error('No', detail);
+  t.regex(stripVTControlCharacters(lines[0] ?? ''), /^\S+ error: No\n {11}\^\n$/);
+});
+
+test('a notice is written at the level info wherever warnings are', (t) => {
+  const seen = (level: LogLevel) => {
+    const { lines, log } = linesOf(level, 'json');
+    log.info('ordinary');
+    log.notice('good news');
+    return lines.map((line) => [JSON.parse(line).level, JSON.parse(line)['@message']]);
+  };
+  t.deepEqual(seen('error'), []);
+  t.deepEqual(seen('warning'), [['info', 'good news']]);
+  t.deepEqual(seen('info'), [
+    ['info', 'ordinary'],
+    ['info', 'good news'],
+  ]);
+});
+
+test.serial('the times follow the clock of the machine when it is set', (t) => {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(line);
+  const log = createLog({ level: 'info', format: 'json', write });
+  const now = Date.now;
+  const timeOf = (line: string | undefined) => Date.parse(JSON.parse(line ?? '')['@timestamp']);
+  try {
+    for (const step of [-3_600_000, 86_400_000]) {
+      const set = now() + step;
+      Date.now = () => set;
+      log.info('x');
+      t.is(timeOf(lines.at(-1)), set);
+    }
+  } finally {
+    Date.now = now;
+  }
+});

@@ -16,10 +16,21 @@ export type LogFormat = (typeof logFormats)[number];
 export interface Log {
   debug(message: string): void;
   info(message: string): void;
-  warning(message: string): void;
-  error(message: string): void;
+  /** What went well, and answers a question of whoever looks at the default level: written at the level
+   * info wherever warnings are. */
+  notice(message: string): void;
+  warning(message: string, detail?: LogDetail): void;
+  error(message: string, detail?: LogDetail): void;
   /** True when debug messages are written, so that callers can skip building them. */
   readonly isDebug: boolean;
+}
+
+/** What a line has beside its message. */
+export interface LogDetail {
+  /** For programs: each is a field of the line, but for the format `terminal`. */
+  readonly fields: Readonly<Record<string, string | number>>;
+  /** For people, in place of the message in the format `terminal`; may have several lines. */
+  readonly shown: string;
 }
 
 export interface LogOptions {
@@ -28,7 +39,7 @@ export interface LogOptions {
   readonly format: LogFormat;
   /** Takes one line, its newline included. */
   readonly write: (line: string) => void;
-  /** Milliseconds since the epoch, with a fraction where the clock has one. */
+  /** Milliseconds since the epoch, with a fraction where the clock has one. It may be set back and forth. */
   readonly wallMs?: () => number;
 }
 
@@ -41,7 +52,7 @@ const levelNumbers = Object.fromEntries(
 ) as Record<LogLevel, number>;
 
 /** Line formats: reference-behaviour 12. */
-export function createLog({ level, format, write, wallMs = preciseWallMs }: LogOptions): Log {
+export function createLog({ level, format, write, wallMs = () => Date.now() }: LogOptions): Log {
   const logger = pino<LogLevel>(
     {
       level,
@@ -54,17 +65,16 @@ export function createLog({ level, format, write, wallMs = preciseWallMs }: LogO
     },
     { write: (line) => write(toOutput[format](JSON.parse(line))) },
   );
+  const hasWarningsOnly = logger.isLevelEnabled('warning') && !logger.isLevelEnabled('info');
+  const notices = hasWarningsOnly ? logger.child({}, { level: 'info' }) : logger;
   return {
     debug: (message) => logger.debug(cutMessage(message)),
     info: (message) => logger.info(cutMessage(message)),
-    warning: (message) => logger.warning(cutMessage(message)),
-    error: (message) => logger.error(cutMessage(message)),
+    notice: (message) => notices.info(cutMessage(message)),
+    warning: (message, detail) => logger.warning({ detail }, cutMessage(message)),
+    error: (message, detail) => logger.error({ detail }, cutMessage(message)),
     isDebug: logger.isLevelEnabled('debug'),
   };
-}
-
-function preciseWallMs(): number {
-  return performance.timeOrigin + performance.now();
 }
 
 function cutMessage(message: string): string {
@@ -79,27 +89,41 @@ interface LogRecord {
   readonly level: LogLevel;
   readonly '@timestamp': string;
   readonly '@message': string;
+  readonly detail?: LogDetail;
 }
 
 /** The line that is written. */
 const toOutput: Readonly<Record<LogFormat, (record: LogRecord) => string>> = {
-  json({ level, '@timestamp': timestamp, '@message': message }) {
+  json({ level, '@timestamp': timestamp, '@message': message, detail }) {
     // In the order of their names, as the reference has them.
-    const record = { '@message': message, '@timestamp': timestamp, level };
-    return `${onOneLine(JSON.stringify(record))}\n`;
+    const record = { '@message': message, '@timestamp': timestamp, level, ...detail?.fields };
+    const sorted = Object.fromEntries(Object.entries(record).sort(byName));
+    return `${onOneLine(JSON.stringify(sorted))}\n`;
   },
-  text({ level, '@timestamp': timestamp, '@message': message }) {
-    const text = /^[\w\-./@^+]*$/.test(message) ? message : onOneLine(JSON.stringify(message));
-    return `time="${timestamp.replace(/\.\d+/, '')}" level=${level} msg=${text}\n`;
+  text({ level, '@timestamp': timestamp, '@message': message, detail }) {
+    const fields = Object.entries(detail?.fields ?? {}).sort(byName);
+    const pairs = fields.map(([name, value]) => ` ${name}=${toTextValue(`${value}`)}`);
+    const time = timestamp.replace(/\.\d+/, '');
+    return `time="${time}" level=${level} msg=${toTextValue(message)}${pairs.join('')}\n`;
   },
-  terminal({ level, '@timestamp': timestamp, '@message': message }) {
+  terminal({ level, '@timestamp': timestamp, '@message': message, detail }) {
     const time = timestamp.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
     // Further lines are indented, so that no message can look like another line of the log.
-    const lines = message.split('\n').map((part) => onOneLine(JSON.stringify(part)).slice(1, -1));
+    const lines = (detail?.shown ?? message)
+      .split('\n')
+      .map((part) => onOneLine(JSON.stringify(part)).slice(1, -1));
     const text = lines.join(`\n${' '.repeat(time.length + 1)}`).replaceAll('\\"', '"');
     return `${time} ${styleText(levelStyles[level], level)}: ${text}\n`;
   },
 };
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}
+
+function toTextValue(text: string): string {
+  return /^[\w\-./@^+]*$/.test(text) ? text : onOneLine(JSON.stringify(text));
+}
 
 const levelStyles = {
   panic: 'red',

@@ -40,6 +40,12 @@ export async function runWorker(
 
   const clock = systemClock;
   const { settings } = result;
+  // As it should be for one worker, so it is no warning.
+  if (settings.counting.backend === 'memory') {
+    log.notice(
+      'Counters are in memory: each worker counts by itself, N workers allow N times a limit',
+    );
+  }
   const worker = await createWorker({
     settings,
     environment,

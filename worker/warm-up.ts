@@ -29,7 +29,14 @@ const grpcCalls = 60;
 const httpCalls = 8;
 const host = '127.0.0.1';
 
-const silence: Log = { debug() {}, info() {}, warning() {}, error() {}, isDebug: false };
+const silence: Log = {
+  debug() {},
+  info() {},
+  notice() {},
+  warning() {},
+  error() {},
+  isDebug: false,
+};
 
 /**
  * Resolves when it is done, has failed or has taken 1.5 s: what fails here fails in the worker too, which

@@ -144,7 +144,7 @@ test('one of two broken files can be repaired, and the broken one is found by it
   t.is((await repair('shop')).status, 200);
   t.is((await ask('GET', '/status')).body.verdict, 'invalid');
   t.is((await repair('mail')).status, 200);
-  t.is((await ask('GET', '/status')).body.verdict, 'in_force');
+  t.is((await ask('GET', '/status')).body.verdict, 'no_workers');
 });
 
 test('two writers at once: one wins, the other is told', async (t) => {

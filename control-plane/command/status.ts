@@ -236,7 +236,7 @@ function toJson(answers: readonly Answer[], { verdict, text }: Verdict): object 
 function toWarning({ group, count, agreements }: DisagreementJson): string {
   const kinds = agreements.map(({ agreement, workers, example }) => {
     const name = `${toExcerpt(example.id)} at ${example.address}`;
-    return `${workers} ${workers === 1 ? 'has' : 'have'} ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
+    return `${workers} ${workers === 1 ? 'has' : 'have'} agreement ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
   });
   const rest = count - agreements.length;
   if (rest > 0) kinds.push(`there are ${rest} more`);

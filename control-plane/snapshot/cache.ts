@@ -6,6 +6,7 @@ import { formatDuration } from '../../shared/duration.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
@@ -65,9 +66,6 @@ interface Newest {
   readonly invalidSinceMs: number | undefined;
 }
 
-/** More lines about one revision help nobody; the API has as many as were found. */
-const maxProblemLines = 50;
-
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const { store, options, encode, stateDirectory, log, clock } = deps;
   const lastGood = createLastGood({ stateDirectory, store: store.description, log });
@@ -103,7 +101,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     sayWarnings(outcome.warnings);
     const text = `Revision ${toTitle(info)} is in force: ${countsOf(outcome.built)}${isNews ? '' : '; nothing changes for the workers'}`;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
-    if (isFirst || wasInvalid) log.warning(text);
+    if (isFirst || wasInvalid) log.notice(text);
     else log.info(text);
   }
 
@@ -149,26 +147,24 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function sayRefused(info: RevisionInfo, problems: readonly Problem[]): void {
     const errors = problems.filter(({ severity }) => severity === 'error');
-    for (const problem of errors.slice(0, maxProblemLines)) {
-      log.error(`Revision ${toShortId(info.id)}: ${formatProblem(problem)}`);
-    }
     const consequence =
       inForce === undefined
         ? 'nothing is in force'
         : `revision ${toShortId(inForce.revision.id)} stays in force`;
-    log.error(
-      `Revision ${toTitle(info)} of ${store.description} is not served (${count(errors.length, 'error')}): ${consequence}`,
+    logProblems(
+      log.error,
+      errors,
+      `Revision ${toTitle(info)} of ${store.description} is not served`,
+      `${count(errors.length, 'error')}: ${consequence}`,
     );
   }
 
   /** A warning is said when it appears, not with each revision that still has it. */
   function sayWarnings(warnings: readonly Problem[]): void {
-    const texts = new Set(warnings.map(formatProblem));
-    const fresh = [...texts].filter((text) => !saidWarnings.has(text));
-    for (const text of fresh.slice(0, maxProblemLines)) log.warning(`Configuration: ${text}`);
-    const more = fresh.length - maxProblemLines;
-    if (more > 0) log.warning(`Configuration: ${count(more, 'more warning')}`);
-    saidWarnings = texts;
+    const texts = warnings.map(formatProblem);
+    const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
+    logProblems(log.warning, fresh, 'Configuration');
+    saidWarnings = new Set(texts);
   }
 
   async function readStore(): Promise<{ revision: Revision | undefined; trouble: string }> {

@@ -120,7 +120,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     if (failure?.saidMs !== undefined) {
       const time = formatDuration(Math.round((lastSuccessMs - failure.sinceMs) / 1000) * 1000);
       const attempts = failure.attempts === 1 ? '1 attempt' : `${failure.attempts} attempts`;
-      log.warning(`The store ${description} can be read again, after ${time} and ${attempts}`);
+      log.notice(`The store ${description} can be read again, after ${time} and ${attempts}`);
     }
     failure = undefined;
   }

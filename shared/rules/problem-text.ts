@@ -12,17 +12,31 @@ const indent = '    ';
  * hint. Several lines without a final line end; control characters are escaped.
  */
 export function formatProblem(problem: Problem): string {
-  const { severity, file, line, column, path, message, hint, sourceLine } = problem;
-  const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
-  // Without lines, the path in the document is the only way to find the place.
-  const where = line === undefined && path !== '' ? `${path}: ` : '';
-  const lines = [escapeText(`${file}${place}: ${severity}: ${where}${message}`)];
+  return toText(problem, toHeading(problem, `${problem.severity}: `));
+}
+
+/** As `formatProblem`, where something else tells the severity. */
+export function formatUngraded(problem: Problem): string {
+  return toText(problem, toHeading(problem));
+}
+
+function toText({ column, hint, sourceLine }: Problem, heading: string): string {
+  const lines = [heading];
   if (sourceLine !== undefined && sourceLine.trim() !== '') {
     const { text, caret } = toWindow(sourceLine, (column ?? 1) - 1);
     lines.push(indent + text, `${indent}${' '.repeat(caret)}^`);
   }
   if (hint !== undefined) lines.push(`${indent}hint: ${escapeText(hint)}`);
   return lines.join('\n');
+}
+
+/** The first line: `path:line:column: message`, with `before` before the message. */
+export function toHeading(problem: Problem, before = ''): string {
+  const { file, line, column, path, message } = problem;
+  const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
+  // Without lines, the path in the document is the only way to find the place.
+  const where = line === undefined && path !== '' ? `${path}: ` : '';
+  return escapeText(`${file}${place}: ${before}${where}${message}`);
 }
 
 /** One after the other, each as `formatProblem` has it. */

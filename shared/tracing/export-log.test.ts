@@ -20,7 +20,7 @@ test('an outage is one line, and its end another with what was lost', (t) => {
   exportLog.arrived();
   t.deepEqual(lines, [
     'warning Traces do not reach their receiver: connect ECONNREFUSED; decisions are not affected',
-    'warning Traces reach their receiver again; 5 batches were lost',
+    'notice Traces reach their receiver again; 5 batches were lost',
   ]);
 });
 

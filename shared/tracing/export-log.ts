@@ -34,7 +34,7 @@ export function createExportLog({
       log.warning(`Traces do not reach their receiver: ${reason}; decisions are not affected`);
     },
     arrived() {
-      if (isSaid) log.warning(`Traces reach their receiver again; ${failures} batches were lost`);
+      if (isSaid) log.notice(`Traces reach their receiver again; ${failures} batches were lost`);
       isSaid = false;
       failures = 0;
     },

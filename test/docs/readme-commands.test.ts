@@ -78,6 +78,8 @@ async function prepare(t: ExecutionContext): Promise<Place> {
     substitutions: [
       ['https://example.com/rules.git', folder],
       ['localhost:6379', redis.url],
+      // The control plane that a pipeline asks has workers; this one has none.
+      ['status --wait', 'status --min-workers 0 --wait'],
       ['npm run -s client --', `npm run -s client -- -dial_string 127.0.0.1:${grpc}`],
     ],
   };

@@ -32,12 +32,12 @@ test.serial('mistake 12: the management server is down', async (t) => {
       'there are no rules yet (CONFIG_GRPC_XDS_SERVER_URL says where it is)',
   ]);
   const status = await statusOf(worker);
-  t.regex(status, /^waiting for: a first load of the rules$/m);
+  t.regex(status, /^waiting for: (?:the counter store, and )?a first load of the rules$/m);
   t.true(
     status
       .replace(anyTime, '<time>')
       .includes(
-        `management server ${url} as node "default", not connected since <time>, ` +
+        `management server ${url} as node "default", not connected yet, ` +
           `last attempt failed at <time>: ${refused}, nothing received yet`,
       ),
     status,
@@ -52,7 +52,7 @@ test.serial('mistake 12: the management server does not know this node', async (
   t.teardown(worker.stop);
   await (await server.stream(0)).request(0);
   const status = await statusOf(worker);
-  t.regex(status, /^waiting for: a first load of the rules$/m, 'at once');
+  t.regex(status, /^waiting for: (?:the counter store, and )?a first load of the rules$/m, 'at once');
   t.true(
     status
       .replace(anyTime, '<time>')
@@ -81,10 +81,11 @@ test.serial('mistake 12: the management server sends a resource that is wrong', 
     "mail: error: descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'\n" +
     '    hint: allowed are second, minute, hour, day, week, month and year';
   t.is((await stream.request(1)).errorDetail?.message, problem, 'the server is told');
-  await eventually('it is said', () => messages(worker, 'error').length > 1);
+  await eventually('it is said', () => messages(worker, 'error').length > 0);
   t.deepEqual(messages(worker, 'error'), [
-    `Error loading new configuration: ${problem}`,
-    `Could not load 1 of 2 resources of version "7" from ${server.url} (1 error): ` +
+    'Error loading new configuration: ' +
+      "mail: descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'; " +
+      `could not load 1 of 2 resources of version "7" from ${server.url} (1 error): ` +
       'the rules loaded before stay in force',
   ]);
   const status = (await statusOf(worker)).replace(anyTime, '<time>');

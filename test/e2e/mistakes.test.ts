@@ -11,7 +11,7 @@ import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
-import { messages } from '../support/worker-messages.ts';
+import { logLines, messages } from '../support/worker-messages.ts';
 import {
   spawnWorkerProcess,
   startWorkerProcess,
@@ -45,26 +45,33 @@ async function failToStart(t: ExecutionContext, env: Record<string, string>): Pr
 }
 
 /** A worker whose only file has this mistake; gives what it says about it. */
-async function readBadRules(t: ExecutionContext, lines: readonly string[]): Promise<string[]> {
+async function readBadRules(t: ExecutionContext, text: readonly string[]) {
   const worker = await startWorker(t, {
     env: { ...memory, HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' },
-    rules: { 'a.yaml': `${lines.join('\n')}\n` },
+    rules: { 'a.yaml': `${text.join('\n')}\n` },
   });
   const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
   t.is(health.status, 500, 'a worker without rules is unhealthy, if that is asked for');
   const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
-  const [said] = messages(worker, 'error');
-  const problem = said?.replace('Error loading new configuration: ', '') ?? '';
-  t.true((await status.text()).includes(problem), 'the debug port says the same');
-  return messages(worker, 'error').map((text) =>
-    text
+  const lines = logLines(worker, 'error');
+  const [said] = lines;
+  const { file, line, column, hint } = said?.fields ?? {};
+  const shown = await status.text();
+  t.true(shown.includes(`${file}:${line}:${column}: error: `), 'the debug port says the same');
+  t.true(shown.includes(`\n    hint: ${hint}`), 'the debug port says the same');
+  return lines.map(({ message, fields }) => ({
+    message: message
       .replaceAll(join(worker.rulesFolder, 'a.yaml'), '<file>')
       .replaceAll(worker.rulesFolder, '<folder>'),
-  );
+    fields: { ...fields, file: `${file}`.replace(worker.rulesFolder, '<folder>') },
+  }));
 }
 
-const nothingInForce =
-  'Could not load 1 file from <folder> (1 error): ' +
+const file = '<folder>/a.yaml';
+/** One line says what is wrong, and what follows from it. */
+const lineOf = (problem: string) =>
+  `Error loading new configuration: <file>:${problem}; ` +
+  'could not load 1 file from <folder> (1 error): ' +
   'there are no rules, every decision fails until this is repaired';
 
 test.serial('mistake 1: an unknown key', async (t) => {
@@ -78,11 +85,17 @@ test.serial('mistake 1: an unknown key', async (t) => {
       '      requests_per_unit: 5',
     ]),
     [
-      "Error loading new configuration: <file>:4:5: error: unknown key 'rate_limt'\n" +
-        '        rate_limt:\n' +
-        '        ^\n' +
-        "    hint: did you mean 'rate_limit'?",
-      nothingInForce,
+      {
+        message: lineOf("4:5: unknown key 'rate_limt'"),
+        fields: {
+          file,
+          line: '4',
+          column: '5',
+          path: 'descriptors[0].rate_limt',
+          rule: 'unknown-key',
+          hint: "did you mean 'rate_limit'?",
+        },
+      },
     ],
   );
 });
@@ -98,11 +111,17 @@ test.serial('mistake 2: an unknown unit', async (t) => {
       '      requests_per_unit: 5',
     ]),
     [
-      "Error loading new configuration: <file>:5:13: error: invalid rate limit unit 'mintue'\n" +
-        '          unit: mintue\n' +
-        '                ^\n' +
-        "    hint: did you mean 'minute'? allowed are second, minute, hour, day, week, month and year",
-      nothingInForce,
+      {
+        message: lineOf("5:13: invalid rate limit unit 'mintue'"),
+        fields: {
+          file,
+          line: '5',
+          column: '13',
+          path: 'descriptors[0].rate_limit.unit',
+          rule: 'invalid-unit',
+          hint: "did you mean 'minute'? allowed are second, minute, hour, day, week, month and year",
+        },
+      },
     ],
   );
 });
@@ -117,11 +136,16 @@ test.serial('mistake 3: YAML that is none', async (t) => {
       '      unit: minute',
     ]),
     [
-      'Error loading new configuration: <file>:4:4: error: not valid YAML: sequence item without - indicator\n' +
-        '       rate_limit:\n' +
-        '       ^\n' +
-        '    hint: check the indentation, and the character before this one',
-      nothingInForce,
+      {
+        message: lineOf('4:4: not valid YAML: sequence item without - indicator'),
+        fields: {
+          file,
+          line: '4',
+          column: '4',
+          rule: 'yaml-syntax',
+          hint: 'check the indentation, and the character before this one',
+        },
+      },
     ],
   );
 });
@@ -139,11 +163,17 @@ test.serial('mistake 4: a descriptor twice', async (t) => {
       '    rate_limit: {unit: hour, requests_per_unit: 5}',
     ]),
     [
-      "Error loading new configuration: <file>:6:5: error: duplicate descriptor composite key 'd.k_v'\n" +
-        '      - key: k\n' +
-        '        ^\n' +
-        '    hint: the first one is at 3:5',
-      nothingInForce,
+      {
+        message: lineOf("6:5: duplicate descriptor composite key 'd.k_v'"),
+        fields: {
+          file,
+          line: '6',
+          column: '5',
+          path: 'descriptors[1]',
+          rule: 'duplicate-descriptor',
+          hint: 'the first one is at 3:5',
+        },
+      },
     ],
   );
 });
@@ -156,11 +186,17 @@ test.serial('mistake 5: no domain', async (t) => {
       '    rate_limit: {unit: minute, requests_per_unit: 5}',
     ]),
     [
-      'Error loading new configuration: <file>:1:1: error: config file cannot have empty domain\n' +
-        '    descriptors:\n' +
-        '    ^\n' +
-        "    hint: name the domain: 'domain: <name>'",
-      nothingInForce,
+      {
+        message: lineOf('1:1: config file cannot have empty domain'),
+        fields: {
+          file,
+          line: '1',
+          column: '1',
+          path: 'domain',
+          rule: 'empty-domain',
+          hint: "name the domain: 'domain: <name>'",
+        },
+      },
     ],
   );
 });
@@ -242,7 +278,7 @@ test.serial('mistake 8: the store dies later', async (t) => {
   await eventually('healthy again', isHealthy);
   t.is((await ask()).status, 200);
   t.true(
-    messages(worker, 'warning').some((text) =>
+    messages(worker, 'info').some((text) =>
       text.startsWith(`key-value store ${redis.url}: answers again after `),
     ),
   );
@@ -298,12 +334,12 @@ test.serial('a bad change keeps the rules in force, and says so', async (t) => {
   const worker = await startWorker(t, { env: memory, rules: { 'a.yaml': goodRules } });
   const file = join(worker.rulesFolder, 'a.yaml');
   await writeFile(file, goodRules.replace('minute', 'mintue'));
-  await eventually('an error', () => messages(worker, 'error').length === 2);
-  t.is(
-    messages(worker, 'error')[1],
-    `Could not load 1 file from ${worker.rulesFolder} (1 error): ` +
+  await eventually('an error', () => messages(worker, 'error').length > 0);
+  t.deepEqual(messages(worker, 'error'), [
+    `Error loading new configuration: ${file}:5:13: invalid rate limit unit 'mintue'; ` +
+      `could not load 1 file from ${worker.rulesFolder} (1 error): ` +
       'the rules loaded before stay in force',
-  );
+  ]);
   const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
   t.is(
     await rules.text(),

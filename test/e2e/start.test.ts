@@ -81,6 +81,8 @@ test('the printed commands give what is printed beside them', async (t) => {
     await ended;
   });
   await eventually('the invitation', () => output.includes('Ctrl-C stops'), 60_000);
+  t.notRegex(output, /level=(?:warning|error)/, 'all is well with our own sample');
+  t.regex(output, /level=info msg="Successfully loaded new configuration: /);
 
   const commands = [...output.matchAll(/^ {3}(curl|perl|npm) .*$/gm)].map((match) =>
     match[0].trim(),

@@ -90,7 +90,7 @@ for (const kind of ['reset', 'half-close', 'cut'] as const) {
       // So long after, the client library would open again what it had failed to open.
       await sleep(2_000);
       await eventually('one connection is left', () => proxy.open === 1);
-      const back = `warning Connected to the management server ${url} after `;
+      const back = `notice Connected to the management server ${url} after `;
       t.true(
         follower.lines.some((line) => line.startsWith(back)),
         troubles(follower.lines).join('\n'),

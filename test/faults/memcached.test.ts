@@ -95,7 +95,7 @@ for (const kind of ['stall', 'reset', 'half-close', 'cut'] as const) {
       const { errors, lines, url } = await goThrough(t, { kind }, /^error .*count as 0 until/);
       t.true(errors.length <= 4, errors.join('\n'));
       const back = lines.filter((line) =>
-        line.startsWith(`warning memory cache ${url}: answers again after `),
+        line.startsWith(`notice memory cache ${url}: answers again after `),
       );
       t.true(back.length >= 1 && back.length <= 4, lines.join('\n'));
     },

@@ -95,7 +95,7 @@ for (const kind of ['stall', 'reset', 'half-close', 'cut'] as const) {
         errors.every((line) => line.includes(`key-value store ${url}: `)),
         errors.join('\n'),
       );
-      const back = `warning key-value store ${url}: answers again after `;
+      const back = `notice key-value store ${url}: answers again after `;
       await eventually('it is said', () => lines.some((line) => line.startsWith(back)));
     },
   );

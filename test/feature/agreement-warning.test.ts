@@ -29,8 +29,8 @@ test('each node group is a warning, and the exit code is that of the revision', 
     { group: null, count: 2, agreements: [kind('aaaa', 1, 'x'), kind('cccc', 1, 'y')] },
   ];
   const hint = '/status on their debug ports lists what has to be the same';
-  const err = `warning: workers of node group 'west' count differently, because their settings differ: 20 have aaaa (one is w1 at 10.0.0.1:5), 1 has bbbb (w2 at 10.0.0.1:5), there are 10 more; ${hint}
-warning: workers count differently, because their settings differ: 1 has aaaa (x at 10.0.0.1:5), 1 has cccc (y at 10.0.0.1:5); ${hint}
+  const err = `warning: workers of node group 'west' count differently, because their settings differ: 20 have agreement aaaa (one is w1 at 10.0.0.1:5), 1 has agreement bbbb (w2 at 10.0.0.1:5), there are 10 more; ${hint}
+warning: workers count differently, because their settings differ: 1 has agreement aaaa (x at 10.0.0.1:5), 1 has agreement cccc (y at 10.0.0.1:5); ${hint}
 `;
   const out = 'revision 111111111111 is in force on the 1 connected worker\n';
   t.deepEqual(await statusOf(t, 'in_force', disagreements), { code: 0, out, err });

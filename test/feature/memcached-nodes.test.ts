@@ -86,7 +86,7 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
   await eventually('the other node', () => store.state().detail.endsWith(`:${second.port}`));
   t.true(
     store.log.lines.includes(
-      `warning memory cache: the nodes are now localhost:${second.port}, were localhost:${first.port}`,
+      `notice memory cache: the nodes are now localhost:${second.port}, were localhost:${first.port}`,
     ),
   );
   t.is(await countOne(store, 'moving_'), 1);
@@ -114,7 +114,7 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
   dns.behave('normal');
   setNodes(first, second);
   await eventually('both nodes', () => store.state().detail.includes(`:${first.port}`));
-  t.true(store.log.lines.includes('warning memory cache: the nodes can be looked up again'));
+  t.true(store.log.lines.includes('notice memory cache: the nodes can be looked up again'));
 });
 
 /** What a memcached that serves nobody but the asking test counts. */

@@ -33,7 +33,7 @@ test('a store that is not there yet is waited for, and the first failure is said
   await connecting;
   t.true(store.state().healthy);
   t.deepEqual(store.healthChanges, [true]);
-  t.regex(store.log.lines.at(-1) ?? '', /^(warning .*: answers, after|error a decision failed)/);
+  t.regex(store.log.lines.at(-1) ?? '', /^(notice .*: answers, after|error a decision failed)/);
 });
 
 test('the time allowed for the start ends it, naming address and reason', async (t) => {

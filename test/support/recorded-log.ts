@@ -16,6 +16,7 @@ export function createRecordedLog(): RecordedLog {
     isDebug: true,
     debug: write('debug'),
     info: write('info'),
+    notice: write('notice'),
     warning: write('warning'),
     error: write('error'),
   };

@@ -28,7 +28,14 @@ export function startClientTracer(
   return startTracer(
     { protocol, samplingRate: 1, resource: { 'service.name': 'RateLimitClient' } },
     {
-      log: { debug: ignore, info: ignore, warning: say, error: say, isDebug: false },
+      log: {
+        debug: ignore,
+        info: ignore,
+        notice: ignore,
+        warning: say,
+        error: say,
+        isDebug: false,
+      },
       clock: systemClock,
     },
   );

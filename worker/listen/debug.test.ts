@@ -40,7 +40,7 @@ async function read(url: string, method = 'GET') {
 
 test('the root and unknown paths list what there is', async (t) => {
   const { url, log, address } = await start(t);
-  t.deepEqual(log.lines, [`warning Listening for debug on '${address.text}'`]);
+  t.deepEqual(log.lines, [`notice Listening for debug on '${address.text}'`]);
   const expected = [
     '/debug/pprof/: root of various pprof endpoints. hit for help.',
     '/debug/pprof/heap: heap profiling endpoint',

@@ -87,7 +87,7 @@ test('a decision within the limits is 200, one beyond them 429', async (t) => {
     t.is(timeoutMs, undefined);
     return answerWith({ overallCode: code })(request, timeoutMs, done);
   });
-  t.deepEqual(log.lines, [`warning Listening for HTTP on '${address.text}'`]);
+  t.deepEqual(log.lines, [`notice Listening for HTTP on '${address.text}'`]);
   const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
   const within = await send(`${url}/json`, 'POST', body);
   t.is(within.status, 200);
@@ -132,8 +132,8 @@ test('whatever is wrong with a request is Bad Request, and the log says what', a
     t.is(answer.headers['x-content-type-options'], 'nosniff');
   }
   t.is((await send(`${url}/json`, 'GET')).status, 400);
-  t.true(log.lines.includes('warning error: (line 1:2): unknown field "extra"'));
-  t.true(log.lines.includes('warning error: (line 1:1): unexpected end instead of "{"'));
+  t.true(log.lines.includes('warning /json: (line 1:2): unknown field "extra"'));
+  t.true(log.lines.includes('warning /json: (line 1:1): unexpected end instead of "{"'));
 });
 
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
@@ -144,7 +144,7 @@ test('a failed decision is Bad Request too, whatever failed', async (t) => {
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 400);
   t.is(answer.body, 'Bad Request\n');
-  t.true(log.lines.includes('warning error: the store is down'));
+  t.true(log.lines.includes('warning /json: the store is down'));
 });
 
 test('the same failure many times is one line a second with a count', async (t) => {
@@ -182,7 +182,7 @@ test('a body that is too large is refused without being read to its end', async 
   t.true(await waitUntil(() => answer.startsWith('HTTP/1.1 413') || socket.destroyed, 10_000));
   socket.destroy();
   t.true(
-    log.lines.some((line) => line.startsWith('warning error: body of more than 8388608 bytes')),
+    log.lines.some((line) => line.startsWith('warning /json: body of more than 8388608 bytes')),
   );
   const allowed = `{"domain":"${'x'.repeat(6_000_000)}"}`;
   t.is((await send(`${url}/json`, 'POST', allowed)).status, 200);

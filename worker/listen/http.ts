@@ -49,11 +49,11 @@ export function createHttpServer(
     if (body.kind === 'aborted')
       return refuse(reply, 'the caller went away before its request ended');
     if (body.kind === 'too-large') {
-      failures.warning(`error: body of more than ${maxBodyBytes} bytes`);
+      failures.warning(`/json: body of more than ${maxBodyBytes} bytes`);
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
     if (body.kind === 'too-many') {
-      failures.warning(`error: bodies of more than ${maxAllBodiesBytes} bytes at once`);
+      failures.warning(`/json: bodies of more than ${maxAllBodiesBytes} bytes at once`);
       return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
     }
     const parsed = parseJsonRequest(body.bytes);
@@ -78,7 +78,7 @@ export function createHttpServer(
     const json = toJsonResponse(outcome.response);
     span?.end();
     if (json === undefined) {
-      failures.warning('error: the dynamic metadata holds a number that JSON cannot write');
+      failures.warning('/json: the dynamic metadata holds a number that JSON cannot write');
       return sendError(reply, 500, 'Internal Server Error');
     }
     const status = outcome.response.overallCode === codes.overLimit ? 429 : 200;
@@ -88,7 +88,7 @@ export function createHttpServer(
 
   /** The caller learns nothing but that; the reason is for the log. */
   function refuse(reply: FastifyReply, reason: string): FastifyReply {
-    failures.warning(`error: ${reason}`);
+    failures.warning(`/json: ${reason}`);
     return sendError(reply, 400, 'Bad Request');
   }
 

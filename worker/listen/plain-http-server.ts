@@ -148,7 +148,7 @@ export function createPlainHttpServer(
         throw toListenError(error, { host, port }, name);
       }
       const address = boundAddress(server.server);
-      log.warning(`Listening for ${name} on '${address.text}'`);
+      log.notice(`Listening for ${name} on '${address.text}'`);
       return address;
     },
     stop(graceMs) {

@@ -159,7 +159,7 @@ test('a file is read, its warnings are logged and its errors end the start', asy
   const mapping = await readMappingFile(file, log);
   t.is(mapping.rules.length, 1);
   t.is(log.lines.length, 1);
-  t.true(log.lines[0]?.includes(`${file}:1:34: warning: ttl_ has no effect here`));
+  t.true(log.lines[0]?.includes(`${file}:1:34: ttl_ has no effect here`));
 
   await writeFile(file, 'mappings:\n  - match: a.b\n  - name: c\n');
   const error = await t.throwsAsync(readMappingFile(file, log), { instanceOf: AppError });

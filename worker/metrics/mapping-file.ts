@@ -8,7 +8,8 @@ import {
   type DocumentReporter,
 } from '../../shared/rules/document-reporter.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { formatProblem, formatProblems } from '../../shared/rules/problem-text.ts';
+import { logProblems } from '../../shared/rules/problem-log.ts';
+import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { createMapReader, type MapReader } from './map-reader.ts';
@@ -39,7 +40,7 @@ export async function readMappingFile(path: string, log: Log): Promise<Mapping> 
     const message = `the mapping file has ${errors.length} problems; repair them, or unset ${setting} for the default mapping`;
     throw new AppError('cannot_start', `${formatProblems(errors)}\n${message}`);
   }
-  for (const problem of problems) log.warning(formatProblem(problem));
+  logProblems(log.warning, problems, setting);
   return mapping;
 }
 

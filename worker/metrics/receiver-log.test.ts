@@ -18,7 +18,7 @@ test('a loss and a return are said once each', (t) => {
   receiver.back();
   t.deepEqual(log.lines, [
     'warning Statistics do not reach r:8125 (tcp): connection refused; trying again, decisions are not affected (DISABLE_STATS=true sends none)',
-    'warning Statistics reach r:8125 (tcp) again',
+    'notice Statistics reach r:8125 (tcp) again',
   ]);
 });
 

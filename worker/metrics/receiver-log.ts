@@ -36,7 +36,7 @@ export function createReceiverLog(deps: {
       isLost = false;
       if (!isSaid) return;
       isSaid = false;
-      log.warning(`Statistics reach ${receiver} again`);
+      log.notice(`Statistics reach ${receiver} again`);
     },
   };
 }

@@ -190,7 +190,7 @@ test('an outage of the receiver loses no counts', async (t) => {
     return totals.get('c') === 20;
   });
   t.true(
-    log.lines.some((line) => /^warning Statistics reach 127.0.0.1:\d+ \(tcp\) again$/.test(line)),
+    log.lines.some((line) => /^notice Statistics reach 127.0.0.1:\d+ \(tcp\) again$/.test(line)),
   );
 });
 

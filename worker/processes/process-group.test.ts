@@ -201,7 +201,7 @@ test('a process that ends is replaced, later each time, and gets the rules befor
   last.say({ kind: 'connected' });
   t.deepEqual(last.heard.at(-1), { kind: 'listen', hasListened: true });
   last.say({ kind: 'listening', addresses });
-  t.is(log.lines.at(-1), `warning Process 2 serves again (pid ${last.pid})`);
+  t.is(log.lines.at(-1), `notice Process 2 serves again (pid ${last.pid})`);
   t.regex(group.describe().join('\n'), /process 2: pid \d+, serves since .*, replaced 8 times/);
 
   for (let second = 0; second < 30; second++) {

@@ -5,12 +5,12 @@ import { createProcessLog } from './process-log.ts';
 test('until it serves, the process that speaks for all says what one process would', (t) => {
   const recorded = createRecordedLog();
   const log = createProcessLog(recorded, { number: 1, speaksForAll: true });
-  log.warning('Listening');
+  log.notice('Listening');
   log.error('cannot reach the store');
   log.noteServing();
   log.warning('lost the store');
   t.deepEqual(recorded.lines, [
-    'warning Listening',
+    'notice Listening',
     'error cannot reach the store',
     'warning process 1: lost the store',
   ]);
@@ -19,7 +19,7 @@ test('until it serves, the process that speaks for all says what one process wou
 test('until they serve, the others repeat it only for who wants to know more', (t) => {
   const recorded = createRecordedLog();
   const log = createProcessLog(recorded, { number: 2, speaksForAll: false });
-  log.warning('Listening');
+  log.notice('Listening');
   log.error('cannot reach the store');
   log.noteServing();
   log.warning('lost the store');

@@ -1,6 +1,6 @@
 // The log of a process that decides: its lines tell which process they come from, and what every
 // process would say while it starts is said once.
-import type { Log } from '../../shared/log.ts';
+import type { Log, LogDetail } from '../../shared/log.ts';
 
 export interface ProcessLog extends Log {
   /** The process serves: from now on its warnings are its own. */
@@ -20,15 +20,21 @@ export function createProcessLog(
   let isStarting = true;
   const withNumber = (message: string) => `process ${number}: ${message}`;
   const toShown = (message: string) => (isStarting && speaksForAll ? message : withNumber(message));
+  const withShown = (detail: LogDetail | undefined) =>
+    detail && { ...detail, shown: toShown(detail.shown) };
   return {
     isDebug: log.isDebug,
     debug: (message) => log.debug(withNumber(message)),
     info: (message) => log.info(toShown(message)),
-    warning(message) {
+    notice(message) {
       if (isStarting && !speaksForAll) log.info(toShown(message));
-      else log.warning(toShown(message));
+      else log.notice(toShown(message));
     },
-    error: (message) => log.error(toShown(message)),
+    warning(message, detail) {
+      if (isStarting && !speaksForAll) log.info(toShown(message));
+      else log.warning(toShown(message), withShown(detail));
+    },
+    error: (message, detail) => log.error(toShown(message), withShown(detail)),
     noteServing() {
       isStarting = false;
     },

@@ -85,7 +85,7 @@ export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
     else if (message.kind === 'listening') {
       enter('serving');
       servingSinceMs = clock.monotonicMs();
-      if (restarts > 0) log.warning(`Process ${number} serves again (pid ${forked?.pid})`);
+      if (restarts > 0) log.notice(`Process ${number} serves again (pid ${forked?.pid})`);
     }
     deps.onMessage(message);
   }

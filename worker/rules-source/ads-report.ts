@@ -62,6 +62,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
     write: (text) => log.error(text),
   });
   let link = 'not connected yet';
+  /** Undefined while connected, and before the first connection. */
   let lostAt: string | undefined;
   let accepted = 'none yet';
   let refusal = 'none';
@@ -96,7 +97,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       const outage = trouble.recover();
       const text = `Connected to the management server ${url}`;
       if (outage === undefined) log.info(text);
-      else log.warning(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
+      else log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
       // Later a server that has nothing new says nothing.
       if (isSilent) watchSilence();
     },
@@ -104,8 +105,9 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       isConnected.set(0);
       cancelSilence();
       const why = toExcerpt(reason, 500);
-      lostAt ??= now();
-      link = `not connected since ${lostAt}, last attempt failed at ${now()}: ${why}`;
+      if (wasOpen) lostAt = now();
+      const since = lostAt === undefined ? 'yet' : `since ${lostAt}`;
+      link = `not connected ${since}, last attempt failed at ${now()}: ${why}`;
       const what = wasOpen ? 'Lost' : 'Could not reach';
       const next = `next attempt in ${formatDuration(Math.round(nextAttemptMs))}`;
       const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';

@@ -3,6 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { Health } from '../health.ts';
@@ -27,8 +28,8 @@ export interface RulesInForceDeps {
   readonly clock: Clock;
 }
 
-/** More lines about one load help nobody; the debug port has as many. */
-const maxProblemLines = 50;
+/** Of the problems of one load, on the debug port. */
+const maxShown = 50;
 
 export function createRulesInForce({
   log,
@@ -48,16 +49,9 @@ export function createRulesInForce({
   /** A warning is said when it appears, not with each load that still has it. */
   function sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
-    sayLines(
-      texts.filter((text) => !saidWarnings.has(text)),
-      (text) => log.warning(`Configuration: ${text}`),
-    );
+    const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
+    logProblems(log.warning, fresh, 'Configuration');
     saidWarnings = new Set(isComplete ? texts : [...saidWarnings, ...texts]);
-  }
-
-  function sayLines(texts: readonly string[], say: (text: string) => void): void {
-    for (const text of new Set(texts.slice(0, maxProblemLines))) say(text);
-    if (texts.length > maxProblemLines) say(`${texts.length - maxProblemLines} more`);
   }
 
   function applyGood(result: LoadResult & { readonly ok: true }): void {
@@ -72,7 +66,7 @@ export function createRulesInForce({
     const text = `Successfully loaded new configuration: ${origin}, ${counts}`;
     // Seen at the default level when it answers a question: what was loaded at the start, and
     // whether a repair worked.
-    if (isFirst || lastFailure !== undefined) log.warning(text);
+    if (isFirst || lastFailure !== undefined) log.notice(text);
     else log.info(text);
     lastFailure = undefined;
   }
@@ -85,14 +79,16 @@ export function createRulesInForce({
       problems.filter(({ severity }) => severity === 'warning'),
       false,
     );
-    sayLines(errors.map(formatProblem), (text) =>
-      log.error(`Error loading new configuration: ${text}`),
-    );
     const consequence =
       current === undefined
         ? 'there are no rules, every decision fails until this is repaired'
         : 'the rules loaded before stay in force';
-    log.error(`Could not load ${origin} (${count(errors.length, 'error')}): ${consequence}`);
+    logProblems(
+      log.error,
+      errors,
+      'Error loading new configuration',
+      `could not load ${origin} (${count(errors.length, 'error')}): ${consequence}`,
+    );
   }
 
   function now(): string {
@@ -114,7 +110,9 @@ export function createRulesInForce({
       const lines = [`in force: ${inForce}`];
       if (lastFailure !== undefined) {
         lines.push(`last load: failed at ${lastFailure.at}`);
-        sayLines(lastFailure.problems.map(formatProblem), (text) => lines.push(text));
+        const texts = new Set(lastFailure.problems.map(formatProblem));
+        lines.push(...[...texts].slice(0, maxShown));
+        if (texts.size > maxShown) lines.push(`${texts.size - maxShown} more`);
       }
       return lines.join('\n');
     },

@@ -375,10 +375,6 @@ const warned: [Environment, string[]][] = [
     ],
   ],
   [
-    { BACKEND_TYPE: 'memory' },
-    ['BACKEND_TYPE="memory": each worker counts by itself, so N workers allow N times the limit'],
-  ],
-  [
     { REDIS_URL: 'redis://:open@h:1', REDIS_AUTH: 'sesame' },
     ['REDIS_AUTH="*****" has no effect: REDIS_URL holds credentials'],
   ],

@@ -49,7 +49,6 @@ export function warnSettings(reading: WorkerReading): string[] {
   }
   if (counting.backend === 'memory') {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
-    warnings.push(`${shown}: each worker counts by itself, so N workers allow N times the limit`);
     const { failureMode } = workerTable.counting.settings;
     if (counting.failureMode !== 'error') {
       warnings.push(`${showSetting(reading, failureMode)} has no effect with ${shown}`);

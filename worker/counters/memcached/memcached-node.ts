@@ -136,7 +136,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     const outage = failureLog.recover();
     if (outage === undefined) return;
     const { seconds, failures } = outage;
-    log.warning(
+    log.notice(
       `memory cache ${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`,
     );
   }

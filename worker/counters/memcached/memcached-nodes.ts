@@ -173,12 +173,12 @@ export function createMemcachedNodes(
   function refreshed(addresses: readonly HostPort[]): void {
     if (isClosed) return;
     if (refreshFailures.recover() !== undefined) {
-      log.warning(`memory cache: the nodes can be looked up again`);
+      log.notice(`memory cache: the nodes can be looked up again`);
     }
     const before = listNames(nodes);
     setNodes(addresses);
     const after = listNames(nodes);
-    if (before !== after) log.warning(`memory cache: the nodes are now ${after}, were ${before}`);
+    if (before !== after) log.notice(`memory cache: the nodes are now ${after}, were ${before}`);
   }
 
   function setNodes(addresses: readonly HostPort[]): void {

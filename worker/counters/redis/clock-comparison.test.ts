@@ -91,7 +91,7 @@ test('more than 250 ms is warned of, not each minute, and its end is said', asyn
   store.aheadMs = 0;
   clock.advance(60_000);
   await settle();
-  t.is(log.lines[1], 'warning store: the clocks agree again');
+  t.is(log.lines[1], 'notice store: the clocks agree again');
 });
 
 test('what a slow answer could explain is not warned of', async (t) => {

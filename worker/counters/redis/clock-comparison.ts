@@ -75,7 +75,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
       warnings.failed(`${name}: ${description}; windows begin and end by this clock, set it right`);
     } else {
       const lasted = warnings.recover();
-      if (lasted !== undefined) log.warning(`${name}: the clocks agree again`);
+      if (lasted !== undefined) log.notice(`${name}: the clocks agree again`);
     }
   }
 

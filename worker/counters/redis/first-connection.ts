@@ -64,7 +64,7 @@ export async function awaitFirstConnection(
     if (!(await wait(clock, delayMs, signal))) throw stopped();
   }
   const waited = failures.recover();
-  if (waited !== undefined) log.warning(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
+  if (waited !== undefined) log.notice(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
 }
 
 /** False when `signal` aborted first. */

@@ -192,7 +192,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     const outage = active === 1 ? connectionFailures.recover() : undefined;
     if (outage !== undefined) {
       const { seconds, failures } = outage;
-      log.warning(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
+      log.notice(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
     }
     totals.opened();
     endWaitingCarries(undefined);

@@ -99,7 +99,7 @@ test('a decision is asked and answered with every field', async (t) => {
       return decideOverLimit(request, timeoutMs, done);
     },
   });
-  t.true(log.lines.includes(`warning Listening for gRPC on '${address.text}'`));
+  t.true(log.lines.includes(`notice Listening for gRPC on '${address.text}'`));
   const client = connect(t, protos.rateLimitService, address.port);
   const { error, answer } = await callUnary(client, 'ShouldRateLimit', {
     domain: 'd',

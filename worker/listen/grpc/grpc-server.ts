@@ -65,7 +65,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOpt
     },
     async start() {
       const address = await transport.start();
-      log.warning(`Listening for gRPC on '${address.text}'`);
+      log.notice(`Listening for gRPC on '${address.text}'`);
       return address;
     },
   };
