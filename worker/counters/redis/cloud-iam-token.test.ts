@@ -6,6 +6,7 @@ import {
   type CloudCredentials,
   type CloudIamOptions,
   createCloudIamCredentials,
+  loadOptional,
   signToken,
 } from './cloud-iam-token.ts';
 
@@ -130,4 +131,9 @@ test('without credentials the attempt fails with the reason, and the next one as
   });
   failing = false;
   t.truthy(await read());
+});
+
+test('a package that was left out is named, with what to do', async (t) => {
+  const error = await t.throwsAsync(loadOptional(() => import('@none/such' as string)));
+  t.regex(error.message, /^tokens need the package @none\/such, which is not there: install it/);
 });

@@ -71,10 +71,9 @@ export async function signToken(
   credentials: CloudCredentials,
   date: Date,
 ): Promise<string> {
-  const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
-    import('@smithy/signature-v4'),
-    import('@aws-crypto/sha256-js'),
-  ]);
+  const [{ SignatureV4 }, { Sha256 }] = await loadOptional(() =>
+    Promise.all([import('@smithy/signature-v4'), import('@aws-crypto/sha256-js')]),
+  );
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;
   const host = cacheName.toLowerCase();
   const signer = new SignatureV4({
@@ -117,9 +116,23 @@ export function createCloudCredentialsReader(region: string): () => Promise<Clou
   let provider: (() => Promise<CloudCredentials>) | undefined;
   return async () => {
     if (provider === undefined) {
-      const { fromNodeProviderChain } = await import('@aws-sdk/credential-providers');
+      const { fromNodeProviderChain } = await loadOptional(
+        () => import('@aws-sdk/credential-providers'),
+      );
       provider = fromNodeProviderChain({ clientConfig: { region } });
     }
     return provider();
   };
+}
+
+/** Who counts without such tokens may leave these packages out. */
+export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  try {
+    return await load();
+  } catch (error) {
+    const [, name] = /Cannot find package '([^']+)'/.exec(errorText(error)) ?? [];
+    if (name === undefined) throw error;
+    const hint = `install it, or install Ratelane without --omit=optional`;
+    throw new AppError('store', `tokens need the package ${name}, which is not there: ${hint}`);
+  }
 }

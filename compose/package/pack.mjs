@@ -1,0 +1,41 @@
+// `npm run package -- [flags of npm pack]`: the package as its users get it. Its manifest is the one of
+// the sources without what is only for them: the carried Node, scripts and tools.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..', '..');
+const {
+  private: _,
+  scripts,
+  devDependencies,
+  overrides,
+  ava,
+  ...manifest
+} = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const optional = Object.entries(manifest.optionalDependencies);
+// A package with a bin would put another `node` on the path of who installs this one.
+manifest.optionalDependencies = Object.fromEntries(
+  optional.filter(([name]) => !name.startsWith('node-')),
+);
+manifest.engines = { node: '>=24' };
+
+const folder = mkdtempSync(join(tmpdir(), 'ratelane-package-'));
+try {
+  for (const path of ['dist', 'LICENSE', 'compose/package/ratelane']) {
+    cpSync(join(root, path), join(folder, path), { recursive: true });
+  }
+  cpSync(join(root, 'compose', 'package', 'README.md'), join(folder, 'README.md'));
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  const [npm, ...first] = process.env.npm_execpath
+    ? [process.execPath, process.env.npm_execpath]
+    : ['npm'];
+  const { status } = spawnSync(npm, [...first, 'pack', folder, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    cwd: process.env.INIT_CWD ?? root,
+  });
+  process.exitCode = status ?? 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
