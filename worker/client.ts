@@ -4,8 +4,9 @@ import { type CallTracing, startClientTracer } from './client/call-tracing.ts';
 import { askForDecision } from './client/decision-call.ts';
 import { toResponseJson } from './client/response-json.ts';
 import { toResponseText } from './client/response-text.ts';
+import { codes } from './decision/message.ts';
 
-const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2 } as const;
+const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2, overLimit: 3 } as const;
 /** How long sending the span of the call may take: what the library itself takes by default. */
 const tracerGraceMs = 10_000;
 
@@ -21,11 +22,10 @@ if (parsed.kind === 'help') {
   const outcome = await askForDecision(ask, tracing);
   if (outcome.ok) {
     const { response } = outcome;
-    const text = ask.json
-      ? `${toResponseJson(response)}\n`
-      : toResponseText(response, ask.descriptors);
+    const text = ask.json ? `${toResponseJson(response)}\n` : toResponseText(response, ask);
     process.stdout.write(text);
-    process.exitCode = exitCodes.answered;
+    const isRefused = ask.failOverLimit && response.overallCode === codes.overLimit;
+    process.exitCode = isRefused ? exitCodes.overLimit : exitCodes.answered;
   } else {
     process.stderr.write(`${outcome.message}\n`);
     process.exitCode = exitCodes.noAnswer;

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import Type from 'typebox';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { Controller } from './controller.ts';
 import { HttpError, NotImplemented, Redirect, Stop } from './errors.ts';
 import { op } from './op.ts';
@@ -112,12 +113,12 @@ test('a text that is longer than allowed is refused before a pattern looks at it
     const answer = await own.send('POST', '/named', { headers, body: JSON.stringify({ names }) });
     return (answer.json as { errors?: { reason: string }[] } | undefined)?.errors ?? [];
   };
-  const startMs = performance.now();
+  const before = cpuMs();
   t.deepEqual(
     (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
     ['must NOT have more than 256 characters'],
   );
-  t.true(performance.now() - startMs < 5_000);
+  t.true(cpuMs() - before < 5_000);
   // Characters outside the basic plane are two units each, and are looked at as well.
   const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
   t.deepEqual(

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
 import { formatProblems } from './problem-text.ts';
 import { buildRuleSet } from './rule-set.ts';
@@ -243,11 +244,11 @@ const hostile: [title: string, yaml: string, message: RegExp][] = [
 ];
 for (const [title, yaml, message] of hostile) {
   test(`${title}: refused soon, with a short text`, (t) => {
-    const start = performance.now();
+    const before = cpuMs();
     const { document, problems } = parseRuleDocument(yaml, 'r.yaml');
     t.is(document, undefined);
     t.regex(problems.map((problem) => problem.message).join('\n'), message);
     t.true(formatProblems(problems).length < 100_000);
-    t.true(performance.now() - start < 20_000);
+    t.true(cpuMs() - before < 20_000);
   });
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import fc from 'fast-check';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
 import { toProblemRule } from './problem-rule.ts';
 import { formatProblem } from './problem-text.ts';
@@ -60,9 +61,9 @@ test('shadow mode on every limit of all files is told once, and no longer when o
 
 test('a level with very many wildcards is looked at in bounded time', (t) => {
   const rules = Array.from({ length: 20_000 }, (_, index) => `  - {key: k, value: "v${index}*x"}`);
-  const start = performance.now();
+  const before = cpuMs();
   t.notThrows(() => advise(['domain: d', 'descriptors:', ...rules].join('\n')));
-  t.true(performance.now() - start < 30_000);
+  t.true(cpuMs() - before < 30_000);
 });
 
 test('a wildcard is unreachable exactly when no request finds it', (t) => {

@@ -72,6 +72,21 @@ test('the answer comes first, and an over-limit one cannot be mistaken for an OK
   );
 });
 
+test('a script can ask for an exit code of its own for an answer over the limit', async (t) => {
+  const script = (...args: string[]) => ask('-fail-over-limit', '-descriptors', ...args);
+  t.is((await script('customer=eve', '-hits', '2')).code, 0);
+  t.is((await script('customer=eve')).code, 3);
+  t.is((await script('customer=eve', '-json')).code, 3);
+});
+
+test('the hint about a missing limit is a command with the domain and the descriptor', async (t) => {
+  const { out } = await ask('-descriptors', "partner=x,of='a=b c'");
+  t.true(
+    out.endsWith(` explain RULES --domain shop --descriptor 'partner=x,of='\\''a=b c'\\'''\n`),
+    out,
+  );
+});
+
 test('the whole answer is one JSON object for programs', async (t) => {
   const { code, out } = await ask('--json', '--descriptors=customer=bob');
   t.is(code, 0);

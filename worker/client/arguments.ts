@@ -13,6 +13,8 @@ export interface ClientArguments {
   readonly hitsAddend: number;
   readonly timeoutMs: number;
   readonly json: boolean;
+  /** An answer that is over the limit has an exit code of its own. */
+  readonly failOverLimit: boolean;
   readonly tls: ClientTls | undefined;
   /** How a span of the call is sent; undefined: there is none. */
   readonly traceProtocol: TraceProtocol | undefined;
@@ -57,6 +59,11 @@ const flags = [
   { name: 'hits', value: 'n', help: 'the same' },
   { name: 'timeout', value: 'duration', help: 'how long to wait for the answer (default 5s)' },
   { name: 'json', value: '', help: 'print the whole response as one JSON object' },
+  {
+    name: 'fail-over-limit',
+    value: '',
+    help: 'end with exit code 3 when the answer is OVER LIMIT',
+  },
   { name: 'grpc-use-tls', value: '', help: 'connect with TLS' },
   {
     name: 'grpc-server-ca-file',
@@ -83,7 +90,8 @@ Asks a worker whether a request may pass, and counts it. Flags begin with one da
 
 ${flags.map((flag) => `  ${`-${flag.name} ${flag.value}`.padEnd(30)} ${flag.help}`).join('\n')}
 
-Exit codes: 0 the worker answered, be it OK or OVER LIMIT; 1 no answer; 2 wrong flags.
+Exit codes: 0 the worker answered, be it OK or OVER LIMIT; 1 no answer; 2 wrong flags;
+3 OVER LIMIT, with -fail-over-limit.
 `;
 
 export function parseClientArguments(args: readonly string[]): ParsedArguments {
@@ -136,17 +144,18 @@ export function parseClientArguments(args: readonly string[]): ParsedArguments {
       hitsAddend: Number(hits),
       timeoutMs: duration.ms,
       json: last('json') === 'true',
+      failOverLimit: last('fail-over-limit') === 'true',
       tls: useTls ? { serverCaFile, certFile, keyFile } : undefined,
       traceProtocol,
     },
   };
 }
 
-/** Pairs have exactly one `=`, so that values cannot contain it; key and value may be empty. */
+/** A key ends at the first `=`, so that values may have more of them; both may be empty. */
 function parseDescriptor(text: string): Entry[] | undefined {
-  const pairs = text.split(',').map((pair) => pair.split('='));
-  return pairs.every((pair) => pair.length === 2)
-    ? pairs.map(([key = '', value = '']) => ({ key, value }))
+  const pairs = text.split(',').map((pair) => /^([^=]*)=(.*)$/s.exec(pair));
+  return pairs.every((pair) => pair !== null)
+    ? pairs.map(([, key = '', value = '']) => ({ key, value }))
     : undefined;
 }
 

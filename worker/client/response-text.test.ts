@@ -7,9 +7,9 @@ const ada = [
 ];
 
 test('the answer stands alone on the first line', (t) => {
-  t.is(toResponseText({ overallCode: 1 }, []), 'OK\n');
-  t.is(toResponseText({ overallCode: 2 }, []), 'OVER LIMIT\n');
-  t.is(toResponseText({ overallCode: 0 }, []), 'UNKNOWN (code 0)\n');
+  t.is(toResponseText({ overallCode: 1 }, { domain: 'd', descriptors: [] }), 'OK\n');
+  t.is(toResponseText({ overallCode: 2 }, { domain: 'd', descriptors: [] }), 'OVER LIMIT\n');
+  t.is(toResponseText({ overallCode: 0 }, { domain: 'd', descriptors: [] }), 'UNKNOWN (code 0)\n');
 });
 
 test('each descriptor has a line with its limit, what remains and when it resets', (t) => {
@@ -22,7 +22,7 @@ test('each descriptor has a line with its limit, what remains and when it resets
         { code: 2, currentLimit: { ...currentLimit, name: 'burst' }, limitRemaining: 0 },
       ],
     },
-    [ada, [{ key: 'k', value: '' }]],
+    { domain: 'd', descriptors: [ada, [{ key: 'k', value: '' }]] },
   );
   t.is(
     text,
@@ -41,12 +41,12 @@ test('no limit and an unlimited rule are told apart', (t) => {
     { code: 1, currentLimit: null, limitRemaining: 4294967295 },
   ];
   t.is(
-    toResponseText({ overallCode: 1, statuses }, [ada, ada]),
+    toResponseText({ overallCode: 1, statuses }, { domain: 'my shop', descriptors: [ada, ada] }),
     [
       'OK',
       '  customer=ada,path=/: OK, no limit applies',
       '  customer=ada,path=/: OK, unlimited',
-      'why no limit: npm run -s control-plane -- explain RULES --domain NAME --descriptor key=value,...',
+      "why no limit: npm run -s control-plane -- explain RULES --domain 'my shop' --descriptor customer=ada,path=/",
       '',
     ].join('\n'),
   );
@@ -59,7 +59,7 @@ test('headers that the proxy is asked to add are shown', (t) => {
     requestHeadersToAdd: [{ key: 'X-Left', value: '4' }],
   };
   t.is(
-    toResponseText(response, []),
+    toResponseText(response, { domain: 'd', descriptors: [] }),
     'OK\n  response header RateLimit-Limit: 5\n  request header X-Left: 4\n',
   );
 });

@@ -12,14 +12,19 @@ import { codes } from '../decision/message.ts';
 /** What limit_remaining says when a rule is unlimited. */
 const unlimited = 0xffff_ffff;
 
-/** No limit may be what is meant, or a domain or key that is not that of the rules. */
-const noLimitHint = `why no limit: ${commandLine('control-plane')} explain RULES --domain NAME --descriptor key=value,...`;
+/** What was asked. */
+export interface AskedRequest {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly Entry[])[];
+}
 
-/** Lines with their ends. `descriptors` are those of the request, in its order. */
+/** Lines with their ends. */
 export function toResponseText(
   response: RateLimitResponseMessage,
-  descriptors: readonly (readonly Entry[])[],
+  { domain, descriptors }: AskedRequest,
 ): string {
+  // No limit may be what is meant, or a domain or key that is not that of the rules.
+  const withoutLimit = response.statuses?.findIndex(isWithoutLimit) ?? -1;
   const lines = [
     toAnswer(response.overallCode),
     ...(response.statuses ?? []).map(
@@ -27,9 +32,19 @@ export function toResponseText(
     ),
     ...(response.responseHeadersToAdd ?? []).map(toHeader('response header')),
     ...(response.requestHeadersToAdd ?? []).map(toHeader('request header')),
-    ...(response.statuses?.some(isWithoutLimit) ? [noLimitHint] : []),
+    ...(withoutLimit < 0 ? [] : [toNoLimitHint(domain, descriptors[withoutLimit] ?? [])]),
   ];
   return lines.map((line) => `${line}\n`).join('');
+}
+
+/** A command for a shell, with all but the place of the rules. */
+function toNoLimitHint(domain: string, entries: readonly Entry[]): string {
+  const program = commandLine('control-plane');
+  return `why no limit: ${program} explain RULES --domain ${quote(domain)} --descriptor ${quote(toName(entries))}`;
+}
+
+function quote(text: string): string {
+  return /^[\w=,.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function toAnswer(code: number | undefined): string {
