@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';
@@ -14,6 +14,23 @@ const chart = join(project, 'compose', 'helm', 'ratelane');
 /** After SIGTERM, as worker/README.md says. */
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
+
+/** What a pod may be given besides. */
+const extras = {
+  extraVolumes: [{ name: 'certs', secret: { secretName: 'certs' } }],
+  extraVolumeMounts: [{ name: 'certs', mountPath: '/certs', readOnly: true }],
+  extraEnv: [{ name: 'TZ', value: 'UTC' }],
+  extraEnvFrom: [{ configMapRef: { name: 'common' } }],
+  affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+  topologySpreadConstraints: [
+    {
+      maxSkew: 1,
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: { app: 'a' } },
+    },
+  ],
+};
 
 /** Of the shapes that a chart may take, those that differ most. */
 const shapes = {
@@ -45,6 +62,26 @@ const shapes = {
       tokenSecret: { name: 'a' },
     },
     networkPolicy: { enabled: true, scrapers: [{ namespaceSelector: {} }] },
+  },
+  'with TLS, tokens and what a cluster asks for besides': {
+    nameOverride: 'limits',
+    serviceAccount: { create: true, annotations: { 'example.org/role': 'limits' } },
+    redis: { enabled: true },
+    worker: {
+      tlsSecret: 'worker-tls',
+      xdsTlsSecret: 'worker-xds-tls',
+      settingsSecret: 'worker-secrets',
+      ...extras,
+    },
+    controlPlane: {
+      adminTokensSecret: 'admin-tokens',
+      xdsTokensSecret: 'xds-tokens',
+      xdsTlsSecret: 'plane-tls',
+      adminTlsSecret: 'plane-tls',
+      ...extras,
+    },
+    serviceMonitor: { enabled: true, tokenSecret: { name: 'a' } },
+    prometheusRule: { enabled: true, runbookUrl: 'https://wiki.example/ratelane/' },
   },
   'without a control plane and without autoscaling': {
     controlPlane: { enabled: false },
@@ -114,6 +151,46 @@ for (const [title, values] of Object.entries(shapes)) {
     }
   });
 }
+
+testChart('what a pod may be given besides, accounts, alerts and a Redis arrive', async (t) => {
+  const { code, output } = await render(
+    t,
+    shapes['with TLS, tokens and what a cluster asks for besides'],
+  );
+  t.is(code, 0, output);
+  const manifests = parseAllDocuments(output)
+    .map((document): Manifest => document.toJS())
+    .filter((manifest) => manifest !== null);
+  const find = (kind: string, name: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name);
+  for (const program of ['worker', 'control-plane']) {
+    const { spec } = find('Deployment', `sample-limits-${program}`).spec.template;
+    const [container] = spec.containers;
+    t.is(spec.serviceAccountName, 'sample-limits');
+    t.deepEqual(spec.affinity, extras.affinity);
+    t.deepEqual(spec.topologySpreadConstraints, extras.topologySpreadConstraints);
+    t.deepEqual(spec.volumes.at(-1), extras.extraVolumes[0]);
+    t.deepEqual(container.volumeMounts.at(-1), extras.extraVolumeMounts[0]);
+    t.deepEqual(container.env.at(-1), extras.extraEnv[0]);
+    t.deepEqual(container.envFrom.at(-1), extras.extraEnvFrom[0]);
+    t.truthy(find('PodDisruptionBudget', `sample-limits-${program}`));
+  }
+  t.truthy(find('ServiceAccount', 'sample-limits'));
+  const worker = find('Deployment', 'sample-limits-worker').spec.template;
+  t.is(environmentOf(worker)['KVSTORE_URL'], 'sample-limits-redis:6379');
+  t.truthy(find('Service', 'sample-limits-redis'));
+  const alerts = find('PrometheusRule', 'sample-limits').spec.groups.flatMap(
+    (group: Manifest) => group.rules,
+  );
+  const written = parse(readFileSync(join(project, 'compose/observability/alerts.yaml'), 'utf8'));
+  t.deepEqual(
+    alerts.map((rule: Manifest) => rule.expr),
+    written.groups.flatMap((group: Manifest) => group.rules).map((rule: Manifest) => rule.expr),
+  );
+  for (const { annotations } of alerts) {
+    t.is(annotations.runbook_url, `https://wiki.example/ratelane/${annotations.runbook}`);
+  }
+});
 
 testChart('settings that are numbers reach the programs as they were written', async (t) => {
   // Read from a file, where every number is a float64; from 1,000,000 on Go prints those as 1e+06.
@@ -190,7 +267,7 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
       if (port !== undefined) t.true(names.has(port), `${port} is a port`);
     }
   }
-  for (const constraint of spec.topologySpreadConstraints) {
+  for (const constraint of spec.topologySpreadConstraints ?? []) {
     t.truthy(constraint.labelSelector.matchLabels);
   }
 }

@@ -1,19 +1,24 @@
 {{- define "ratelane.fullname" -}}
-{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) }}
+{{- $chart := .Values.nameOverride | default .Chart.Name }}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name $chart) (contains $chart .Release.Name) }}
 {{- $name | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "ratelane.labels" -}}
-app.kubernetes.io/name: ratelane
+app.kubernetes.io/name: {{ include "ratelane.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- define "ratelane.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
 {{/* Of one of the programs: (list . "worker"). */}}
 {{- define "ratelane.selector" -}}
-app.kubernetes.io/name: ratelane
+app.kubernetes.io/name: {{ include "ratelane.name" (first .) }}
 app.kubernetes.io/instance: {{ (first .).Release.Name }}
 app.kubernetes.io/component: {{ last . }}
 {{- end }}
@@ -29,6 +34,11 @@ securityContext:
 
 {{- define "ratelane.pod" -}}
 automountServiceAccountToken: false
+{{- with .Values.serviceAccount }}
+{{- if or .create .name }}
+serviceAccountName: {{ .name | default (include "ratelane.fullname" $) }}
+{{- end }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 1000
@@ -40,15 +50,28 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Spread over zones and machines where that can be had: (list . "worker"). */}}
-{{- define "ratelane.spread" -}}
+{{/* Where pods go: (list . "worker" values). Spread over zones and machines where that can be had. */}}
+{{- define "ratelane.placement" -}}
+{{- with (last .).nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with (last .).tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with (last .).affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
 topologySpreadConstraints:
+  {{- with (last .).topologySpreadConstraints }}
+  {{- toYaml . | nindent 2 }}
+  {{- else }}
   {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
   - maxSkew: 1
     topologyKey: {{ . }}
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
-      matchLabels: {{ include "ratelane.selector" $ | nindent 8 }}
+      matchLabels: {{ include "ratelane.selector" (list (first $) (index $ 1)) | nindent 8 }}
+  {{- end }}
   {{- end }}
 {{- end }}
 
