@@ -3,6 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import * as limits from '../../worker/listen/grpc/http2/limits.ts';
+import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { toStream } from '../contract/grpc-transport-fixture.ts';
@@ -578,30 +579,40 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
   return `${mostHeld} bytes held by ${connections} connections, ${cut} of them cut`;
 });
 
-attack('compressed messages that unfold in many streams', async (t, { connectPeer, calls }) => {
-  const peer = await connectPeer();
-  const before = process.memoryUsage().arrayBuffers;
-  const bomb = gzipSync(Buffer.alloc(maxRequestBytes));
-  const message = Buffer.concat([Buffer.of(1), toUInt32(bomb.length), bomb]);
-  const streams = 100;
-  let most = 0;
-  for (let index = 0; index < streams; index++) {
-    peer.send(
-      toHeaders(2 * index + 1, grpcRequest('/attacked', ['grpc-encoding', 'gzip'])),
-      toData(2 * index + 1, message, flags.endStream),
-    );
-  }
-  const isOver = () => {
-    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
-    const failed = peer.frames.filter(endsStream).length;
-    return failed + calls.replies.length === streams;
-  };
-  t.true(await waitUntil(isOver, 30_000, 1));
-  // The method's own copies are held by the test.
-  const copied = calls.replies.length * maxRequestBytes;
-  t.true(most - copied < 4 * limits.maxBufferedBytes, `${most} bytes at once`);
-  return `${streams} of ${maxRequestBytes} bytes: ${most - copied} at once`;
-});
+/** Looks at what it gets, and keeps nothing of it. */
+const quick: GrpcMethod = {
+  kind: 'unary',
+  answer(_bytes, _start, _end, call) {
+    call.succeed(small);
+    return undefined;
+  },
+};
+
+attack(
+  'compressed messages that unfold in many streams',
+  async (t, { connectPeer }) => {
+    const peer = await connectPeer();
+    const before = process.memoryUsage().arrayBuffers;
+    const bomb = gzipSync(Buffer.alloc(maxRequestBytes));
+    const message = Buffer.concat([Buffer.of(1), toUInt32(bomb.length), bomb]);
+    const streams = 100;
+    let most = 0;
+    for (let index = 0; index < streams; index++) {
+      peer.send(
+        toHeaders(2 * index + 1, grpcRequest('/quick', ['grpc-encoding', 'gzip'])),
+        toData(2 * index + 1, message, flags.endStream),
+      );
+    }
+    const isOver = () => {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+      return peer.frames.filter(endsStream).length === streams;
+    };
+    t.true(await waitUntil(isOver, 30_000, 1));
+    t.true(most < 4 * limits.maxBufferedBytes, `${most} bytes at once`);
+    return `${streams} of ${maxRequestBytes} bytes: ${most} at once`;
+  },
+  { methods: { '/quick': quick } },
+);
 
 /** Four messages that unfold to much take all turns; further ones, which are tiny, wait behind them. */
 function toWaitingForTheirTurn() {
@@ -795,6 +806,86 @@ function endsStream({ type, flags: bits }: Frame): boolean {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+attack(
+  'a little parked on many connections beside one that waits for our store',
+  async (t, { connectPeer, calls, clock }) => {
+    const busy = await connectPeer();
+    const count = 500;
+    for (let index = 0; index < count; index++) {
+      busy.send(toCall(2 * index + 1, '/attacked', small));
+    }
+    await waitUntil(() => calls.replies.length === count, 20_000);
+    // Each holds less than the calls of the busy one are counted with.
+    const parked = toMessage(Buffer.alloc(440_000)).subarray(0, 400_000);
+    const frames = Array.from({ length: 25 }, (_, index) =>
+      toData(1, parked.subarray(16_000 * index, 16_000 * (index + 1))),
+    );
+    const connections = Math.ceil((1.1 * limits.maxHeldBytes) / parked.length);
+    const attackers: Http2Peer[] = [];
+    for (let index = 0; index < connections; index++) {
+      const peer = await connectPeer();
+      attackers.push(peer);
+      // The stream's window first, then what has to be waited for.
+      await peer.sendAll(
+        Buffer.concat([toHeaders(1, grpcRequest('/attacked')), ...frames.slice(0, 4)]),
+      );
+      await settle(peer);
+      for (let next = 4; next < frames.length; next += 2) {
+        await peer.sendAll(Buffer.concat(frames.slice(next, next + 2)));
+        await settle(peer);
+      }
+      if (index % 50 === 0) clock.advance(1000);
+    }
+    clock.advance(1000);
+    await settle(busy);
+    const cut = attackers.filter(({ isEnded }) => isEnded).length;
+    t.true(cut > 0 && cut < connections, `${cut} of ${connections} cut`);
+    t.true(attackers[0]?.isEnded, 'who has not gone on for the longest is cut first');
+    t.false(busy.isEnded, 'who only waits for us is not cut');
+    for (const reply of calls.replies) reply();
+    for (let index = 0; index < count; index++) await busy.answer(2 * index + 1);
+    return `${cut} of ${connections} connections cut, ${count} of ${count} calls of the busy one answered`;
+  },
+);
+
+attack(
+  'large requests that wait for our store, on many connections',
+  async (t, { connectPeer, calls }) => {
+    const size = maxRequestBytes - 16_000;
+    const message = toMessage(Buffer.alloc(size));
+    const peers: Http2Peer[] = [];
+    let sent = 0;
+    for (let index = 0; index < 10; index++) {
+      const peer = await connectPeer();
+      peers.push(peer);
+      for (let streamId = 1; streamId <= 5; streamId += 2) {
+        peer.send(toHeaders(streamId, grpcRequest('/attacked')));
+        for (let start = 0; start < message.length; start += 16_000) {
+          const end = start + 16_000;
+          const isLast = end >= message.length;
+          peer.send(toData(streamId, message.subarray(start, end), isLast ? flags.endStream : 0));
+          if (start % 48_000 === 0) await settle(peer);
+        }
+        sent++;
+      }
+    }
+    t.is(calls.replies.length, 1, 'one is at work');
+    t.true(
+      peers.every(({ isEnded }) => !isEnded),
+      'nobody is cut for waiting for us',
+    );
+    const refused = peers.flatMap(({ frames }) => frames.filter(endsStream)).length;
+    t.true(refused > 0 && refused < sent, `${refused} refused`);
+    const held = await heldBytes();
+    for (const { close } of peers) close();
+    t.true(await waitUntil(() => calls.gone === 1, 20_000));
+    // Without what the test's own end of the connections keeps.
+    const ours = held - (await heldBytes());
+    t.true(ours < limits.maxLargeRequestsWaitingBytes + 2 * size, `${ours} bytes held`);
+    return `${ours} bytes held for ${sent} requests of ${size} bytes, ${refused} refused`;
+  },
+);
 
 attack(
   'idle connections up to the bound, and new callers after',

@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
 import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
+import { LargeRequests } from '../../worker/listen/grpc/http2/large-requests.ts';
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
 import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
 import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
@@ -129,6 +130,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     methods: used.methods,
     clock,
     peer: () => '127.0.0.1:1',
+    largeRequests: new LargeRequests(() => clock.monotonicMs()),
     onOutput() {},
     onHeld() {},
     onEnd: () => ends++,

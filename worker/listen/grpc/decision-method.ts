@@ -24,9 +24,15 @@ export const decisionMethodName = 'ShouldRateLimit';
 export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
-/** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3). */
+const lateText = 'the deadline of the call has passed';
+
+/** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3), except that
+ * the caller's time was over. */
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
-  const { shouldRateLimit, requestBounds, log, tracing } = deps;
+  const { shouldRateLimit, requestBounds, log, clock, tracing } = deps;
+  const isLate = ({ timeoutMs, receivedMs }: UnaryCall) =>
+    timeoutMs !== undefined && clock.monotonicMs() - receivedMs >= timeoutMs;
+
   return createUnaryMethod(deps, {
     name: decisionMethodName,
     duration: deps.metrics.decisionDuration,
@@ -43,7 +49,8 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
             call.succeed(encoded.bytes, encoded.length);
           } else {
             if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
-            call.fail(grpcStatus.unknown, outcome.error.message);
+            if (isLate(call)) call.fail(grpcStatus.deadlineExceeded, lateText);
+            else call.fail(grpcStatus.unknown, outcome.error.message);
           }
         },
         span,

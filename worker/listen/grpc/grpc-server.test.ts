@@ -237,6 +237,35 @@ test('the time of a call is cut to whole milliseconds, failures included', async
   t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
 });
 
+test('what fails when the time of its caller is over is DEADLINE_EXCEEDED', async (t) => {
+  const clock = createManualClock();
+  const { createDecisionMethod } = await import('./decision-method.ts');
+  const method = createDecisionMethod({
+    metrics: createStubMetrics(),
+    clock,
+    log: createRecordedLog(),
+    shouldRateLimit(_request, _timeoutMs, done) {
+      clock.advance(10);
+      done({ ok: false, error: new AppError('store', 'no answer before the deadline') });
+      return undefined;
+    },
+  });
+  const ask = (timeoutMs: number) => {
+    const failures: [status: number, text: string][] = [];
+    method.answer(Buffer.of(), 0, 0, {
+      timeoutMs,
+      receivedMs: clock.monotonicMs(),
+      peer: () => '',
+      header: () => undefined,
+      succeed: () => t.fail(),
+      fail: (status, text) => failures.push([status, text]),
+    });
+    return failures;
+  };
+  t.deepEqual(ask(10), [[4, 'the deadline of the call has passed']]);
+  t.deepEqual(ask(11), [[2, 'no answer before the deadline']]);
+});
+
 test('a caller that goes away cancels the decision, one that was answered does not', async (t) => {
   let pending = 0;
   let cancelled = 0;

@@ -89,6 +89,14 @@ export class FrameReader {
     if (this.#restSinceMs !== undefined) this.#restSinceMs = nowMs;
   }
 
+  /** What is kept until the rest of it comes, and since when; undefined: nothing. */
+  get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
+    const bytes = (this.#rest?.length ?? 0) + (this.#block?.bytes ?? 0);
+    if (bytes === 0) return undefined;
+    const blockMs = this.#block === undefined ? undefined : this.#awaitedSinceMs;
+    return { bytes, sinceMs: blockMs ?? this.#restSinceMs ?? this.#awaitedSinceMs };
+  }
+
   get isGreeted(): boolean {
     return this.#expects === 'frames';
   }

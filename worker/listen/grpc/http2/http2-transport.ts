@@ -8,7 +8,8 @@ import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
-import { maxHeldBytes, maxUnsentBytes, stalledMs } from './limits.ts';
+import { LargeRequests } from './large-requests.ts';
+import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
 /** How often sessions look at the clock: while calls with a deadline wait, and otherwise. */
@@ -48,6 +49,7 @@ export function createHttp2Transport(
     onConnection: serve,
   });
   const repeatedLog = createRepeatedLog({ log, clock });
+  const largeRequests = new LargeRequests(() => clock.monotonicMs());
   /** With output that waits for the end of this tick. */
   let withOutput: Connection[] = [];
   let cancelSweep: (() => void) | undefined;
@@ -62,6 +64,7 @@ export function createHttp2Transport(
     const session = new Session({
       methods,
       clock,
+      largeRequests,
       peer: () => toPeer(socket),
       onOutput() {
         if (withOutput.length === 0) process.nextTick(flushAll);
@@ -73,7 +76,7 @@ export function createHttp2Transport(
         isRelieving = true;
         setImmediate(() => {
           isRelieving = false;
-          cutLargest();
+          relieve();
         });
       },
       onEnd: () => end(connection),
@@ -185,7 +188,7 @@ export function createHttp2Transport(
       hasDeadlines ||= connection.session.hasDeadlines;
       bytes += heldBytes(connection);
     }
-    if (bytes > maxHeldBytes) cutLargest();
+    if (bytes > maxHeldBytes) relieve();
     if (connections.size > 0) scheduleSweep(hasDeadlines);
   }
 
@@ -199,18 +202,28 @@ export function createHttp2Transport(
     connection.unsentBytes = unsentBytes;
   }
 
-  /** Each by itself is within its bounds, and all together hold too much: who holds the most goes, so
-   * that no number of connections takes the memory from those that hold little. */
-  function cutLargest(): void {
-    const held = [...connections].map((connection) => ({
-      connection,
-      bytes: heldBytes(connection),
-    }));
-    let total = held.reduce((sum, { bytes }) => sum + bytes, 0);
+  /**
+   * Each by itself is within its bounds, and all together hold too much. Who has not gone on for the longest
+   * goes first, then who holds the most; never who only waits for an answer of ours.
+   */
+  function relieve(): void {
+    const nowMs = clock.monotonicMs();
+    const debts: Debt[] = [];
+    let total = largeRequests.waitingBytes;
+    for (const connection of connections) {
+      const debt = toDebt(connection, nowMs);
+      total += debt.bytes;
+      if (debt.bytes > 0) debts.push(debt);
+    }
     if (total <= maxHeldBytes) return;
-    held.sort((left, right) => right.bytes - left.bytes);
+    debts.sort(
+      (left, right) =>
+        Number(right.isOverdue) - Number(left.isOverdue) ||
+        (left.isOverdue ? left.sinceMs - right.sinceMs : 0) ||
+        right.bytes - left.bytes,
+    );
     let count = 0;
-    for (const { connection, bytes } of held) {
+    for (const { connection, bytes } of debts) {
       if (total <= maxHeldBytes) break;
       total -= bytes;
       count++;
@@ -220,7 +233,7 @@ export function createHttp2Transport(
     }
     const megabytes = maxHeldBytes / 2 ** 20;
     repeatedLog.warning(
-      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that held the most were cut`,
+      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had not gone on for the longest, or held the most, were cut`,
     );
   }
 
@@ -252,7 +265,23 @@ export function createHttp2Transport(
   };
 }
 
-/** What one peer makes us keep, beside what every connection has. */
+interface Debt {
+  readonly connection: Connection;
+  readonly bytes: number;
+  readonly sinceMs: number;
+  readonly isOverdue: boolean;
+}
+
+/** What the peer could end by going on, on the socket as well. */
+function toDebt(connection: Connection, nowMs: number): Debt {
+  const { socket, session, unsentSinceMs = Infinity } = connection;
+  const owed = session.owed;
+  const bytes = owed.bytes + socket.writableLength;
+  const sinceMs = Math.min(owed.sinceMs, socket.writableLength > 0 ? unsentSinceMs : Infinity);
+  return { connection, bytes, sinceMs, isOverdue: nowMs - sinceMs >= noProgressMs };
+}
+
+/** What is held for one peer, beside what every connection has. */
 function heldBytes({ socket, session }: Connection): number {
   return socket.writableLength + session.heldBytes;
 }

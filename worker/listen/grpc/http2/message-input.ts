@@ -27,11 +27,15 @@ export class MessageInput {
   #bytes: Buffer = nothing;
   #start = 0;
   #end = 0;
-  /** As counted by the budget. */
   #held = 0;
 
   constructor(budget: Budget) {
     this.#budget = budget;
+  }
+
+  /** As counted by the budget. */
+  get heldBytes(): number {
+    return this.#held;
   }
 
   /** Bytes that belong to no message that was taken. */

@@ -22,6 +22,7 @@ import { type FrameHandler, FrameReader } from './frame-reader.ts';
 import { HeaderReader } from './header-reader.ts';
 import { HpackError } from './hpack/decoder.ts';
 import { KeepAlive } from './keep-alive.ts';
+import type { LargeRequests } from './large-requests.ts';
 import * as limits from './limits.ts';
 import type { Output } from './output.ts';
 import type { Refusal } from './request-head.ts';
@@ -34,6 +35,7 @@ import { Turns } from './turns.ts';
 export interface SessionDeps {
   readonly methods: GrpcMethods;
   readonly clock: Clock;
+  readonly largeRequests: LargeRequests;
   /** For callers that methods ask about. */
   readonly peer: () => string;
   /** There is output, for the first time since it was last taken. */
@@ -53,6 +55,7 @@ const keepAlivePing = Buffer.from('stillup?');
 export class Session implements StreamHost, FrameHandler {
   readonly sender: Sender;
   readonly decompressions = new Turns(limits.maxDecompressions);
+  readonly largeRequests: LargeRequests;
   readonly #methods: GrpcMethods;
   readonly #clock: Clock;
   readonly #deps: SessionDeps;
@@ -84,6 +87,7 @@ export class Session implements StreamHost, FrameHandler {
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
+    this.largeRequests = deps.largeRequests;
     this.#methods = deps.methods;
     this.#clock = deps.clock;
     const startMs = deps.clock.monotonicMs();
@@ -112,10 +116,33 @@ export class Session implements StreamHost, FrameHandler {
     return this.#state === 'ended';
   }
 
-  /** About what this peer makes us keep until it sends the rest, reads, or gets its answers. */
+  /** About all that is held for this peer. */
   get heldBytes(): number {
     const calls = this.#streams.size + this.#abandoned;
-    return this.#heldBytes + this.sender.blockedBytes + calls * limits.callBytes;
+    const { unfinished } = this.#frameReader;
+    return (
+      this.#heldBytes +
+      this.sender.blockedBytes +
+      (unfinished?.bytes ?? 0) +
+      calls * limits.callBytes
+    );
+  }
+
+  /** What of it the peer could end, by sending the rest or by reading, and since when it has not. What
+   * waits for us, such as calls that are at work, is not among it. */
+  get owed(): { readonly bytes: number; readonly sinceMs: number } {
+    const { blockedBytes, blockedSinceMs = Infinity } = this.sender;
+    const { unfinished } = this.#frameReader;
+    let bytes = blockedBytes + (unfinished?.bytes ?? 0);
+    let sinceMs = Math.min(blockedSinceMs, unfinished?.sinceMs ?? Infinity);
+    for (const stream of this.#streams.list()) {
+      if (stream.isAtWork) continue;
+      bytes += limits.callBytes + stream.headBytes;
+      if (stream.unfinished === undefined) continue;
+      bytes += stream.unfinished.bytes;
+      sinceMs = Math.min(sinceMs, stream.unfinished.sinceMs);
+    }
+    return { bytes, sinceMs };
   }
 
   /** When the peer was heard last; undefined: it has made no call yet. */

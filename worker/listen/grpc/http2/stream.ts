@@ -20,6 +20,8 @@ import {
   toUnknownEncodingBlock,
 } from './answer-blocks.ts';
 import { readUint32, writeUint32 } from './frame.ts';
+import type { LargeRequest, LargeRequests } from './large-requests.ts';
+import { largeRequestBytes } from './limits.ts';
 import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
@@ -55,6 +57,8 @@ export interface StreamHost extends Budget {
   consumed(stream: Stream): void;
   /** Compressed messages are unfolded in turns. */
   readonly decompressions: Turns;
+  /** So are large requests, among those of all connections. */
+  readonly largeRequests: LargeRequests;
   peer(): string;
   /** When the bytes came that are being read, or were read last, on the monotonic clock. */
   readonly readMs: number;
@@ -99,6 +103,10 @@ export class Stream implements UnaryCall {
   #isDecompressing = false;
   /** The message whose turn to be unfolded has not come. */
   #compressed: Buffer | undefined;
+  /** From when it waits for its turn until it is answered, or given up before. */
+  #large: LargeRequest | undefined;
+  /** When the message began to come that is not whole, or waits for the request's end. */
+  #inputSinceMs = 0;
 
   constructor(
     host: StreamHost,
@@ -144,6 +152,7 @@ export class Stream implements UnaryCall {
       end - start >= prefixBytes &&
       bytes[start] === 0 &&
       readUint32(bytes, start + 1) === end - start - prefixBytes &&
+      end - start <= largeRequestBytes &&
       method?.kind === 'unary'
     ) {
       this.#dispatchUnary(method, bytes, start + prefixBytes, end);
@@ -151,6 +160,7 @@ export class Stream implements UnaryCall {
     }
     if (end > start) {
       this.#input ??= new MessageInput(this.#host);
+      if (this.#input.remaining === 0) this.#inputSinceMs = this.#host.readMs;
       if (!this.#input.add(bytes, start, end)) {
         this.#endOverfull();
         return;
@@ -210,7 +220,14 @@ export class Stream implements UnaryCall {
 
   /** Its method has the whole request, and has not answered. */
   get isAtWork(): boolean {
-    return this.#isDispatched && !this.#isAnswered();
+    return (this.#isDispatched || this.#large !== undefined) && !this.#isAnswered();
+  }
+
+  /** What the caller makes us hold by not going on with its request. */
+  get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
+    const bytes = this.#input?.heldBytes ?? 0;
+    if (bytes === 0 || this.isAtWork || this.#isDecompressing) return undefined;
+    return { bytes, sinceMs: this.#inputSinceMs };
   }
 
   // For the method of a unary call.
@@ -233,6 +250,7 @@ export class Stream implements UnaryCall {
 
   succeed(message: Uint8Array, length = message.length): void {
     this.#pending = undefined;
+    if (this.#large !== undefined) this.#endTurn();
     if (this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (this.#isAnswered()) return;
     else if (this.#host.sender.sendAnswer(this, message, length)) {
@@ -246,6 +264,7 @@ export class Stream implements UnaryCall {
 
   fail(status: GrpcErrorStatus, text: string): void {
     this.#pending = undefined;
+    if (this.#large !== undefined) this.#endTurn();
     if (this.#isGivenUp) this.#host.abandonedCallEnded();
     else if (!this.#isAnswered()) this.#endWith(toErrorBlock(status, text));
   }
@@ -259,6 +278,7 @@ export class Stream implements UnaryCall {
   /** The method has been asked and has not answered, or a message is in the line of those to be unfolded:
    * what comes of it goes nowhere. */
   #giveUp(): void {
+    if (!this.#isDispatched) this.#endTurn();
     if (this.#isAnswered() || !(this.#isDispatched || this.#isDecompressing)) return;
     this.#isGivenUp = true;
     this.head = noHead;
@@ -292,6 +312,27 @@ export class Stream implements UnaryCall {
     const pending = method.answer(bytes, start, end, this);
     this.#dropInput();
     if (!this.#isAnswered()) this.#pending = pending;
+  }
+
+  /** The caller has sent all; what the method is given may have to wait. */
+  #requestComplete(method: UnaryMethod, message: Buffer): void {
+    if (message.length <= largeRequestBytes) {
+      this.#dispatchUnary(method, message, 0, message.length);
+      return;
+    }
+    this.#large = {
+      bytes: message.length,
+      begin: () => this.#dispatchUnary(method, message, 0, message.length),
+    };
+    if (this.#host.largeRequests.add(this.#large)) return;
+    this.#large = undefined;
+    this.end(grpcStatus.resourceExhausted, 'too many large requests are waiting');
+  }
+
+  #endTurn(): void {
+    if (this.#large === undefined) return;
+    this.#host.largeRequests.over(this.#large);
+    this.#large = undefined;
   }
 
   #openStream(method: StreamMethod): void {
@@ -338,7 +379,7 @@ export class Stream implements UnaryCall {
   }
 
   #requestEnded(method: GrpcMethod): void {
-    if (this.#isDispatched) return;
+    if (this.#isDispatched || this.#large !== undefined) return;
     if ((this.#input?.remaining ?? 0) > 0) {
       this.end(grpcStatus.internal, 'the request ended within a message');
     } else if (method.kind === 'stream') {
@@ -348,7 +389,7 @@ export class Stream implements UnaryCall {
       exchange.handler?.halfClose();
     } else if (this.#message === undefined) {
       this.end(grpcStatus.internal, 'the request ended without a message');
-    } else this.#dispatchUnary(method, this.#message, 0, this.#message.length);
+    } else this.#requestComplete(method, this.#message);
   }
 
   #decompress(method: GrpcMethod, compressed: Buffer): void {
