@@ -11,18 +11,28 @@ import { toZshScript } from './completion/zsh-script.ts';
 const scripts = { bash: toBashScript, zsh: toZshScript, fish: toFishScript } as const;
 type Shell = keyof typeof scripts;
 
+/** The command of the package, which has all programs. */
+const packageCommand = 'ratelane';
+const programs = [
+  { name: 'worker', summary: 'decide rate limits for Envoy' },
+  { name: 'control-plane', summary: 'check rules, and serve them to workers' },
+  { name: 'client', summary: 'ask a worker for one decision' },
+  { name: 'router', summary: 'serve a folder of controllers over HTTP' },
+];
+
 export const addCompletion: AddCommand = (program, { io }) => {
   const command = program
     .command('completion')
     .summary('print a script for completion in a shell')
     .description('Prints a script that makes a shell complete commands, options and their values.')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
-    .option('--name <command>', 'the name under which you run this program', 'ratelane')
+    .option('--name <command>', 'the name under which you run the control plane', packageCommand)
     .option('--json', 'print one JSON object, with the script in it')
     .addHelpText(
       'after',
       `
-Shells complete names of commands, so give this program one, for example in ~/.bashrc:
+Without --name it is for the package's command, with its programs. Shells complete names of commands, so
+elsewhere give this program one, for example in ~/.bashrc:
   rl() { ${commandLine('control-plane')} "$@"; }
   source <(rl completion bash --name rl)
 ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
@@ -32,7 +42,11 @@ ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
         const message = `error: --name '${name}': a name has letters, digits, '-' and '_'`;
         command.error(message, { exitCode: exitCodes.trouble });
       }
-      const script = scripts[shell](name, toCompletedCommands(program));
+      const script = scripts[shell](
+        name,
+        toCompletedCommands(program),
+        name === packageCommand ? programs : [],
+      );
       io.write(json ? `${JSON.stringify({ shell, script })}\n` : script);
     });
 };

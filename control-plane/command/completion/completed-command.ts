@@ -9,6 +9,12 @@ export interface CompletedCommand {
   readonly argumentChoices: readonly string[];
 }
 
+/** A program of the package's command; the commands are those of the control plane. */
+export interface CompletedProgram {
+  readonly name: string;
+  readonly summary: string;
+}
+
 export interface CompletedOption {
   /** With its dashes. */
   readonly flag: string;

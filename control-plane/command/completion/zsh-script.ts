@@ -1,15 +1,19 @@
 // A completion script for zsh, to be sourced or put on fpath.
-import type { CompletedCommand, CompletedOption } from './completed-command.ts';
+import type { CompletedCommand, CompletedOption, CompletedProgram } from './completed-command.ts';
 
-/** `name` has only letters, digits, `-` and `_`. */
-export function toZshScript(name: string, commands: readonly CompletedCommand[]): string {
+/** `name` has only letters, digits, `-` and `_`. Without programs it runs the control plane itself. */
+export function toZshScript(
+  name: string,
+  commands: readonly CompletedCommand[],
+  programs: readonly CompletedProgram[],
+): string {
   return `#compdef ${name}
 _${name}() {
   local state line
   typeset -A opt_args
-  local -a commands
-  commands=(
-${commands.map((each) => `    ${quote(`${each.name}:${each.summary}`)}`).join('\n')}
+  local -a commands programs
+${toProgramChoice(programs)}  commands=(
+${toDescriptions(commands)}
   )
   _arguments -C '--help[show the help]' '1:command:->command' '*::argument:->argument'
   case $state in
@@ -22,6 +26,23 @@ ${commands.map(toCase).join('\n')}
 }
 if [[ $funcstack[1] == _${name} ]]; then _${name} "$@"; else compdef _${name} ${name}; fi
 `;
+}
+
+/** Only the control plane has commands. */
+function toProgramChoice(programs: readonly CompletedProgram[]): string {
+  if (programs.length === 0) return '';
+  return `  programs=(
+${toDescriptions(programs)}
+  )
+  if (( CURRENT == 2 )); then _describe -t programs program programs; return; fi
+  if [[ $words[2] != control-plane ]]; then _files; return; fi
+  shift words
+  (( CURRENT-- ))
+`;
+}
+
+function toDescriptions(described: readonly CompletedProgram[]): string {
+  return described.map(({ name, summary }) => `    ${quote(`${name}:${summary}`)}`).join('\n');
 }
 
 function toCase({ name, options, argumentChoices }: CompletedCommand): string {
