@@ -1,12 +1,9 @@
 // `npm run -s control-plane -- <command>`: the control plane's command line.
 import { systemClock } from '../shared/clock.ts';
+import { endWhenOutputIsClosed } from '../shared/closed-output.ts';
 import { runCommand } from './command/run-command.ts';
 
-// Whoever reads the output may close it early, as `head` does: that is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
-});
+endWhenOutputIsClosed();
 
 // npm runs scripts in the package's folder; paths are meant from where the person is.
 const { npm_lifecycle_event: script, INIT_CWD: callerDirectory } = process.env;

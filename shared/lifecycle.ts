@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
 
 /** The exit codes of both programs. An orderly stop, and a second signal, end with 0. */
-export const exitCodes = { ok: 0, failed: 1 } as const;
+export const exitCodes = { ok: 0, failed: 1, wrongUsage: 2 } as const;
 
 export interface Program {
   readonly log: Log;

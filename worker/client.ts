@@ -1,4 +1,6 @@
 // `npm run -s client`: asks a worker for one decision from the command line, and prints the answer.
+import { endWhenOutputIsClosed } from '../shared/closed-output.ts';
+import { readVersion } from '../shared/version.ts';
 import { type ClientArguments, parseClientArguments, usage } from './client/arguments.ts';
 import { type CallTracing, startClientTracer } from './client/call-tracing.ts';
 import { askForDecision } from './client/decision-call.ts';
@@ -10,9 +12,12 @@ const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2, overLimit: 3 } as c
 /** How long sending the span of the call may take: what the library itself takes by default. */
 const tracerGraceMs = 10_000;
 
+endWhenOutputIsClosed();
 const parsed = parseClientArguments(process.argv.slice(2));
 if (parsed.kind === 'help') {
   process.stdout.write(usage);
+} else if (parsed.kind === 'version') {
+  process.stdout.write(`${readVersion()}\n`);
 } else if (parsed.kind === 'wrong') {
   process.stderr.write(`${parsed.message}\n\n${usage}`);
   process.exitCode = exitCodes.wrongFlags;

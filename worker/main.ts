@@ -9,17 +9,29 @@ if (argument === undefined) {
   const { runWorker } = await import('./run-worker.ts');
   await runWorker(process.env, leaveSignals);
 } else if (/^--?h(elp)?$/.test(argument)) {
+  await prepareCommand();
   const { commandLine } = await import('../shared/command-line.ts');
   const { describeWorkerSettings } = await import('./settings.ts');
-  process.stdout.write(`Usage: ${commandLine('worker')} [--help]
+  process.stdout.write(`Usage: ${commandLine('worker')} [--help | --version]
 
 Decides rate limits for Envoy over gRPC and HTTP until it gets SIGTERM. Everything is set by
 environment variables:
 
 ${describeWorkerSettings()}`);
+} else if (/^--?version$/.test(argument)) {
+  await prepareCommand();
+  const { readVersion } = await import('../shared/version.ts');
+  process.stdout.write(`${readVersion()}\n`);
 } else {
+  await prepareCommand();
   process.stderr.write(
     `unknown argument ${argument}: settings are environment variables, --help lists them\n`,
   );
-  process.exitCode = exitCodes.failed;
+  process.exitCode = exitCodes.wrongUsage;
+}
+
+/** For what only prints: a worker that serves does not need it loaded. */
+async function prepareCommand(): Promise<void> {
+  const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');
+  endWhenOutputIsClosed();
 }

@@ -67,6 +67,7 @@ test('all other settings have their defaults', (t) => {
   t.is(result.warnings.length, 1);
   t.regex(result.warnings[0] ?? '', saysDebugPort);
   t.deepEqual(settingsOf({}), {
+    givenNames: { KVSTORE_URL: 'REDIS_URL' },
     http: {
       host: '0.0.0.0',
       port: 8080,
@@ -280,7 +281,10 @@ test('both families lead to the same settings', (t) => {
     DOG_STATSD_MOGRIFIER_A_PATTERN: 'x',
     DOG_STATSD_MOGRIFIER_A_NAME: 'y',
   });
-  t.deepEqual(neutral, established);
+  t.deepEqual({ ...neutral, givenNames: {} }, { ...established, givenNames: {} });
+  // Texts say the name that somebody wrote.
+  t.is(neutral.givenNames['PUSHMETRICS_PORT'], 'PUSHMETRICS_PORT');
+  t.is(established.givenNames['PUSHMETRICS_PORT'], 'STATSD_PORT');
   t.deepEqual(established.perSecondStore.target?.address, {
     kind: 'tcp',
     host: 'localhost',
@@ -388,6 +392,21 @@ for (const [what, environment, choose, value] of values) {
     t.deepEqual(choose(settingsOf(environment)), value);
   });
 }
+
+test('the authority of clients is named to who sets what Envoy Gateway sets', (t) => {
+  const result = parse({
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: '/certs/tls.crt',
+    GRPC_SERVER_TLS_KEY: '/certs/tls.key',
+    GRPC_SERVER_TLS_CA_CERT: '/certs/ca.crt',
+    DEBUG_HOST: '127.0.0.1',
+  });
+  t.true(
+    result.warnings.includes(
+      'GRPC_SERVER_TLS_CA_CERT is not a setting and is ignored: did you mean GRPC_CLIENT_TLS_CACERT?',
+    ),
+  );
+});
 
 test('warnings are told beside problems', (t) => {
   const result = parse({

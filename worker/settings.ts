@@ -31,6 +31,8 @@ export interface WorkerSettings extends Omit<Values, 'log' | 'store' | 'perSecon
   readonly log: Omit<Values['log'], 'format'> & { readonly format: 'text' | 'json' };
   readonly store: StoreSettings;
   readonly perSecondStore: StoreSettings & Pick<Values['perSecondStore'], 'enabled'>;
+  /** By the first name of a setting, the name by which it was given; what was not given is not here. */
+  readonly givenNames: Readonly<Record<string, string>>;
   readonly stats: Omit<Values['stats'], 'push' | 'tagged'> & {
     readonly push: Omit<Values['stats']['push'], 'enabled'> & { readonly enabled: boolean };
     readonly tagged: Values['stats']['tagged'] & { readonly mogrifiers: readonly Mogrifier[] };
@@ -85,6 +87,9 @@ const prefixes = [
   'TRACING_',
 ] as const;
 
+/** Envoy Gateway sets it, for the authority of clients. */
+const usualNames = { GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT' } as const;
+
 export function parseWorkerSettings(environment: Environment): WorkerSettingsResult {
   const reading = parseSettings(workerTable, environment);
   const { disabled, tagged } = reading.values.stats;
@@ -99,7 +104,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
     ...mogrifiers.names,
   ]);
   const warnings = [
-    ...warnUnknownNames(environment, known, prefixes),
+    ...warnUnknownNames(environment, known, prefixes, usualNames),
     ...reading.warnings,
     ...warnSettings(reading),
   ];
@@ -131,6 +136,7 @@ function toSettings(
   const usesStores = counting.backend === 'redis';
   return {
     ...others,
+    givenNames: listGivenNames(reading),
     grpc: {
       ...grpc,
       maxConnectionAgeMs: grpc.maxConnectionAgeMs || undefined,
@@ -161,6 +167,20 @@ function toSettings(
       tagged: { ...stats.tagged, mogrifiers },
     },
   };
+}
+
+function listGivenNames(reading: WorkerReading): Record<string, string> {
+  return Object.fromEntries(
+    toRows(workerTable).flatMap(({ setting }) => {
+      const { given } = reading.of(setting);
+      return given === undefined ? [] : [[setting.names[0], given.name]];
+    }),
+  );
+}
+
+/** The name of a setting as people know it: that by which it was given, else its first. */
+export function givenName({ givenNames }: WorkerSettings, first: string): string {
+  return givenNames[first] ?? first;
 }
 
 function withRegion(

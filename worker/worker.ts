@@ -23,7 +23,7 @@ import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
-import type { WorkerSettings } from './settings.ts';
+import { givenName, type WorkerSettings } from './settings.ts';
 import { createUnmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
@@ -200,7 +200,13 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
         ? { host: push.host, port: push.port, rewrites: tagged.mogrifiers }
         : undefined,
     pull:
-      pull.enabled && !disabled && pullAddress.ok ? { ...pull, ...pullAddress.value } : undefined,
+      pull.enabled && !disabled && pullAddress.ok
+        ? {
+            ...pull,
+            ...pullAddress.value,
+            mapperSetting: givenName(settings, 'PULLMETRICS_MAPPER_YAML'),
+          }
+        : undefined,
     lines: hasOtherOutput || disabled ? undefined : standardOutput,
     flushIntervalMs,
     extraTags,

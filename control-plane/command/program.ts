@@ -2,6 +2,7 @@
 // and a line in `commands`.
 import { Command } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
+import { readVersion } from '../../shared/version.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
@@ -37,6 +38,7 @@ export function createProgram(frame: CommandFrame): Command {
     .configureOutput({ writeOut: io.write, writeErr: io.writeError })
     .configureHelp({ showGlobalOptions: false })
     .showHelpAfterError('--help says what can be given')
+    .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')
     .addHelpText(

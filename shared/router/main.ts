@@ -1,6 +1,8 @@
 // The command: serves a folder of controllers, or says what would be served.
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { endWhenOutputIsClosed } from '../closed-output.ts';
 import { listenForStopSignals } from '../stop-signals.ts';
+import { readVersion } from '../version.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
 import { StartError } from './errors.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
@@ -22,11 +24,19 @@ listenForStopSignals(
   () => process.exit(0),
 );
 
+endWhenOutputIsClosed();
+
 const program = new Command('router')
+  .version(readVersion(), '--version', 'print the version')
+  .exitOverride()
   .description('Serves controllers by convention: METHOD /module/class/positionals?keywords')
   .showHelpAfterError();
 
-withPrefix(program.command('serve').description('serve controllers over HTTP until SIGTERM'))
+withPrefix(
+  program
+    .command('serve', { isDefault: true })
+    .description('serve controllers over HTTP until SIGTERM'),
+)
   .addOption(
     new Option('--host <host:port>', 'where to listen; port 0 takes a free one')
       .argParser(toAddress)
@@ -72,9 +82,15 @@ withPrefix(program.command('openapi').description('print the OpenAPI 3.1 documen
 try {
   await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof StartError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
+  // Told by commander already; a help that was asked for has the code 0.
+  if (error instanceof CommanderError) {
+    process.exitCode = error.exitCode === 0 ? 0 : 2;
+  } else if (error instanceof StartError) {
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  } else {
+    throw error;
+  }
 }
 
 function withPrefix(command: Command): Command {

@@ -79,6 +79,13 @@ test('what other programs put into the environment is left alone', (t) => {
   t.deepEqual(warn(others), []);
 });
 
+test('a name that others are known to set is told with what they mean', (t) => {
+  const usual = { REDIS_TIMEOUTS: 'REDIS_URL' };
+  t.deepEqual(warnUnknownNames({ REDIS_TIMEOUTS: 'x' }, known, ['REDIS_'], usual), [
+    'REDIS_TIMEOUTS is not a setting and is ignored: did you mean REDIS_URL?',
+  ]);
+});
+
 test('known names are not told', (t) => {
   t.deepEqual(warn(Object.fromEntries([...known].map((name) => [name, 'x']))), []);
 });

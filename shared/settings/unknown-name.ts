@@ -15,12 +15,14 @@ const longestName = 100;
 
 /**
  * One sentence for each name in the environment that is not in `known` and either begins with one
- * of `prefixes` or is nearly a known name. In the order of the environment.
+ * of `prefixes` or is nearly a known name. In the order of the environment. `usual` has names that
+ * others are known to set, and what they mean.
  */
 export function warnUnknownNames(
   environment: Environment,
   known: ReadonlySet<string>,
   prefixes: readonly string[],
+  usual: Readonly<Record<string, string>> = {},
 ): string[] {
   return Object.entries(environment).flatMap(([name, text]) => {
     if (text === undefined || known.has(name) || name.length > longestName) return [];
@@ -30,7 +32,7 @@ export function warnUnknownNames(
       if (isOurs) return Math.floor(candidate.length / 4);
       return candidate.length < shortestNear ? -1 : Math.min(3, Math.floor(candidate.length / 6));
     });
-    const meant = nearest ?? findOnlyCompletion(name, known);
+    const meant = usual[name] ?? nearest ?? findOnlyCompletion(name, known);
     if (meant !== undefined) {
       return [`${name} is not a setting and is ignored: did you mean ${meant}?`];
     }

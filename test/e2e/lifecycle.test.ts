@@ -141,6 +141,6 @@ test.serial('--help lists every setting, and an unknown argument is refused', as
   t.regex(worker.output(), /KVSTORE_URL/);
   const refused = await spawnWorkerProcess({ env: memory, arguments: ['--port'] });
   t.teardown(refused.stop);
-  t.is(await refused.waitForEnd(endMs), 1);
+  t.is(await refused.waitForEnd(endMs), 2);
   t.regex(refused.output(), /^unknown argument --port/);
 });

@@ -52,7 +52,11 @@ test.serial('mistake 12: the management server does not know this node', async (
   t.teardown(worker.stop);
   await (await server.stream(0)).request(0);
   const status = await statusOf(worker);
-  t.regex(status, /^waiting for: (?:the counter store, and )?a first load of the rules$/m, 'at once');
+  t.regex(
+    status,
+    /^waiting for: (?:the counter store, and )?a first load of the rules$/m,
+    'at once',
+  );
   t.true(
     status
       .replace(anyTime, '<time>')

@@ -74,6 +74,7 @@ export function createRecordedRedisStore(
         credentials: parsed.value.credentials ?? parseCredentials(auth),
       },
       addressSetting: 'KVSTORE_URL',
+      sentinelAuthSetting: 'KVSTORE_SENTINEL_AUTH',
       readCredentials,
       tls,
       sentinelCredentials,

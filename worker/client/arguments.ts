@@ -33,6 +33,7 @@ export interface ClientTls {
 export type ParsedArguments =
   | { readonly kind: 'call'; readonly arguments: ClientArguments }
   | { readonly kind: 'help' }
+  | { readonly kind: 'version' }
   /** One line that names the flag and the value, and maybe one with a hint. */
   | { readonly kind: 'wrong'; readonly message: string };
 
@@ -87,6 +88,7 @@ const longestTimeoutMs = 24 * 3_600_000;
 export const usage = `Usage: ${commandLine('client')} -domain <name> -descriptors <key=value,...> [flags]
 
 Asks a worker whether a request may pass, and counts it. Flags begin with one dash or two.
+-version prints the version.
 
 ${flags.map((flag) => `  ${`-${flag.name} ${flag.value}`.padEnd(30)} ${flag.help}`).join('\n')}
 
@@ -97,7 +99,7 @@ Exit codes: 0 the worker answered, be it OK or OVER LIMIT; 1 no answer; 2 wrong 
 export function parseClientArguments(args: readonly string[]): ParsedArguments {
   const given = readFlags(args);
   if (!given.ok) {
-    return given.isHelp ? { kind: 'help' } : { kind: 'wrong', message: given.message };
+    return given.asked ? { kind: given.asked } : { kind: 'wrong', message: given.message };
   }
   const last = (name: FlagName): string | undefined => given.values.get(name)?.at(-1);
 
@@ -161,11 +163,11 @@ function parseDescriptor(text: string): Entry[] | undefined {
 
 type ReadFlags =
   | { readonly ok: true; readonly values: ReadonlyMap<FlagName, string[]> }
-  | { readonly ok: false; readonly isHelp: boolean; readonly message: string };
+  | { readonly ok: false; readonly asked?: 'help' | 'version'; readonly message: string };
 
 function readFlags(args: readonly string[]): ReadFlags {
   const values = new Map<FlagName, string[]>();
-  const wrong = (message: string): ReadFlags => ({ ok: false, isHelp: false, message });
+  const wrong = (message: string): ReadFlags => ({ ok: false, message });
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     const [, text, inline] = /^--?([^-=][^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
@@ -173,7 +175,10 @@ function readFlags(args: readonly string[]): ReadFlags {
       return wrong(`unexpected argument ${JSON.stringify(arg)}: everything is given by flags`);
     }
     if (text === 'h' || text === 'help') {
-      return { ok: false, isHelp: true, message: '' };
+      return { ok: false, asked: 'help', message: '' };
+    }
+    if (text === 'version') {
+      return { ok: false, asked: 'version', message: '' };
     }
     const flag = flags.find((known) => known.name === text);
     if (flag === undefined) {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
@@ -156,20 +156,33 @@ test('a file is read, its warnings are logged and its errors end the start', asy
   const log = createRecordedLog();
 
   await writeFile(file, 'mappings: [{match: a.b, name: a, ttl_: 5s}]');
-  const mapping = await readMappingFile(file, log);
-  t.is(mapping.rules.length, 1);
+  const mapping = await readMappingFile(file, 'PROMETHEUS_MAPPER_YAML', log);
+  t.is(mapping?.rules.length, 1);
   t.is(log.lines.length, 1);
   t.true(log.lines[0]?.includes(`${file}:1:34: ttl_ has no effect here`));
 
   await writeFile(file, 'mappings:\n  - match: a.b\n  - name: c\n');
-  const error = await t.throwsAsync(readMappingFile(file, log), { instanceOf: AppError });
+  const error = await t.throwsAsync(readMappingFile(file, 'PROMETHEUS_MAPPER_YAML', log), {
+    instanceOf: AppError,
+  });
   t.is(error?.code, 'cannot_start');
   t.true(error?.message.includes(`${file}:2:5: error: the metric's name is missing`));
   t.true(error?.message.includes(`${file}:3:5: error: what to match is missing`));
-  t.true(error?.message.includes('PULLMETRICS_MAPPER_YAML'));
+  t.true(error?.message.includes('PROMETHEUS_MAPPER_YAML'));
 
   await rm(file);
-  const missing = await t.throwsAsync(readMappingFile(file, log), { instanceOf: AppError });
-  t.is(missing?.code, 'cannot_start');
-  t.regex(missing?.message ?? '', /^the mapping file .*m\.yaml cannot be read \(ENOENT/);
+  await mkdir(file);
+  const directory = await t.throwsAsync(readMappingFile(file, 'PROMETHEUS_MAPPER_YAML', log), {
+    instanceOf: AppError,
+  });
+  t.is(directory?.code, 'cannot_start');
+  t.regex(directory?.message ?? '', /^the mapping file .*m\.yaml cannot be read \(EISDIR/);
+});
+
+test('a mapping file that is not there is a warning, and no mapping', async (t) => {
+  const log = createRecordedLog();
+  t.is(await readMappingFile('/nowhere/m.yaml', 'PROMETHEUS_MAPPER_YAML', log), undefined);
+  t.deepEqual(log.lines, [
+    'warning PROMETHEUS_MAPPER_YAML: there is no file /nowhere/m.yaml; the default mapping is used',
+  ]);
 });

@@ -23,14 +23,24 @@ export interface ParsedMapping {
   readonly problems: readonly Problem[];
 }
 
-const setting = 'PULLMETRICS_MAPPER_YAML';
-
-/** Rejects with AppError `cannot_start`; what is only strange is logged. */
-export async function readMappingFile(path: string, log: Log): Promise<Mapping> {
+/**
+ * Undefined when there is no such file, which is logged, as is what is only strange; else rejects with
+ * AppError `cannot_start`. `setting` is the name by which the path was given.
+ */
+export async function readMappingFile(
+  path: string,
+  setting: string,
+  log: Log,
+): Promise<Mapping | undefined> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
+    // Deployments name a path for a file that they only sometimes mount.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      log.warning(`${setting}: there is no file ${path}; the default mapping is used`);
+      return undefined;
+    }
     const message = `the mapping file ${path} cannot be read (${errorText(error)}); set ${setting} to a file that this process may read`;
     throw new AppError('cannot_start', message, { cause: error });
   }

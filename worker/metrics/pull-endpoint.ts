@@ -25,6 +25,8 @@ export interface PullTarget {
   readonly path: string;
   /** A file with the mapping; '' for the default one. */
   readonly mapperFile: string;
+  /** The name of the setting that names it, for texts. */
+  readonly mapperSetting: string;
   /** For the default mapping. */
   readonly responseTimeInMs: boolean;
 }

@@ -100,6 +100,7 @@ test('every output may be on at once, and each tells the whole', async (t) => {
       port: pullPort,
       path: '/metrics',
       mapperFile: '',
+      mapperSetting: 'PULLMETRICS_MAPPER_YAML',
       responseTimeInMs: false,
     },
     flushIntervalMs: 10,
@@ -131,7 +132,9 @@ test('a mapping file with a mistake keeps the worker from starting', async (t) =
       host: '127.0.0.1',
       port: 0,
       path: '/metrics',
-      mapperFile: '/no/such/file.yaml',
+      // No file, but a directory.
+      mapperFile: '/',
+      mapperSetting: 'PULLMETRICS_MAPPER_YAML',
       responseTimeInMs: false,
     },
   });

@@ -107,9 +107,10 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
       const { pull } = options;
       if (pull !== undefined) {
         const mapping =
-          pull.mapperFile === ''
-            ? createDefaultMapping(pull.responseTimeInMs)
-            : await readMappingFile(pull.mapperFile, log);
+          (pull.mapperFile === ''
+            ? undefined
+            : await readMappingFile(pull.mapperFile, pull.mapperSetting, log)) ??
+          createDefaultMapping(pull.responseTimeInMs);
         endpoint = createPullEndpoint({ registry, target: pull, mapping, extraTags, log, clock });
         await endpoint.start();
       }

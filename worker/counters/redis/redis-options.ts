@@ -1,7 +1,7 @@
 // What the settings say about one key-value store, as the store takes it.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
-import type { StoreSettings, WorkerSettings } from '../../settings.ts';
+import { givenName, type StoreSettings, type WorkerSettings } from '../../settings.ts';
 import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
 import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
@@ -18,11 +18,13 @@ export function toRedisStoreOptions(
   clock: Clock,
 ): RedisStoreOptions {
   const store = settings[which];
+  const family = which === 'store' ? 'KVSTORE' : 'KVSTORE_PERSECOND';
   const { closeOnReadonlyError, startup, tls } = settings.bothStores;
   if (store.target === undefined) throw new AppError('internal', `${which} has no address`);
   return {
     target: store.target,
-    addressSetting: which === 'store' ? 'KVSTORE_URL' : 'KVSTORE_PERSECOND_URL',
+    addressSetting: givenName(settings, `${family}_URL`),
+    sentinelAuthSetting: givenName(settings, `${family}_SENTINEL_AUTH`),
     readCredentials: createReader(store, clock),
     sentinelCredentials: parseCredentials(store.sentinelAuth),
     tls: store.tls || store.target.tls ? toTlsOptions(tls) : undefined,

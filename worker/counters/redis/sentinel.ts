@@ -15,6 +15,8 @@ export interface MasterOpenerDeps {
   readonly readCredentials: ReadCredentials;
   /** Undefined: the sentinels are sent none. */
   readonly sentinelCredentials: Credentials | undefined;
+  /** The name of the setting that they come from. */
+  readonly sentinelAuthSetting: string;
   /** For the sentinels too. */
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
@@ -69,7 +71,12 @@ export function createMasterOpener(
     const connection = await openConnection(
       { ...deps, address, database: 0, readCredentials },
       signal,
-    );
+    ).catch((error: unknown) => {
+      const text = errorText(error);
+      throw /\b(?:NOAUTH|WRONGPASS)\b/.test(text)
+        ? new Error(`${text} (${deps.sentinelAuthSetting} is the password of the sentinels)`)
+        : error;
+    });
     try {
       const reply = await connection.ask(
         toCommandText('SENTINEL', 'get-master-addr-by-name', group.master),

@@ -101,8 +101,14 @@ function createOpen(
     case 'unix':
       return (signal) => openConnection({ ...common, address }, signal);
     case 'sentinel': {
-      const { sentinelCredentials } = options;
-      return createMasterOpener({ ...common, group: address, sentinelCredentials, closing });
+      const { sentinelCredentials, sentinelAuthSetting } = options;
+      return createMasterOpener({
+        ...common,
+        group: address,
+        sentinelCredentials,
+        sentinelAuthSetting,
+        closing,
+      });
     }
   }
 }

@@ -20,6 +20,8 @@ export interface RedisStoreOptions {
   readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_SENTINEL_AUTH. */
   readonly sentinelCredentials: Credentials | undefined;
+  /** The name of that setting, for texts. */
+  readonly sentinelAuthSetting: string;
   /** Undefined: no TLS. */
   readonly tls: StoreTlsOptions | undefined;
   readonly pool: PoolOptions;
