@@ -127,6 +127,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   const used = createMethods();
   let ends = 0;
   const session = new Session({
+    keepsHeaders: false,
     methods: used.methods,
     clock,
     peer: () => '127.0.0.1:1',

@@ -46,7 +46,9 @@ export function createExchange(socket: Socket): Exchange {
     const sent = { count: commands.length, replies: [], done };
     if (reason === undefined && commands.length > 0) {
       unanswered.push(sent);
-      socket.write(commands.join(''), 'latin1');
+      let text = '';
+      for (const command of commands) text += command;
+      socket.write(text, 'latin1');
     } else {
       setImmediate(fail, sent);
     }

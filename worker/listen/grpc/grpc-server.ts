@@ -49,7 +49,10 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOpt
   ]);
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
-  const transport = deps.createTransport({ methods, log, clock, onRefused }, options);
+  const transport = deps.createTransport(
+    { methods, log, clock, onRefused, keepsHeaders: deps.tracing !== undefined },
+    options,
+  );
   const decisions = metrics.counter(requestCounterName(decisionMethodName));
 
   return {

@@ -33,6 +33,8 @@ export interface GrpcTransportDeps {
   readonly methods: GrpcMethods;
   readonly log: Log;
   readonly clock: Clock;
+  /** Whether methods ask for headers of their calls; default true. Without it most are not even read. */
+  readonly keepsHeaders?: boolean;
   /** A connection was closed because there were as many as there may be: the least used, or this one. */
   readonly onRefused?: () => void;
 }

@@ -1,11 +1,12 @@
 // The header blocks of one connection, from bytes to what is asked. Compression has a state, so every
 // block has to come by here, wanted or not.
 import type { GrpcMethod, GrpcMethods } from '../method.ts';
-import { createHpackDecoder } from './hpack/decoder.ts';
+import { createHpackDecoder, type HpackDecoder } from './hpack/decoder.ts';
 import type { HeaderField } from './hpack/header-field.ts';
 import { headerTableBytes, maxHeaderListBytes } from './limits.ts';
 import {
   areTrailers,
+  isReadHeader,
   MalformedRequest,
   oversizedHead,
   type RequestHead,
@@ -14,18 +15,21 @@ import {
 
 export class HeaderReader {
   readonly #methods: GrpcMethods;
-  readonly #decoder = createHpackDecoder({
-    tableBytes: headerTableBytes,
-    maxListBytes: maxHeaderListBytes,
-  });
-  /** The last block that left the table as it was, and what it means as long as that is so. */
-  #lastBlock = Buffer.alloc(0);
+  readonly #decoder: HpackDecoder;
   #lastHead: RequestHead | undefined;
+  /** The last block where it left the table as it was, which means the same as long as that is so. */
+  #lastBlock = Buffer.alloc(0);
   #lastMethod: GrpcMethod | undefined;
   #lastGeneration = -1;
 
-  constructor(methods: GrpcMethods) {
+  /** `keepsAll`: methods may ask for any header; else those that mean nothing here are not kept. */
+  constructor(methods: GrpcMethods, keepsAll: boolean) {
     this.#methods = methods;
+    this.#decoder = createHpackDecoder({
+      tableBytes: headerTableBytes,
+      maxListBytes: maxHeaderListBytes,
+      isRead: keepsAll ? undefined : isReadHeader,
+    });
   }
 
   /** Of the complete block in bytes[start, end); undefined for one that breaks the rules of requests.
@@ -43,14 +47,29 @@ export class HeaderReader {
     const fields: HeaderField[] = [];
     decoder.decode(bytes, start, end, fields);
     if (decoder.oversized) return oversizedHead;
-    const head = readUnlessMalformed(fields, decoder.listBytes);
-    if (head !== undefined && decoder.generation === generation) {
-      this.#lastBlock = Buffer.from(bytes.subarray(start, end));
+    const head = this.#isAsBefore(fields)
+      ? this.#lastHead
+      : readUnlessMalformed(fields, decoder.listBytes);
+    if (head === undefined) return undefined;
+    if (head !== this.#lastHead) {
       this.#lastHead = head;
       this.#lastMethod = this.#methods.get(head.path);
-      this.#lastGeneration = generation;
     }
+    const isRepeatable = decoder.generation === generation;
+    if (isRepeatable) this.#lastBlock = Buffer.from(bytes.subarray(start, end));
+    this.#lastGeneration = isRepeatable ? generation : -1;
     return head;
+  }
+
+  /** Whether these are the very fields of the last head: entries of the table, and unread ones. */
+  #isAsBefore(fields: readonly HeaderField[]): boolean {
+    const before = this.#lastHead;
+    if (before === undefined || before.listBytes !== this.#decoder.listBytes) return false;
+    if (before.fields.length !== fields.length) return false;
+    for (let index = 0; index < fields.length; index++) {
+      if (before.fields[index] !== fields[index]) return false;
+    }
+    return true;
   }
 
   findMethod(head: RequestHead): GrpcMethod | undefined {

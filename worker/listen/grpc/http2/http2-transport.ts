@@ -31,7 +31,7 @@ interface Connection {
 }
 
 export function createHttp2Transport(
-  { methods, log, clock, onRefused }: GrpcTransportDeps,
+  { methods, log, clock, onRefused, keepsHeaders = true }: GrpcTransportDeps,
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
@@ -65,6 +65,7 @@ export function createHttp2Transport(
       methods,
       clock,
       largeRequests,
+      keepsHeaders,
       peer: () => toPeer(socket),
       onOutput() {
         if (withOutput.length === 0) process.nextTick(flushAll);

@@ -60,6 +60,11 @@ const meaningOfName: ReadonlyMap<string, number> = new Map([
   ['upgrade', meanings.malformed],
 ]);
 
+/** Whether the value of a header means something, or makes a request malformed. */
+export function isReadHeader(name: string): boolean {
+  return meaningOfName.has(name) || name === 'te' || !namePattern.test(name);
+}
+
 const longestShownMethod = 20;
 
 const grpcContentType = /^application\/grpc(?:$|[+;])/;

@@ -36,6 +36,8 @@ export interface SessionDeps {
   readonly methods: GrpcMethods;
   readonly clock: Clock;
   readonly largeRequests: LargeRequests;
+  /** Whether methods may ask for any header. */
+  readonly keepsHeaders: boolean;
   /** For callers that methods ask about. */
   readonly peer: () => string;
   /** There is output, for the first time since it was last taken. */
@@ -92,7 +94,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#clock = deps.clock;
     const startMs = deps.clock.monotonicMs();
     this.#frameReader = new FrameReader(this, startMs);
-    this.#headerReader = new HeaderReader(deps.methods);
+    this.#headerReader = new HeaderReader(deps.methods, deps.keepsHeaders);
     this.#keepAlive = new KeepAlive(startMs);
     this.sender = new Sender({
       clock: deps.clock,

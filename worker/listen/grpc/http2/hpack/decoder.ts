@@ -13,8 +13,8 @@
 // Assembling a block from frames, bounding its length, and what fields mean is left to the session.
 import { DynamicTable } from './dynamic-table.ts';
 import type { HeaderField } from './header-field.ts';
-import { decodeHuffman } from './huffman-decoder.ts';
-import { createEntry, staticTable, type TableEntry } from './static-table.ts';
+import { decodeHuffman, hasBlankEnds, isControl, measureHuffmanValue } from './huffman-decoder.ts';
+import { createEntry, createUnreadEntry, staticTable, type TableEntry } from './static-table.ts';
 
 /** The block is not HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113, section 4.3). */
 export class HpackError extends Error {}
@@ -43,7 +43,15 @@ export interface HpackDecoderOptions {
   readonly tableBytes: number;
   /** Counted as SETTINGS_MAX_HEADER_LIST_SIZE counts: name, value and 32 for each field. */
   readonly maxListBytes: number;
+  /**
+   * Whether somebody reads values under this name. Of the others, `unreadField` is what a block is said
+   * to have, except where the value is none that a header may have. Undefined: all are read.
+   */
+  readonly isRead?: ((name: string) => boolean) | undefined;
 }
+
+/** Stands for each field that nobody reads. */
+export const unreadField: HeaderField = createEntry('unread', '');
 
 export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
   return new Decoder(options);
@@ -81,6 +89,7 @@ class Decoder implements HpackDecoder {
   onlyIndexed = true;
   readonly #tableBytes: number;
   readonly #maxListBytes: number;
+  readonly #isRead: ((name: string) => boolean) | undefined;
   readonly #table: DynamicTable;
   /** By the index of the name: those of pseudo-headers, which are all below 15. */
   readonly #remembered: (RememberedLiteral | undefined)[] = new Array(firstLongNameIndex);
@@ -89,7 +98,8 @@ class Decoder implements HpackDecoder {
   #position = 0;
   #end = 0;
 
-  constructor({ tableBytes, maxListBytes }: HpackDecoderOptions) {
+  constructor({ tableBytes, maxListBytes, isRead }: HpackDecoderOptions) {
+    this.#isRead = isRead;
     this.#tableBytes = tableBytes;
     this.#maxListBytes = maxListBytes;
     this.#table = new DynamicTable({ maxSize: initialTableBytes, highestMaxSize: tableBytes });
@@ -119,7 +129,7 @@ class Decoder implements HpackDecoder {
         position = this.#position;
       }
       listBytes += entry.size;
-      if (listBytes <= this.#maxListBytes) fields.push(entry);
+      if (listBytes <= this.#maxListBytes) fields.push(entry.isUnread ? unreadField : entry);
     }
     this.onlyIndexed = onlyIndexed;
     this.listBytes = listBytes;
@@ -183,8 +193,29 @@ class Decoder implements HpackDecoder {
 
   #readEntry(nameMask: number): TableEntry {
     const nameIndex = this.#readInteger(nameMask);
-    const name = nameIndex === 0 ? this.#readString() : this.#entryAt(nameIndex).name;
+    const before = nameIndex === 0 ? undefined : this.#entryAt(nameIndex);
+    const name = before === undefined ? this.#readString() : before.name;
+    if (this.#isRead !== undefined && (before?.isUnread || !this.#isRead(name))) {
+      const length = this.#skipValue();
+      if (length !== undefined) return createUnreadEntry(name, length);
+    }
     return createEntry(name, this.#readString());
+  }
+
+  /** Passes over a good value and gives its length; undefined, still before it, where it is to be read. */
+  #skipValue(): number | undefined {
+    const first = this.#position;
+    const isHuffman = (this.#bytes[first] ?? 0) >= 0x80;
+    const octets = this.#readInteger(0x7f);
+    const end = this.#position + octets;
+    let length: number | undefined;
+    if (end <= this.#end) {
+      length = isHuffman
+        ? measureHuffmanValue(this.#bytes, this.#position, end)
+        : measureValue(this.#bytes, this.#position, end);
+    }
+    this.#position = length === undefined ? first : end;
+    return length;
   }
 
   #entryAt(index: number): TableEntry {
@@ -226,6 +257,14 @@ class Decoder implements HpackDecoder {
     }
     throw new HpackError('integer is too long');
   }
+}
+
+/** As `measureHuffmanValue`, of octets as they are. */
+function measureValue(bytes: Buffer, start: number, end: number): number | undefined {
+  for (let position = start; position < end; position++) {
+    if (isControl(bytes[position] ?? 0)) return undefined;
+  }
+  return hasBlankEnds(bytes, start, end) ? undefined : end - start;
 }
 
 function isTableUpdate(first: number): boolean {

@@ -12,12 +12,15 @@ const failed = stateCount;
  * at most, as no code has less than five bits.
  *
  * From the lowest bit: first symbol (8), next state (9), second symbol (8), number of symbols (2).
- * The next state stands where the next octet can be joined to it to find the next step.
+ * The next state stands where the next octet can be joined to it to find the next step. Above them: 1 if
+ * one of the symbols may be in no header value (RFC 9113, section 8.2.1).
  */
 const stateShift = 8;
 const stateMask = 0x1ff << stateShift;
 const secondSymbolShift = 17;
 const countShift = 25;
+const countMask = 3;
+const controlShift = 27;
 
 const tree = growTree();
 const steps = tabulateSteps();
@@ -38,10 +41,45 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
     const step = steps[state | (bytes[position] ?? 0)] ?? 0;
     output[length] = step;
     output[length + 1] = step >>> secondSymbolShift;
-    length += step >>> countShift;
+    length += (step >>> countShift) & countMask;
     state = step & stateMask;
   }
   return endings[state >>> stateShift] === 1 ? output.toString('latin1', 0, length) : undefined;
+}
+
+/**
+ * How many octets the string in bytes[start, end) is, without making it: undefined if its code or its
+ * padding is wrong, or it is no header value (RFC 9113, section 8.2.1), or is very long.
+ */
+export function measureHuffmanValue(bytes: Buffer, start: number, end: number): number | undefined {
+  if (2 * (end - start) > scratch.length) return undefined;
+  let state = 0;
+  let length = 0;
+  let all = 0;
+  for (let position = start; position < end; position++) {
+    const step = steps[state | (bytes[position] ?? 0)] ?? 0;
+    scratch[length] = step;
+    scratch[length + 1] = step >>> secondSymbolShift;
+    length += (step >>> countShift) & countMask;
+    state = step & stateMask;
+    all |= step;
+  }
+  if (endings[state >>> stateShift] !== 1 || all >>> controlShift !== 0) return undefined;
+  return hasBlankEnds(scratch, 0, length) ? undefined : length;
+}
+
+/** Whether a value begins or ends with white space, which it must not. */
+export function hasBlankEnds(bytes: Buffer, start: number, end: number): boolean {
+  return start < end && (isBlank(bytes[start] ?? 0) || isBlank(bytes[end - 1] ?? 0));
+}
+
+function isBlank(octet: number): boolean {
+  return octet === 0x20 || octet === 0x09;
+}
+
+/** NUL, LF and CR may be nowhere in a value. */
+export function isControl(octet: number): boolean {
+  return octet === 0 || octet === 0x0a || octet === 0x0d;
 }
 
 /** The children of node n are at 2n and 2n + 1: the number of a node, or a symbol's complement. */
@@ -83,9 +121,18 @@ function tabulateSteps(): Int32Array {
     const upper = halves[index >>> 4] ?? 0;
     const lower = halves[((upper & stateMask) >>> 4) | (index & 15)] ?? 0;
     const isSecond = upper >>> countShift === 1;
-    table[index] = isSecond ? moveToSecond(lower) + (upper & 0xff) + (1 << countShift) : lower;
+    const step = isSecond ? moveToSecond(lower) + (upper & 0xff) + (1 << countShift) : lower;
+    table[index] = hasControl(step) ? step | (1 << controlShift) : step;
   }
   return table;
+}
+
+function hasControl(step: number): boolean {
+  const count = step >>> countShift;
+  return (
+    (count > 0 && isControl(step & 0xff)) ||
+    (count > 1 && isControl((step >>> secondSymbolShift) & 0xff))
+  );
 }
 
 function moveToSecond(step: number): number {

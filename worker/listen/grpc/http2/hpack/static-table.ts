@@ -5,6 +5,8 @@ import type { HeaderField } from './header-field.ts';
 export interface TableEntry extends HeaderField {
   /** What the field counts for in a table and in a header list (section 4.1). */
   readonly size: number;
+  /** Nobody reads its value, which is '' and was a good one. */
+  readonly isUnread: boolean;
 }
 
 /**
@@ -12,7 +14,16 @@ export interface TableEntry extends HeaderField {
  * another hidden class, and who reads the fields would find two.
  */
 export function createEntry(name: string, value: string): TableEntry {
-  return { name, value, size: name.length + value.length + 32, meaning: 0 };
+  return toEntry(name, value, value.length, false);
+}
+
+/** Of a field whose value is not made into text. */
+export function createUnreadEntry(name: string, valueLength: number): TableEntry {
+  return toEntry(name, '', valueLength, true);
+}
+
+function toEntry(name: string, value: string, valueLength: number, isUnread: boolean): TableEntry {
+  return { name, value, size: name.length + valueLength + 32, meaning: 0, isUnread };
 }
 
 /** Each name with its values, in the order of their indices. */
