@@ -19,10 +19,11 @@ import { createSampleRequests, sampleRules, toSampleKeyPrefix } from './warm-up/
 export interface WarmUpDeps {
   readonly settings: WorkerSettings;
   readonly clock: Clock;
+  /** Default 1.5 s: a store that is slow or refuses does not keep the worker from serving. */
+  readonly limitMs?: number;
 }
 
-/** A store that is slow or refuses does not keep the worker from serving. */
-const limitMs = 1_500;
+const defaultLimitMs = 1_500;
 /** Callers at once, and how often each asks: by then V8 has compiled what decisions run. */
 const callerCount = 8;
 const grpcCalls = 60;
@@ -45,7 +46,7 @@ const silence: Log = {
 export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<void> {
   const settings = toOwnSettings(deps.settings);
   const limit = new AbortController();
-  const cancelLimit = deps.clock.after(limitMs, () => limit.abort());
+  const cancelLimit = deps.clock.after(deps.limitMs ?? defaultLimitMs, () => limit.abort());
   const ending = AbortSignal.any([signal, limit.signal]);
   const serving = createOwnServing(deps, settings);
   const rehearsal = rehearse(serving, settings, ending).finally(() => serving.stop(0));

@@ -12,6 +12,8 @@ import { startMemcachedServer } from '../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
+/** So that a busy machine gets through all of it. */
+const patienceMs = 50_000;
 const keyForm = /^fleet_ratelane_warm_up_([0-9a-f]{12})_/;
 
 async function startStore(t: ExecutionContext): Promise<RedisServer> {
@@ -20,10 +22,13 @@ async function startStore(t: ExecutionContext): Promise<RedisServer> {
   return redis;
 }
 
-async function warm(env: Record<string, string>, signal = new AbortController().signal) {
+async function warm(
+  env: Record<string, string>,
+  { signal = new AbortController().signal, limitMs = patienceMs } = {},
+) {
   const result = parseWorkerSettings(env);
   if (!result.ok) throw new Error(result.problems.join('\n'));
-  await warmUp({ settings: result.settings, clock: systemClock }, signal);
+  await warmUp({ settings: result.settings, clock: systemClock, limitMs }, signal);
 }
 
 /** How often each command was run: `incrby` -> 12. */
@@ -66,7 +71,7 @@ test('nothing that was decided before the ports open is seen on a worker', async
     },
   });
   t.teardown(worker.stop);
-  t.true(((await commandCounts(redis)).get('eval') ?? 0) > 0);
+  t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
   const page = async (path: string) =>
     (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`)).text();
   const stats = await page('/stats');
@@ -128,11 +133,15 @@ test('a store that says nothing does not keep a worker from starting', async (t)
   await new Promise((resolve) => silent.once('listening', resolve));
   t.teardown(() => silent.close());
   const { port } = silent.address() as { port: number };
-  await t.notThrowsAsync(warm({ KVSTORE_URL: `127.0.0.1:${port}`, KVSTORE_TIMEOUT: '1m' }));
+  await t.notThrowsAsync(
+    warm({ KVSTORE_URL: `127.0.0.1:${port}`, KVSTORE_TIMEOUT: '1m' }, { limitMs: 100 }),
+  );
 });
 
 test('who gives the start up does not wait for it', async (t) => {
   const redis = await startStore(t);
   const reason = new Error('stopped');
-  await t.throwsAsync(warm({ KVSTORE_URL: redis.url }, AbortSignal.abort(reason)), { is: reason });
+  await t.throwsAsync(warm({ KVSTORE_URL: redis.url }, { signal: AbortSignal.abort(reason) }), {
+    is: reason,
+  });
 });
