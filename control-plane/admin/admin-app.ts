@@ -7,6 +7,7 @@ import type { Guard } from '../../shared/router/guard.ts';
 import { readModuleTree } from '../../shared/router/module-tree.ts';
 import type { AdminApi } from './admin-api.ts';
 import { bindControllers } from './admin-controller.ts';
+import { webhookPaths } from './webhook-paths.ts';
 
 export interface AdminAppDeps {
   /** Not needed by an application that is only described. */
@@ -14,6 +15,9 @@ export interface AdminAppDeps {
   readonly guard: Guard;
   readonly reportError?: ReportError;
 }
+
+/** Of all paths; without it they are served as well. */
+export const versionPrefix = '/v1';
 
 /** A push brings all rules of a company; the store's own bounds are not far above. */
 export const maxBodyBytes = 32 * 1024 * 1024;
@@ -30,7 +34,16 @@ export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promi
     bodyKinds: ['json'],
     limits: { bodyBytes: maxBodyBytes },
     strictNames: true,
-    info: { title: 'Ratelane admin API', version: '1' },
+    info: {
+      title: 'Ratelane admin API',
+      version: '1',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [
+      { url: versionPrefix, description: 'This version' },
+      { url: '/', description: 'The same, for programs that were made before there were versions' },
+    ],
+    otherPaths: webhookPaths,
     ...(reportError && { reportError }),
   });
 }

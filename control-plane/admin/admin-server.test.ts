@@ -322,3 +322,35 @@ test('a webhook call whose body cannot be read gets a problem document as well',
   t.regex(answer, /content-type: application\/problem\+json/i);
   t.notRegex(answer, /FST_/);
 });
+
+test('every path is served under the version as well, the webhook too', async (t) => {
+  const { ask } = await run(t, { 'a.yaml': ruleText('a', 1) });
+  for (const path of ['/status', '/domains/a', '/revisions?limit=1', '/healthcheck']) {
+    const [one, other] = [await ask('GET', path), await ask('GET', `/v1${path}`)];
+    t.is(other.status, 200, path);
+    t.deepEqual(Object.keys(other.body), Object.keys(one.body), path);
+  }
+  t.is((await ask('POST', '/v1/webhooks', { json: {} })).status, 401);
+  t.is((await ask('PUT', '/v1/domains/a', { yaml: ruleText('a', 2) })).status, 428);
+  for (const path of ['/v1', '/v1/', '/v2/status', '/v1/v1/status']) {
+    t.is((await ask('GET', path)).status, 404, path);
+  }
+});
+
+test('the description has what a change may be refused with, and one schema for each answer', async (t) => {
+  const { body } = await (await run(t, {})).ask('GET', '/openapi.json');
+  const { put, get } = body.paths['/domains/{domain}'];
+  t.deepEqual(Object.keys(put.requestBody.content), ['application/json', 'application/yaml']);
+  const names = put.parameters.map(({ name }: { name: string }) => name);
+  t.deepEqual(names, ['domain', 'If-Match', 'If-None-Match']);
+  for (const status of [409, 412, 422, 428, 503]) t.truthy(put.responses[status], `${status}`);
+  t.regex(JSON.stringify(put.responses[422]), /"problems"/);
+  t.deepEqual(Object.keys(body.paths['/webhooks'].post.responses), ['202', '401', '413', '500']);
+  for (const { responses } of [get, body.paths['/domains'].get, body.paths['/revisions'].get]) {
+    t.notRegex(JSON.stringify(responses[200].content['application/json'].schema), /^\{"anyOf"/);
+  }
+  t.deepEqual(
+    body.servers.map(({ url }: { url: string }) => url),
+    ['/v1', '/'],
+  );
+});

@@ -8,7 +8,7 @@ import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import type { AdminApi } from './admin-api.ts';
-import { createAdminApp, maxBodyBytes } from './admin-app.ts';
+import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
 import { toJsonRequest } from './yaml-body.ts';
 
@@ -63,7 +63,8 @@ export async function createAdminServer(
   });
   const dispatch: typeof app.dispatch = (request) =>
     app.dispatch(toJsonRequest(request, maxYamlBytes));
-  const fastify = createFastify({ ...fastifyOptions(app), ...timeouts }, options.tls);
+  const serverOptions = { ...fastifyOptions(app), ...timeouts, rewriteUrl: withoutVersion };
+  const fastify = createFastify(serverOptions, options.tls);
   fastify.addHook('onResponse', async (request, reply) => {
     const part = request.raw.url?.split(/[/?]/, 2)[1] ?? '';
     onAnswer(known.has(part) ? part : 'other', request.method, reply.statusCode);
@@ -120,6 +121,11 @@ export async function createAdminServer(
       }
     },
   };
+}
+
+/** Every path is served with the version and without. */
+function withoutVersion({ url = '/' }: { readonly url?: string | undefined }): string {
+  return url.startsWith(`${versionPrefix}/`) ? url.slice(versionPrefix.length) : url;
 }
 
 function createFastify(

@@ -46,3 +46,6 @@ export function fromProblemJson(json: ProblemJson): Problem {
     sourceLine: sourceLine ?? undefined,
   };
 }
+
+/** What is said beside a problem's usual members, where rules have errors. */
+export const refusedRules = Type.Object({ problems: Type.Optional(Type.Array(problemJson)) });

@@ -69,7 +69,7 @@ async function toRouteTable(): Promise<string> {
     Object.entries(operations).map(([method, { summary = '', description, security }]) => [
       `\`${method.toUpperCase()} ${path}\``,
       description === undefined ? summary : `${summary}. ${description}`,
-      security === undefined ? '' : 'yes',
+      security?.length ? 'yes' : '',
     ]),
   );
   return toTable(['Request', 'Does', 'Token'], rows);

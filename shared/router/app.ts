@@ -8,7 +8,7 @@ import { defaultLimits, type Limits } from './limits.ts';
 import { type ModuleTree, readModuleTree } from './module-tree.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener } from './mounts/node-http.ts';
-import { type OpenApiDocument, toOpenApi } from './openapi.ts';
+import { type OpenApiDocument, type OpenApiFrame, toOpenApi } from './openapi.ts';
 import { choosePrefixes, type Environment } from './prefix.ts';
 import { listRoutes, type RouteEntry } from './route-list.ts';
 import { createSchemaCompiler } from './schema.ts';
@@ -40,7 +40,9 @@ export interface AppOptions {
   /** A module and a class of one path: no start (the default), or the module hides the class. */
   readonly clashes?: 'refuse' | 'module-first';
   /** Of the OpenAPI document. */
-  readonly info?: { readonly title: string; readonly version: string };
+  readonly info?: OpenApiFrame['info'];
+  readonly servers?: OpenApiFrame['servers'];
+  readonly otherPaths?: OpenApiFrame['paths'];
   /** Hears of requests that fail for a reason of ours. Unset: a JSON line on standard error. */
   readonly reportError?: ReportError;
 }
@@ -79,7 +81,13 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const info = options.info ?? { title: 'API', version: '0.0.0' };
   let document: OpenApiDocument | undefined;
   const describe = () => {
-    document ??= toOpenApi(routes, { info, bodyKinds: kinds });
+    const { servers, otherPaths: paths } = options;
+    document ??= toOpenApi(routes, {
+      info,
+      bodyKinds: kinds,
+      ...(servers && { servers }),
+      ...(paths && { paths }),
+    });
     return document;
   };
   const dispatch = createDispatch({

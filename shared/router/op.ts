@@ -20,6 +20,17 @@ export interface OpSpec {
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; for descriptions. */
   readonly returns?: Readonly<Record<number, Type.TSchema>>;
+  /** The media type of what is returned; JSON, unless set. For descriptions. */
+  readonly produces?: string;
+  /** How it fails besides what every method may: by status, with a schema where the body says more than
+   * a problem's usual members. For descriptions. */
+  readonly failures?: Readonly<Record<number, Type.TSchema | undefined>>;
+  /** Headers of requests that it reads. For descriptions. */
+  readonly headers?: Type.TObject;
+  /** Further forms of the body, by media type. For descriptions. */
+  readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
+  /** What is different when only so many positional parameters are given. For descriptions. */
+  readonly shorter?: Readonly<Record<number, ShorterSpec>>;
   /** Run after those of the class, before the body is read. */
   readonly guard?: Guard | readonly Guard[];
   /** Open to everybody: guards of the class and the application that authenticate do not run. */
@@ -27,6 +38,8 @@ export interface OpSpec {
   readonly summary?: string;
   readonly description?: string;
 }
+
+export type ShorterSpec = Pick<OpSpec, 'summary' | 'description' | 'returns' | 'query'>;
 
 const brand: unique symbol = Symbol('op');
 

@@ -1,6 +1,7 @@
 // The OpenAPI 3.1 document of an application: what its declarations say, in a stable order.
 import type Type from 'typebox';
 import type { BodyKind } from './body.ts';
+import type { OpSpec } from './op.ts';
 import { problemSchema, statusTitle } from './problem.ts';
 import type { RouteEntry } from './route-list.ts';
 import { toDescribedSchema } from './schema-description.ts';
@@ -12,8 +13,19 @@ type Json = { [name: string]: unknown };
 /** Plain JSON; its shape is the OpenAPI specification's. */
 export type OpenApiDocument = Readonly<Json>;
 
-export interface OpenApiOptions {
-  readonly info: { readonly title: string; readonly version: string };
+/** What the controllers cannot say. */
+export interface OpenApiFrame {
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly license?: { readonly name: string; readonly identifier?: string };
+  };
+  readonly servers?: readonly { readonly url: string; readonly description?: string }[];
+  /** Of what is served beside the application, as the specification's path items. */
+  readonly paths?: Readonly<Json>;
+}
+
+export interface OpenApiOptions extends OpenApiFrame {
   readonly bodyKinds: readonly BodyKind[];
 }
 
@@ -28,12 +40,13 @@ const problemRef = { $ref: '#/components/responses/Problem' };
 
 export function toOpenApi(
   entries: readonly RouteEntry[],
-  { info, bodyKinds }: OpenApiOptions,
+  { info, servers, paths: otherPaths = {}, bodyKinds }: OpenApiOptions,
 ): OpenApiDocument {
   const paths: Record<string, Json> = {};
   const schemes: Json = {};
   const tags = new Set<string>();
   const ids = new Set<string>();
+  const hasSchemes = entries.some(({ route }) => route.guards.some(({ security }) => security));
   for (const entry of entries) {
     const { route } = entry;
     tags.add(tagOf(entry));
@@ -48,6 +61,8 @@ export function toOpenApi(
         if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
         item[verb.toLowerCase()] = {
           operationId: toOperationId(verb, variant.path, ids),
+          // Where others ask for something, that this one asks for nothing is said.
+          ...(hasSchemes && { security: [] }),
           ...toOperation(entry, verb, variant, bodyKinds),
         };
       }
@@ -56,8 +71,9 @@ export function toOpenApi(
   return {
     openapi: '3.1.1',
     info: { ...info },
+    ...(servers && { servers: [...servers] }),
     tags: [...tags].sort().map((name) => ({ name })),
-    paths: sorted(paths),
+    paths: sorted({ ...paths, ...otherPaths }),
     components: {
       schemas: { Problem: problemSchema },
       responses: {
@@ -93,7 +109,8 @@ function toOperation(
   bodyKinds: readonly BodyKind[],
 ): Json {
   const { route, parameters } = entry;
-  const { path = [], spec = {} } = route.op ?? {};
+  const { path = [], spec: whole = {} } = route.op ?? {};
+  const spec: OpSpec = { ...whole, ...whole.shorter?.[count] };
   const takesBody = withBody.has(verb);
   const positional = parameters.slice(0, count).map((name, index) => ({
     name,
@@ -108,10 +125,14 @@ function toOperation(
         ? [{ name, in: 'query', required: !optional, schema: toDescribedSchema(schema) }]
         : [],
     );
-  const query = [spec.query, takesBody ? undefined : spec.body].flatMap(toQueryParameters);
+  const query = [spec.query, takesBody ? undefined : spec.body].flatMap((object) =>
+    toParameters(object, 'query'),
+  );
   const body =
-    takesBody && spec.body !== undefined ? toRequestBody(spec.body, bodyKinds) : undefined;
-  const all = [...positional, ...byKeyword, ...query];
+    takesBody && spec.body !== undefined
+      ? toRequestBody(spec.body, bodyKinds, spec.otherBodies)
+      : undefined;
+  const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
   const security = Object.fromEntries(
     route.guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
   );
@@ -130,25 +151,30 @@ function toOperation(
     ...(all.length === 0 ? {} : { parameters: all }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
-      ...toResponses(spec.returns),
       ...Object.fromEntries(failures.map((status) => [status, problemRef])),
+      ...toFailures(spec.failures),
+      ...toResponses(spec.returns, spec.produces),
     },
     ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
   };
 }
 
-function toQueryParameters(object: Type.TObject | undefined): readonly Json[] {
+function toParameters(object: Type.TObject | undefined, place: 'query' | 'header') {
   if (object === undefined) return [];
   const required = new Set<string>(object.required);
   return Object.entries<Type.TSchema>(object.properties).map(([name, schema]) => ({
     name,
-    in: 'query',
+    in: place,
     required: required.has(name) && !('default' in schema),
     schema: toDescribedSchema(schema),
   }));
 }
 
-function toRequestBody(object: Type.TObject, bodyKinds: readonly BodyKind[]): Json {
+function toRequestBody(
+  object: Type.TObject,
+  bodyKinds: readonly BodyKind[],
+  otherBodies: OpSpec['otherBodies'] = {},
+): Json {
   const properties = Object.entries<Type.TSchema>(object.properties);
   // The schema has no such member where all properties are optional, whatever its type says.
   const isRequired = new Set<string>(object.required);
@@ -172,13 +198,30 @@ function toRequestBody(object: Type.TObject, bodyKinds: readonly BodyKind[]): Js
       ];
   return {
     required: required.length > 0,
-    content: Object.fromEntries(
-      types.filter(([kind]) => bodyKinds.includes(kind)).map(([, type]) => [type, { schema }]),
-    ),
+    content: Object.fromEntries([
+      ...types.filter(([kind]) => bodyKinds.includes(kind)).map(([, type]) => [type, { schema }]),
+      ...Object.entries(otherBodies).map(([type, other]) => [
+        type,
+        { schema: toDescribedSchema(other) },
+      ]),
+    ]),
   };
 }
 
-function toResponses(returns: Readonly<Record<number, Type.TSchema>> | undefined): Json {
+function toFailures(failures: OpSpec['failures'] = {}): Json {
+  return Object.fromEntries(
+    Object.entries(failures).map(([status, more]) => {
+      if (more === undefined) return [status, problemRef];
+      const schema = {
+        allOf: [{ $ref: '#/components/schemas/Problem' }, toDescribedSchema(more)],
+      };
+      const content = { 'application/problem+json': { schema } };
+      return [status, { description: statusTitle(Number(status)), content }];
+    }),
+  );
+}
+
+function toResponses(returns: OpSpec['returns'], mediaType = 'application/json'): Json {
   if (returns === undefined) return { 200: { description: statusTitle(200) } };
   const responses: Json = {};
   for (const [status, schema] of Object.entries(returns)) {
@@ -186,7 +229,7 @@ function toResponses(returns: Readonly<Record<number, Type.TSchema>> | undefined
     const isEmpty = Number(status) === 204 || Reflect.get(Object(described), 'type') === 'null';
     responses[status] = {
       description: statusTitle(Number(status)),
-      ...(isEmpty ? {} : { content: { 'application/json': { schema: described } } }),
+      ...(isEmpty ? {} : { content: { [mediaType]: { schema: described } } }),
     };
   }
   return responses;

@@ -17,7 +17,7 @@ import {
   toTag,
 } from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
-import { problemJson, toProblemJson } from '../problem-json.ts';
+import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
 const listed = Type.Object({
@@ -46,15 +46,30 @@ const yamlBody = Type.Object({
 });
 const messageQuery = Type.Object({ message: Type.Optional(Type.String({ maxLength: 4096 })) });
 
+const yamlBodies = { 'application/yaml': Type.String({ description: 'The rules' }) };
+const deleteHeaders = Type.Object({
+  'If-Match': Type.Optional(
+    Type.String({ description: 'The entity tag that GET gave, or *; 428 without it' }),
+  ),
+});
+const writeHeaders = Type.Object({
+  ...deleteHeaders.properties,
+  'If-None-Match': Type.Optional(
+    Type.String({ description: '*: only if there is no such domain' }),
+  ),
+});
+
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'List the domains of the newest revision, or read one',
+    summary: 'Read a domain of the newest revision; its entity tag is in the header ETag',
     path: [optional(domainName)],
-    returns: {
-      200: Type.Union([
-        Type.Object({ revision: Type.String(), domains: Type.Array(listed) }),
-        domainJson,
-      ]),
+    returns: { 200: domainJson },
+    failures: { 503: undefined },
+    shorter: {
+      0: {
+        summary: 'List the domains of the newest revision',
+        returns: { 200: Type.Object({ revision: Type.String(), domains: Type.Array(listed) }) },
+      },
     },
   });
 
@@ -86,7 +101,9 @@ export class Default extends AdminController {
   static readonly POST = op({
     summary: 'Create the domain that the rules name',
     body: yamlBody,
+    otherBodies: yamlBodies,
     returns: { 201: writtenJson },
+    failures: { 409: undefined, 422: refusedRules, 503: undefined },
   });
 
   async POST({ yaml, message }: Fields<typeof Default.POST>) {
@@ -120,7 +137,10 @@ export class Default extends AdminController {
       'An existing domain needs If-Match with the entity tag that GET gave, or *. If-None-Match: * creates only.',
     path: [domainName],
     body: yamlBody,
+    otherBodies: yamlBodies,
+    headers: writeHeaders,
     returns: { 200: writtenJson, 201: writtenJson },
+    failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
   async PUT({ yaml, message }: Fields<typeof Default.PUT>, domain: string) {
@@ -159,7 +179,9 @@ export class Default extends AdminController {
     description: 'Needs If-Match with the entity tag that GET gave, or *.',
     path: [domainName],
     query: messageQuery,
+    headers: deleteHeaders,
     returns: { 204: Type.Null() },
+    failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
   async DELETE({ message }: Fields<typeof Default.DELETE>, domain: string) {

@@ -25,6 +25,7 @@ export class Default extends AdminController {
         Type.String({ minLength: 1, maxLength: 64, description: 'In place of that in force' }),
       ),
     }),
+    failures: { 409: undefined, 503: undefined },
     returns: {
       200: Type.Object({
         revision: Type.String(),

@@ -33,6 +33,7 @@ export class Healthcheck extends AdminController {
 export class Metrics extends AdminController {
   static readonly GET = op({
     summary: 'Metrics in the text format of Prometheus',
+    produces: 'text/plain',
     returns: { 200: Type.String() },
   });
 
@@ -44,7 +45,10 @@ export class Metrics extends AdminController {
 }
 
 export class Openapi_json extends AdminController {
-  static readonly GET = op({ summary: 'This description' });
+  static readonly GET = op({
+    summary: 'This description',
+    returns: { 200: Type.Object({}, { additionalProperties: true }) },
+  });
 
   GET() {
     return this.describe();
@@ -71,6 +75,7 @@ export class Status extends AdminController {
       ),
     }),
     returns: { 200: statusJson },
+    failures: { 503: undefined },
   });
 
   async GET({ look, revision }: Fields<typeof Status.GET>) {

@@ -9,7 +9,7 @@ import { compareRules } from '../../../shared/rules/rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
 import { toReplacement } from '../change.ts';
-import { problemJson, toProblemJson } from '../problem-json.ts';
+import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
@@ -34,13 +34,27 @@ const changeJson = Type.Object({
   ruleAfter: Type.Union([Type.String(), Type.Null()]),
 });
 
+const listQuery = Type.Object({
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 20,
+    description: 'Of a list',
+  }),
+});
+
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'List revisions, the newest first, or read one',
+    summary: 'Read a revision; the beginning of its id is enough',
     path: [optional(id)],
-    query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }) }),
-    returns: {
-      200: Type.Union([Type.Object({ revisions: Type.Array(listedRevision) }), wholeRevision]),
+    query: listQuery,
+    returns: { 200: wholeRevision },
+    failures: { 503: undefined },
+    shorter: {
+      0: {
+        summary: 'List revisions, the newest first',
+        returns: { 200: Type.Object({ revisions: Type.Array(listedRevision) }) },
+      },
     },
   });
 
@@ -84,6 +98,7 @@ export class Default extends AdminController {
         changes: Type.Array(changeJson),
       }),
     },
+    failures: { 409: undefined, 503: undefined },
   });
 
   async GET_diff({ from, to }: Fields<typeof Default.GET_diff>) {
@@ -121,6 +136,7 @@ export class Default extends AdminController {
       message: Type.Optional(Type.String({ maxLength: 4096 })),
     }),
     returns: { 200: revisionJson, 201: revisionJson },
+    failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
   async POST({ files, expectedRevision, message }: Fields<typeof Default.POST>) {

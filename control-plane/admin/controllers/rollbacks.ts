@@ -4,6 +4,7 @@ import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
 import { isError } from '../examination.ts';
+import { refusedRules } from '../problem-json.ts';
 import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
 
 export class Default extends AdminController {
@@ -17,6 +18,7 @@ export class Default extends AdminController {
       message: Type.Optional(Type.String({ maxLength: 4096 })),
     }),
     returns: { 200: revisionJson, 201: revisionJson },
+    failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
   async POST({ revision, expectedRevision, message }: Fields<typeof Default.POST>) {

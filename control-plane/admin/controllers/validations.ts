@@ -18,6 +18,7 @@ export class Default extends AdminController {
         }),
       ),
     }),
+    otherBodies: { 'application/yaml': Type.String() },
     returns: {
       200: Type.Object({ valid: Type.Boolean(), problems: Type.Array(problemJson) }),
     },
