@@ -24,3 +24,17 @@ test('nothing is said of the newest revision while nobody knows it', async (t) =
   overview = { ...served, newest: undefined };
   t.is(await newestOf(), null);
 });
+
+test('the process is shown under the names that all clients of Prometheus use', async (t) => {
+  const { text } = await createControlPlaneMetrics(() => served).expose();
+  for (const name of [
+    'process_cpu_seconds_total',
+    'process_start_time_seconds',
+    'process_resident_memory_bytes',
+    'process_virtual_memory_bytes',
+    'process_open_fds',
+    'process_max_fds',
+  ]) {
+    t.regex(text, new RegExp(`^${name} \\d`, 'm'));
+  }
+});
