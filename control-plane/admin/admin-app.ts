@@ -30,6 +30,7 @@ export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promi
       return api === undefined ? tree : bindControllers(tree, api);
     },
     guard,
+    requireGuards: true,
     // Forms and plain texts are what a page of another site could send.
     bodyKinds: ['json'],
     limits: { bodyBytes: maxBodyBytes },

@@ -24,8 +24,9 @@ export interface AppOptions {
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
   /** Run before those of classes and methods. */
   readonly guard?: Guard | readonly Guard[];
-  /** Without it a method that has no guard and is not public itself keeps the app from starting. */
-  readonly public?: boolean;
+  /** A method that has no guard and is not `public: true` keeps the app from starting. For what is not
+   * everybody's: a guard that was forgotten is then noticed. */
+  readonly requireGuards?: boolean;
   /** For classes that do not declare their own. */
   readonly cors?: Cors;
   readonly limits?: Partial<Limits>;
@@ -37,12 +38,12 @@ export interface AppOptions {
   readonly missingVerb?: 405 | 501;
   /** How a text is sent where its method names no media type: JSON (the default), or raw. */
   readonly stringReturn?: 'application/json' | 'text/html';
-  /** A module and a class of one path: no start (the default), or the module hides the class. */
-  readonly clashes?: 'refuse' | 'module-first';
   /** Of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
   readonly otherPaths?: OpenApiFrame['paths'];
+  /** Hears at the start of a class that a module hides. Unset: a line on standard error. */
+  readonly warn?: (text: string) => void;
   /** Hears of requests that fail for a reason of ours. Unset: a JSON line on standard error. */
   readonly reportError?: ReportError;
 }
@@ -72,9 +73,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     compiler: createSchemaCompiler(),
     limits,
     guard: options.guard,
-    public: options.public ?? false,
+    requireGuards: options.requireGuards ?? false,
     cors: options.cors,
-    clashes: options.clashes ?? 'refuse',
+    warn: options.warn ?? writeWarning,
   });
   const kinds = options.bodyKinds ?? bodyKinds;
   const routes = listRoutes(table);
@@ -108,4 +109,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     routes,
     limits,
   };
+}
+
+function writeWarning(text: string): void {
+  process.stderr.write(`warning: ${text}\n`);
 }

@@ -16,7 +16,7 @@ async function statusBehind(guard: Guard, headers: Record<string, string> = {}, 
       return 1;
     }
   }
-  const client = await createTestClient({ '': { Vault } }, { public: false });
+  const client = await createTestClient({ '': { Vault } }, { requireGuards: true });
   const answer = await client.send(method, '/vault', { headers });
   return [answer.status, answer.headers.get('www-authenticate'), client.reports.length];
 }
@@ -65,7 +65,7 @@ test('a limit is 429 and authenticates nobody', async (t) => {
       return 1;
     }
   }
-  const client = await createTestClient({ '': { Vault } }, { public: false });
+  const client = await createTestClient({ '': { Vault } }, { requireGuards: true });
   t.is((await client.send('GET', '/vault', { headers: withToken })).status, 429);
   await t.throwsAsync(statusBehind(limited(() => true)), { message: /GET has no guard/ });
 });
@@ -92,7 +92,7 @@ test('unsafe methods from an origin that is not listed are 403', async (t) => {
       return 1;
     }
   }
-  const client = await createTestClient({ '': { Form } }, { public: false });
+  const client = await createTestClient({ '': { Form } }, { requireGuards: true });
   const status = async (method: string, origin?: string) => {
     const headers: Record<string, string> = origin === undefined ? {} : { origin };
     return (await client.send(method, '/form', { headers })).status;
@@ -112,7 +112,7 @@ test('an application with an unguarded method does not start, and says which', a
     DELETE() {}
     POST_reset() {}
   }
-  const error = await t.throwsAsync(createTestClient({ ops: { Bare } }, { public: false }), {
+  const error = await t.throwsAsync(createTestClient({ ops: { Bare } }, { requireGuards: true }), {
     instanceOf: StartError,
   });
   t.is(
@@ -138,7 +138,7 @@ test('what is public drops inherited authentication and keeps inherited limits',
       return 1;
     }
   }
-  const client = await createTestClient({ '': { Mixed } }, { public: false, guard: count });
+  const client = await createTestClient({ '': { Mixed } }, { requireGuards: true, guard: count });
   t.is((await client.send('GET', '/mixed')).status, 200);
   t.is((await client.send('POST', '/mixed')).status, 401);
   t.is(asked, 2);
@@ -150,7 +150,7 @@ test('guards run before the body is read', async (t) => {
     static readonly POST = op({ body: Type.Object({}) });
     POST() {}
   }
-  const client = await createTestClient({ '': { Vault } }, { public: false });
+  const client = await createTestClient({ '': { Vault } }, { requireGuards: true });
   let isRead = false;
   const body = {
     async *[Symbol.asyncIterator]() {

@@ -32,18 +32,39 @@ async function whyNotStart(modules: Record<string, Record<string, unknown>>): Pr
   return 'it starts';
 }
 
-test('a module and a class of one path stop the start, naming both', async (t) => {
-  t.is(
-    await whyNotStart({ '': { Quota }, quota: { Default } }),
-    'the module at /quota and the class :Quota have one path',
-  );
-});
-
-test('the module may be told to hide the class', async (t) => {
+test('a module goes before a class of its path, with a warning at the start that names both', async (t) => {
   const modules = { '': { Quota }, quota: { Default } };
-  const client = await createTestClient(modules, { clashes: 'module-first' });
+  const warnings: string[] = [];
+  const client = await createTestClient(modules, { warn: (text) => warnings.push(text) });
+  t.deepEqual(warnings, ['the module at /quota hides the class :Quota, which has the same path']);
   t.is((await client.send('GET', '/quota')).json, 'default');
   t.is((await client.send('POST', '/quota')).status, 405);
+});
+
+test('a POST that declares nothing gets the fields of the form, or of the object, as one object', async (t) => {
+  class Plain extends Controller {
+    POST(fields: Record<string, unknown>) {
+      return fields;
+    }
+  }
+  const client = await createTestClient({ '': { Plain } }, { requireGuards: false });
+  const post = async (type: string, body: string) => {
+    const answer = await client.send('POST', '/plain?c=q', {
+      headers: { 'content-type': type },
+      body,
+    });
+    return answer.json;
+  };
+  t.deepEqual(await post('application/x-www-form-urlencoded', 'a=1&b=x'), {
+    a: '1',
+    b: 'x',
+    c: 'q',
+  });
+  t.deepEqual(await post('application/json', '{"a":1,"b":{"c":[true]}}'), {
+    a: 1,
+    b: { c: [true] },
+    c: 'q',
+  });
 });
 
 test('two classes, modules, or sub-paths of one path stop the start, all at once', async (t) => {

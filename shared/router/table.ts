@@ -1,5 +1,6 @@
 // The routing table: built once, at start, from the modules' exports; requests only look up Maps.
 // Which entry a path meets is left to resolve.ts.
+import Type from 'typebox';
 import { type Binder, compileBinder } from './bind.ts';
 import type { ControllerContext } from './controller.ts';
 import {
@@ -18,7 +19,7 @@ import type { Limits } from './limits.ts';
 import { mediaTypeOfName } from './media-type.ts';
 import type { ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
-import { isOp, type Op } from './op.ts';
+import { isOp, type Op, op } from './op.ts';
 import type { SchemaCompiler } from './schema.ts';
 import { parseHandlerName, type Verb } from './verb.ts';
 
@@ -57,11 +58,15 @@ export interface TableOptions {
   readonly compiler: SchemaCompiler;
   readonly limits: Limits;
   readonly guard: Guard | readonly Guard[] | undefined;
-  readonly public: boolean;
+  /** A method that has no guard and is not public keeps the app from starting. */
+  readonly requireGuards: boolean;
   readonly cors: Cors | undefined;
-  /** A module and a class of one path: no start, or the module hides the class. */
-  readonly clashes: 'refuse' | 'module-first';
+  /** Hears of a class that nobody reaches. */
+  readonly warn: (text: string) => void;
 }
+
+/** What a POST takes that declares nothing: whatever fields there are, as one object. */
+const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
 
 /** Throws a StartError with everything that is wrong. */
 export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
@@ -69,7 +74,7 @@ export function buildTable(trees: readonly ModuleTree[], options: TableOptions):
   const root = createModuleNode();
   for (const tree of trees) {
     const modules = buildModules(tree, options, problems);
-    if (options.clashes === 'refuse') findClashes(modules, '', problems);
+    findClashes(modules, '', { problems, warn: options.warn });
     merge(root, modules);
   }
   if (problems.length > 0) throw new StartError(problems);
@@ -223,7 +228,7 @@ function buildRoute(
       name,
       module,
       op: declared,
-      binder: compileBinder(declared, options),
+      binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), options),
       guards,
       mediaType:
         extension !== undefined && declared?.spec.returns !== undefined
@@ -255,7 +260,7 @@ function guardsOf(
     declared?.spec.public === true || (controller.public === true && !ofClass.some(authenticates));
   if (isOpen) return [...inherited.filter((guard) => !authenticates(guard)), ...own];
   const guards = [...inherited, ...own];
-  return guards.some(authenticates) || options.public ? guards : undefined;
+  return guards.some(authenticates) || !options.requireGuards ? guards : undefined;
 }
 
 function authenticates(guard: Guard): boolean {
@@ -281,15 +286,21 @@ function merge(into: ModuleNode, from: ModuleNode): void {
   into.fallback = from.fallback ?? into.fallback;
 }
 
-function findClashes(node: ModuleNode, path: string, problems: string[]): void {
-  for (const [part, { name }] of node.classes) {
-    if (node.modules.has(part)) {
-      problems.push(`the module at ${path}/${part} and the class ${name} have one path`);
-    }
+interface Clashes {
+  readonly problems: string[];
+  readonly warn: (text: string) => void;
+}
+
+/** A module goes before a class, as the path is read; two classes of one path are a mistake. */
+function findClashes(node: ModuleNode, path: string, clashes: Clashes): void {
+  for (const [part, { name }] of [...node.classes, ...(node.fallback?.children ?? [])]) {
+    if (!node.modules.has(part)) continue;
+    clashes.warn(`the module at ${path}/${part} hides the class ${name}, which has the same path`);
   }
   for (const [part, { name }] of node.fallback?.children ?? []) {
-    const other = node.classes.get(part)?.name ?? (node.modules.has(part) ? 'a module' : undefined);
-    if (other !== undefined) problems.push(`${name} and ${other} have one path: ${path}/${part}`);
+    const other = node.classes.get(part)?.name;
+    if (other === undefined) continue;
+    clashes.problems.push(`${name} and ${other} have one path: ${path}/${part}`);
   }
-  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, problems);
+  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, clashes);
 }

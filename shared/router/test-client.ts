@@ -31,7 +31,6 @@ export async function createTestClient(
   const reports: ErrorReport[] = [];
   const app = await createApp({
     loadModules: () => new Map(Object.entries(modules)),
-    public: true,
     reportError: (report) => reports.push(report),
     ...options,
   });

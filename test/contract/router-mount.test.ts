@@ -36,7 +36,6 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
   }
   const app = await createApp({
     loadModules: () => new Map([['ops', { Default }]]),
-    public: true,
   });
   const host = Fastify(fastifyOptions(app));
   host.addHook('onRequest', async (request, reply) => {
@@ -85,13 +84,13 @@ test('fetch: the fragment of a request is not part of its target', async (t) => 
       return { rest, q };
     }
   }
-  const app = await createApp({ loadModules: () => new Map([['', { Default }]]), public: true });
+  const app = await createApp({ loadModules: () => new Map([['', { Default }]]) });
   const response = await app.fetch(new Request('http://host/a?q=b#c?d#e'));
   t.deepEqual(await response.json(), { rest: ['a'], q: 'b' });
 });
 
 test('node:http: CONNECT is answered', async (t) => {
-  const app = await createApp({ loadModules: () => new Map(), public: true });
+  const app = await createApp({ loadModules: () => new Map() });
   const { port, stop } = await startNode(app);
   const sent = request({ port, method: 'CONNECT', path: 'a:80' }).end();
   const [response] = await once(sent, 'connect');

@@ -86,7 +86,6 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
         loadModules: () => new Map([['', { Echo, Stream, Guarded, Cookies }]]),
-        public: true,
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
       });

@@ -43,7 +43,7 @@ function toOptions(tree: TreeSpec, settings: SettingsSpec, calls: Call[]): AppOp
     ...(stringReturn === undefined ? {} : { stringReturn }),
     ...(bodyBytes === undefined ? {} : { limits: { bodyBytes } }),
     // One tree of the cases holds a module and a class of one name, and expects the module.
-    clashes: 'module-first',
+    warn: () => {},
     loadModules: (name) => {
       const modules = tree.roots === undefined ? tree.modules : tree.roots[name];
       if (modules === undefined) throw new Error(`there is no prefix ${name}`);
