@@ -33,6 +33,10 @@ export interface Listing {
 export interface ListedFile {
   readonly path: string;
   readonly sizeBytes: number;
+  /** Differs when the file was written, replaced or had its mode changed since. */
+  readonly identity: string;
+  /** When that was, in ms of the file system's clock. */
+  readonly changedMs: number;
 }
 
 export interface ListOptions {
@@ -77,20 +81,29 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     problems.push(problemOf(severity, file, message, hint));
   }
 
-  async function visitEntry(path: string, name: string, depth: number): Promise<void> {
-    let own: Stats | undefined;
-    let target: Stats;
-    try {
-      own = await lstat(path);
-      target = own.isSymbolicLink() ? await stat(path) : own;
-    } catch (error) {
+  async function visitEntries(folder: string, names: readonly string[], depth: number) {
+    const wanted = names.filter((name) => !isSkipped(name));
+    for (let at = 0; at < wanted.length; at += atOnce) {
+      const some = wanted.slice(at, at + atOnce);
+      const looks = await Promise.all(some.map((name) => lookAt(join(folder, name))));
+      for (const [index, look] of looks.entries()) {
+        await visitEntry(some[index] ?? '', look, depth);
+      }
+    }
+  }
+
+  async function visitEntry(name: string, look: Look, depth: number): Promise<void> {
+    const { path } = look;
+    if ('error' in look) {
+      const { error } = look;
       // It was removed since its name was read.
-      if (own === undefined && codeOf(error) === 'ENOENT') return;
+      if (look.isGone) return;
       if (isYamlName(name)) addProblem('error', path, unreadable(error));
       else addProblem('warning', path, `${unreadable(error)}; it is ignored`);
       identities.push(`${path}\0${codeOf(error)}`);
       return;
     }
+    const { own, target } = look;
     if (own.isSymbolicLink() && target.isDirectory()) {
       linkedDirectories++;
       addProblem(
@@ -111,8 +124,9 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     } else if (!target.isFile()) {
       addProblem('error', path, 'it is neither a file nor a directory');
     } else {
-      files.push({ path, sizeBytes: target.size });
-      identities.push(`${path}\0${identityOf(target)}`);
+      const identity = identityOf(target);
+      files.push({ path, sizeBytes: target.size, identity, changedMs: target.ctimeMs });
+      identities.push(`${path}\0${identity}`);
     }
   }
 
@@ -125,9 +139,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     if (names === undefined) return;
     directories.push(path);
     identities.push(path);
-    for (const name of names) {
-      if (!isSkipped(name)) await visitEntry(join(path, name), name, depth);
-    }
+    await visitEntries(path, names, depth);
   }
 
   function isSkipped(name: string): boolean {
@@ -161,7 +173,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       // Whatever else lies there has nothing to do with rules.
       const kind = await kindOf(path);
       if (kind === 'directory' || (kind === 'file' && isYamlName(name))) {
-        await visitEntry(path, name, 0);
+        await visitEntry(name, await lookAt(path), 0);
       }
     }
     if (files.length > 0) missing = false;
@@ -189,17 +201,38 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   };
 }
 
+/** How many files are looked at, or read, at the same time. */
+const atOnce = 32;
+
+/** One entry of a directory: itself, and what it leads to if it is a link. */
+type Look =
+  | { readonly path: string; readonly own: Stats; readonly target: Stats }
+  | { readonly path: string; readonly error: unknown; readonly isGone: boolean };
+
+async function lookAt(path: string): Promise<Look> {
+  let own: Stats | undefined;
+  try {
+    own = await lstat(path);
+    return { path, own, target: own.isSymbolicLink() ? await stat(path) : own };
+  } catch (error) {
+    return { path, error, isGone: own === undefined && codeOf(error) === 'ENOENT' };
+  }
+}
+
 /** The text of each file, and a problem for each that cannot be read. */
 export async function readRulesFiles(
-  listed: readonly ListedFile[],
+  listed: readonly Pick<ListedFile, 'path'>[],
   bounds: Bounds,
 ): Promise<{ readonly files: readonly RulesFile[]; readonly problems: readonly Problem[] }> {
   const files: RulesFile[] = [];
   const problems: Problem[] = [];
-  for (const { path } of listed) {
-    const text = await readText(path, bounds.fileBytes);
-    if (typeof text === 'string') files.push({ path, text });
-    else problems.push(text);
+  for (let at = 0; at < listed.length; at += atOnce) {
+    const some = listed.slice(at, at + atOnce);
+    const texts = await Promise.all(some.map(({ path }) => readText(path, bounds.fileBytes)));
+    for (const [index, text] of texts.entries()) {
+      if (typeof text === 'string') files.push({ path: some[index]?.path ?? '', text });
+      else problems.push(text);
+    }
   }
   return { files, problems };
 }

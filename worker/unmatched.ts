@@ -40,11 +40,22 @@ const maxShapesPerDomain = 20;
 const maxExamples = 3;
 
 export function createUnmatched(metrics: Metrics): Unmatched {
-  let rulesOf: ReadonlyMap<string, readonly PlacedRule[]> = new Map();
+  let documents: readonly RuleDocument[] = [];
+  /** The domains of `documents`; most workers never ask. */
+  let knownDomains: ReadonlySet<string> | undefined;
   const domains = new Map<string, DomainSamples>();
   let shapeCount = 0;
   /** Samples of domains that are not kept. */
   let left = 0;
+
+  function domainsWithRules(): ReadonlySet<string> {
+    knownDomains ??= new Set(documents.map(({ domain }) => domain));
+    return knownDomains;
+  }
+
+  function placeRulesOf(domain: string): readonly PlacedRule[] | undefined {
+    return placeRules(documents.filter((document) => document.domain === domain)).get(domain);
+  }
 
   function shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
     let samples = domains.get(domain);
@@ -58,7 +69,9 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     }
     const { shapes } = samples;
     // Of a domain without rules, one is enough.
-    const name = rulesOf.has(domain) ? JSON.stringify(entries.map(({ key }) => key)) : '';
+    const name = domainsWithRules().has(domain)
+      ? JSON.stringify(entries.map(({ key }) => key))
+      : '';
     let shape = shapes.get(name);
     if (shape === undefined) {
       if (shapeCount >= maxShapes || shapes.size >= maxShapesPerDomain) {
@@ -73,9 +86,9 @@ export function createUnmatched(metrics: Metrics): Unmatched {
   }
 
   function* describeDomain(domain: string, { shapes, left }: DomainSamples): Generator<string> {
-    const rules = rulesOf.get(domain);
+    const rules = placeRulesOf(domain);
     if (rules === undefined) {
-      const guess = nearestWord(domain, [...rulesOf.keys()]);
+      const guess = nearestWord(domain, [...domainsWithRules()]);
       const hint = guess === undefined ? '' : `; did you mean '${guess}'?`;
       const last = toTime(Math.max(...[...shapes.values()].map(({ lastSeconds }) => lastSeconds)));
       yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
@@ -111,8 +124,9 @@ export function createUnmatched(metrics: Metrics): Unmatched {
         shape.examples.push(sample);
       }
     },
-    useRules(documents) {
-      rulesOf = placeRules(documents);
+    useRules(accepted) {
+      documents = accepted;
+      knownDomains = undefined;
       domains.clear();
       shapeCount = 0;
       left = 0;
@@ -120,7 +134,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     summarize() {
       const names = [...domains.keys()];
       if (names.length === 0) return 'unmatched: no descriptor since the rules came';
-      const known = names.filter((name) => rulesOf.has(name));
+      const known = names.filter((name) => domainsWithRules().has(name));
       const parts = known.map((name) => `${noMatchCounter(metrics, name).value} of domain ${name}`);
       const unknown = names.length - known.length;
       if (unknown > 0)

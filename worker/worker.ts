@@ -72,7 +72,13 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     isShared: settings.processes.count > 1,
     log,
   });
-  const rulesInForce = createRulesInForce({ log, metrics, health, clock });
+  const rulesInForce = createRulesInForce({
+    log,
+    metrics,
+    health,
+    clock,
+    portsWait: !settings.config.forceStart,
+  });
   const unmatched = createUnmatched(metrics);
   const { take: takeUnmatched } = unmatched;
   const source = await createSource(deps, metrics);
@@ -129,7 +135,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     async start(signal) {
       const debugAddress = await debug.start();
       await statistics.start();
-      awaited = 'the counter store, and a first load of the rules';
+      awaited = 'the counter store, and a first good load of the rules';
       await source.start((result) => {
         rulesInForce.apply(result);
         if (!result.ok) return;
@@ -137,9 +143,9 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
         serving.useRules(result);
       });
       await serving.connect(signal);
-      awaited = 'a first load of the rules';
+      awaited = 'a first good load of the rules';
       if (processes === undefined) await deps.warmUp?.(signal);
-      if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstLoad, signal);
+      if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstGoodLoad, signal);
       const addresses = await serving.listen(signal);
       awaited = 'nothing, it is serving';
       return { debug: debugAddress, ...addresses };

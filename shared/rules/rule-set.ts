@@ -1,10 +1,11 @@
 // All rules in force, made of the documents of one load. What takes several documents to see is
 // checked here; what one document shows, in document.ts.
 
+import { runAtOnce } from '../in-slices.ts';
 import { compareFiles } from './file-order.ts';
 import { nearestWord } from './nearest-word.ts';
 import type { Problem } from './problem.ts';
-import { createProblemList, type ProblemList } from './problem-list.ts';
+import { createProblemList } from './problem-list.ts';
 import type { DomainRules, RuleSet } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
@@ -23,59 +24,131 @@ export type BuildResult =
   | { readonly ok: true; readonly ruleSet: RuleSet; readonly warnings: readonly Problem[] }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** The order of `documents` does not matter: they are taken by file name. */
+/** Builds rule sets one after the other. A domain whose documents are the same objects as in the last set
+ * is taken from it. */
+export interface RuleSetBuilder {
+  /** The order of `documents` does not matter: they are taken by file name. Yields where a caller may give
+   * way to others. */
+  build(documents: readonly RuleDocument[]): Generator<void, BuildResult>;
+}
+
 export function buildRuleSet(
   documents: readonly RuleDocument[],
   options: RuleSetOptions,
 ): BuildResult {
-  const sorted = [...documents].sort((a, b) => compareFiles(a.file, b.file));
-  const problems = createProblemList('(all documents)');
-  const byDomain = Map.groupBy(sorted, (document) => document.domain);
-  const domains = new Map<string, DomainRules>();
-  const nodes: RuleNode[] = [];
-  for (const [domain, group] of byDomain) {
-    if (!options.mergeDomains) checkSingleDocument(group, problems);
-    else checkMergedKeys(group, problems);
-    checkReplacedNames(group, problems);
-    if (problems.hasErrors) continue;
-    const descriptors = group.flatMap((document) => document.descriptors);
-    const tree = createDomainTree(domain, descriptors, options.sanitizeMetricDots);
-    domains.set(domain, tree.rules);
-    for (const node of tree.nodes) nodes.push(node);
-  }
-  if (problems.hasErrors) return { ok: false, problems: problems.toProblems() };
-  findSharedCounters(sorted).forEach(problems.add);
-  const ruleSet = createRuleSet(domains, byDomain, nodes);
-  return { ok: true, ruleSet, warnings: problems.toProblems() };
+  return runAtOnce(createRuleSetBuilder(options).build(documents));
 }
 
-function createRuleSet(
-  domains: ReadonlyMap<string, DomainRules>,
-  documents: ReadonlyMap<string, readonly RuleDocument[]>,
-  nodes: readonly RuleNode[],
-): RuleSet {
-  const all = withChildren(nodes);
-  const limits = all.filter(({ limit }) => limit !== undefined);
-  const domainLines = [...documents].flatMap(([domain, group]) =>
-    group.map((_, index) => `${index === 0 ? 'loading' : 'patching'} domain: ${domain}`),
+/** The rules of one domain, with what there is to say of them. */
+interface BuiltDomain {
+  readonly documents: readonly RuleDocument[];
+  readonly rules: DomainRules;
+  readonly nodes: readonly RuleNode[];
+  readonly limitCount: number;
+  /** Warnings. */
+  readonly problems: readonly Problem[];
+}
+
+export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
+  let known: ReadonlyMap<string, BuiltDomain> = new Map();
+  return {
+    *build(documents) {
+      const byDomain = Map.groupBy(documents, (document) => document.domain);
+      const problems = createProblemList('(all documents)');
+      const domains = new Map<string, BuiltDomain>();
+      for (const [domain, unsorted] of byDomain) {
+        const group = unsorted.sort((a, b) => compareFiles(a.file, b.file));
+        const last = known.get(domain);
+        const built = isOf(last, group)
+          ? last
+          : yield* buildDomain(domain, group, options, problems.hasErrors);
+        built.problems.forEach(problems.add);
+        if (isBuilt(built)) domains.set(domain, built);
+        yield;
+      }
+      if (problems.hasErrors) return { ok: false, problems: problems.toProblems() };
+      known = domains;
+      findSharedCounters(documents).forEach(problems.add);
+      return { ok: true, ruleSet: createRuleSet(domains), warnings: problems.toProblems() };
+    },
+  };
+}
+
+function isBuilt(built: Pick<BuiltDomain, 'problems'>): built is BuiltDomain {
+  return 'rules' in built;
+}
+
+function isOf(
+  built: BuiltDomain | undefined,
+  group: readonly RuleDocument[],
+): built is BuiltDomain {
+  return (
+    built !== undefined &&
+    built.documents.length === group.length &&
+    built.documents.every((document, index) => document === group[index])
   );
+}
+
+/** Without rules where there are errors, or where those of other domains have decided already. */
+function* buildDomain(
+  domain: string,
+  group: readonly RuleDocument[],
+  options: RuleSetOptions,
+  isLost: boolean,
+): Generator<void, BuiltDomain | Pick<BuiltDomain, 'problems'>> {
+  const problems: Problem[] = [];
+  if (!options.mergeDomains) checkSingleDocument(group, problems);
+  else checkMergedKeys(group, problems);
+  checkReplacedNames(group, problems);
+  if (isLost || problems.some(({ severity }) => severity === 'error')) return { problems };
+  const descriptors = group.flatMap((document) => document.descriptors);
+  const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
+  return { documents: group, rules, nodes, limitCount: countLimits(nodes), problems };
+}
+
+function countLimits(nodes: readonly RuleNode[]): number {
+  let count = 0;
+  for (const { limit, children } of nodes) {
+    count += (limit === undefined ? 0 : 1) + countLimits(children);
+  }
+  return count;
+}
+
+function createRuleSet(domains: ReadonlyMap<string, BuiltDomain>): RuleSet {
+  let limitCount = 0;
+  for (const built of domains.values()) limitCount += built.limitCount;
   return Object.freeze({
-    domain: (name: string) => domains.get(name),
+    domain: (name: string) => domains.get(name)?.rules,
     domainCount: domains.size,
-    limitCount: limits.length,
-    describe: () => limits.map(describeNode),
-    trail: () => [...domainLines, ...all.map(traceNode)],
+    limitCount,
+    describe: () =>
+      listNodes(inFileOrder(domains))
+        .filter(({ limit }) => limit !== undefined)
+        .map(describeNode),
+    trail: () => {
+      const ordered = inFileOrder(domains);
+      const domainLines = ordered.flatMap(([domain, { documents }]) =>
+        documents.map((_, index) => `${index === 0 ? 'loading' : 'patching'} domain: ${domain}`),
+      );
+      return [...domainLines, ...listNodes(ordered).map(traceNode)];
+    },
   });
 }
 
+/** By the first file of each. */
+function inFileOrder(domains: ReadonlyMap<string, BuiltDomain>): [string, BuiltDomain][] {
+  const fileOf = ([, { documents }]: [string, BuiltDomain]) => documents[0]?.file ?? '';
+  return [...domains].sort((a, b) => compareFiles(fileOf(a), fileOf(b)));
+}
+
 /** Parents before their children. */
-function withChildren(nodes: readonly RuleNode[]): RuleNode[] {
+function listNodes(domains: readonly [string, BuiltDomain][]): RuleNode[] {
   const all: RuleNode[] = [];
   const visit = (node: RuleNode) => {
     all.push(node);
     node.children.forEach(visit);
   };
-  nodes.forEach(visit);
+  for (const [, { nodes }] of domains) nodes.forEach(visit);
   return all;
 }
 
@@ -93,17 +166,17 @@ function describeNode({ fullKey, limit }: RuleNode): string {
   return `${fullKey}: unit=${unit} requests_per_unit=${limit?.requestsPerUnit}, ${flags}`;
 }
 
-function checkSingleDocument(documents: readonly RuleDocument[], problems: ProblemList): void {
+function checkSingleDocument(documents: readonly RuleDocument[], problems: Problem[]): void {
   const [first, ...others] = documents;
   for (const document of others) {
     const message = `duplicate domain '${toExcerpt(document.domain)}' in config file`;
     const hint = `the first one is at ${placeOf(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
-    problems.add(createProblem('error', document, document.position, 'domain', message, hint));
+    problems.push(createProblem('error', document, document.position, 'domain', message, hint));
   }
 }
 
 /** Within one document the same check has been made on every level. */
-function checkMergedKeys(documents: readonly RuleDocument[], problems: ProblemList): void {
+function checkMergedKeys(documents: readonly RuleDocument[], problems: Problem[]): void {
   const places = new Map<string, { document: RuleDocument; place: string }>();
   for (const document of documents) {
     document.descriptors.forEach((descriptor, index) => {
@@ -116,7 +189,7 @@ function checkMergedKeys(documents: readonly RuleDocument[], problems: ProblemLi
         const message = `duplicate descriptor composite key '${fullKey}'`;
         const path = `descriptors[${index}]`;
         const hint = `the first one is at ${first.place}`;
-        problems.add(createProblem('error', document, descriptor.position, path, message, hint));
+        problems.push(createProblem('error', document, descriptor.position, path, message, hint));
       }
     });
   }
@@ -126,7 +199,7 @@ function checkMergedKeys(documents: readonly RuleDocument[], problems: ProblemLi
 const maxNameHints = 20;
 
 /** A rule may replace a name that no rule has, but then it replaces nothing. */
-function checkReplacedNames(documents: readonly RuleDocument[], problems: ProblemList): void {
+function checkReplacedNames(documents: readonly RuleDocument[], problems: Problem[]): void {
   const names = new Set<string>();
   for (const document of documents) {
     forEachDescriptor(document.descriptors, 'descriptors', ({ rateLimit }) => {
@@ -143,7 +216,7 @@ function checkReplacedNames(documents: readonly RuleDocument[], problems: Proble
         const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
         const hint = guess && `did you mean '${toExcerpt(guess)}'?`;
         const itemPath = `${path}.rate_limit.replaces[${index}].name`;
-        problems.add(createProblem('warning', document, position, itemPath, message, hint));
+        problems.push(createProblem('warning', document, position, itemPath, message, hint));
       });
     });
   }

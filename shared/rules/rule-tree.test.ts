@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { runAtOnce } from '../in-slices.ts';
 import { parseRuleDocument } from './document.ts';
 import type { Entry, Match } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
@@ -16,7 +17,7 @@ function entriesOf(...texts: string[]): Entry[] {
 function matcherOf(yaml: string, sanitizeMetricDots = false) {
   const { document, problems } = parseRuleDocument(`domain: d\ndescriptors:\n${yaml}`, 'r.yaml');
   if (!document) throw new Error(problems.map((problem) => problem.message).join('\n'));
-  const { rules } = createDomainTree('d', document.descriptors, sanitizeMetricDots);
+  const { rules } = runAtOnce(createDomainTree('d', document.descriptors, sanitizeMetricDots));
   return (...texts: string[]) => rules.match(entriesOf(...texts));
 }
 
@@ -380,7 +381,7 @@ test('every request finds what the algorithm finds step by step', (t) => {
         maxLength: 10,
       }),
       (descriptors, requests) => {
-        const { rules } = createDomainTree('d', descriptors, false);
+        const { rules } = runAtOnce(createDomainTree('d', descriptors, false));
         for (const entries of requests) {
           const match = rules.match(entries);
           const expected = matchNaively(descriptors, entries);

@@ -2,6 +2,7 @@
 // 14; reference-behaviour 1.3 to 1.5). This is on the path of every decision: a match allocates
 // nothing unless the metric key needs values of the request.
 
+import { runAtOnce } from '../in-slices.ts';
 import { toMetricKey, toSegment } from './metric-key.ts';
 import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
@@ -51,19 +52,27 @@ interface KeyRules {
 const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
 type Found = (typeof found)[keyof typeof found];
 
+/** How many rules of the top level are built before others have their turn: well below a millisecond. */
+const rulesAtOnce = 100;
+
 interface DomainTree {
   readonly rules: DomainRules;
   /** The top level, in configuration order. */
   readonly nodes: readonly RuleNode[];
 }
 
-export function createDomainTree(
+/** Yields where a caller may give way to others. */
+export function* createDomainTree(
   domain: string,
   descriptors: readonly RuleDescriptor[],
   sanitizeMetricDots: boolean,
-): DomainTree {
-  const nodes = descriptors.map((descriptor) => createNode(descriptor, [], domain));
-  const root = createLevel(nodes);
+): Generator<void, DomainTree> {
+  const nodes: Node[] = [];
+  for (const descriptor of descriptors) {
+    nodes.push(createNode(descriptor, [], domain));
+    if (nodes.length % rulesAtOnce === 0) yield;
+  }
+  const root = yield* createLevel(nodes);
   const maxDepth = depthOf(nodes);
   const hasExemptions = someExempts(nodes);
   /** How each entry of the request at hand found its rule; reused, as `match` runs to its end. */
@@ -93,7 +102,7 @@ export function createDomainTree(
       limit,
       staticMatch: limit && createStaticMatch(limit, lineage),
       children,
-      level: children.length === 0 ? undefined : createLevel(children),
+      level: children.length === 0 ? undefined : runAtOnce(createLevel(children)),
     };
   }
 
@@ -277,7 +286,7 @@ const maxSplits = 32;
  * `b` are the same name. Each split of a composite key is entered, which saves joining strings for
  * each request.
  */
-function createLevel(nodes: readonly Node[]): Level {
+function* createLevel(nodes: readonly Node[]): Generator<void, Level> {
   const byKey = new Map<string, KeyRules>();
   let byComposite: Map<string, Node> | undefined;
 
@@ -290,7 +299,8 @@ function createLevel(nodes: readonly Node[]): Level {
     return rules;
   }
 
-  for (const node of nodes) {
+  for (const [index, node] of nodes.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
     const { composite } = node;
     at(composite).keyOnly = node;
     const splits = splitsOf(composite);

@@ -32,7 +32,7 @@ test.serial('mistake 12: the management server is down', async (t) => {
       'there are no rules yet (CONFIG_GRPC_XDS_SERVER_URL says where it is)',
   ]);
   const status = await statusOf(worker);
-  t.regex(status, /^waiting for: (?:the counter store, and )?a first load of the rules$/m);
+  t.regex(status, /^waiting for: (?:the counter store, and )?a first good load of the rules$/m);
   t.true(
     status
       .replace(anyTime, '<time>')
@@ -54,7 +54,7 @@ test.serial('mistake 12: the management server does not know this node', async (
   const status = await statusOf(worker);
   t.regex(
     status,
-    /^waiting for: (?:the counter store, and )?a first load of the rules$/m,
+    /^waiting for: (?:the counter store, and )?a first good load of the rules$/m,
     'at once',
   );
   t.true(

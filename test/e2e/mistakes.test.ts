@@ -46,12 +46,14 @@ async function failToStart(t: ExecutionContext, env: Record<string, string>): Pr
 
 /** A worker whose only file has this mistake; gives what it says about it. */
 async function readBadRules(t: ExecutionContext, text: readonly string[]) {
-  const worker = await startWorker(t, {
-    env: { ...memory, HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' },
+  const worker = await spawnWorkerProcess({
+    env: memory,
     rules: { 'a.yaml': `${text.join('\n')}\n` },
   });
-  const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-  t.is(health.status, 500, 'a worker without rules is unhealthy, if that is asked for');
+  t.teardown(worker.stop);
+  await eventually('it is said', () => logLines(worker, 'error').length > 0);
+  const health = fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+  await t.throwsAsync(health, undefined, 'a worker without rules answers nobody');
   const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
   const lines = logLines(worker, 'error');
   const [said] = lines;
@@ -72,7 +74,7 @@ const file = '<folder>/a.yaml';
 const lineOf = (problem: string) =>
   `Error loading new configuration: <file>:${problem}; ` +
   'could not load 1 file from <folder> (1 error): ' +
-  'there are no rules, every decision fails until this is repaired';
+  'there are no rules, and the gRPC and HTTP ports stay closed until this is repaired';
 
 test.serial('mistake 1: an unknown key', async (t) => {
   t.deepEqual(

@@ -11,6 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import type { RulesFile } from '../../shared/rules-directory.ts';
+import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createRulesFolder,
@@ -59,8 +61,10 @@ test('a file that is added, replaced, rewritten, renamed away or removed is noti
   await becomes('a=3 b=1');
   renameSync(join(folder.path, 'config/b.yaml'), join(folder.path, 'b.yaml'));
   await becomes('a=3');
+  folder.write('config/c.yaml', ruleText('c', 1));
+  await becomes('a=3 c=1');
   unlinkSync(join(folder.path, 'config/a.yaml'));
-  await becomes('');
+  await becomes('c=1');
 });
 
 test('a changed mode alone loads the files again', async (t) => {
@@ -266,6 +270,45 @@ test('an empty folder is a good load without rules, and says so', async (t) => {
   );
   folder.write('config/a.yaml', ruleText('a', 1));
   await becomes('a=1');
+});
+
+test('a folder that becomes empty keeps the rules that were there, and says so once', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('config/a.yaml', ruleText('a', 1));
+  const { loads, becomes, limits } = await startFileSource(t, folder.path);
+  unlinkSync(join(folder.path, 'config/a.yaml'));
+  await eventually('the load that fails', () => loads.length === 2);
+  t.regex(
+    problemTexts(loads[1], folder.path),
+    /^\/config: error: no file named \*\.yaml or \*\.yml any more/,
+  );
+  t.is(limits(), 'a=1');
+  folder.write('config/notes.txt', 'x');
+  folder.write('config/b.yaml', ruleText('b', 2));
+  await becomes('b=2');
+});
+
+test('only files that changed are read again', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('config/a.yaml', ruleText('a', 1));
+  folder.write('config/b.yaml', ruleText('b', 1));
+  const seen: (readonly RulesFile[])[] = [];
+  const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const { becomes } = await startFileSource(
+    t,
+    folder.path,
+    {},
+    {
+      load(files) {
+        seen.push(files);
+        return load(files);
+      },
+    },
+  );
+  folder.write('config/b.yaml', ruleText('b', 2));
+  await becomes('a=1 b=2');
+  t.is(seen.at(-1)?.[0], seen[0]?.[0]);
+  t.not(seen.at(-1)?.[1], seen[0]?.[1]);
 });
 
 test('a folder that does not exist ends the start and is named', async (t) => {

@@ -37,7 +37,7 @@ test('it opens its ports with the first rules, follows each change, and says whe
   const worker = await spawnWorkerProcess({ env: environment(server.url) });
   t.teardown(worker.stop);
   const stream = await server.stream(0);
-  t.regex(await page(worker, '/status'), /waiting for: a first load of the rules/);
+  t.regex(await page(worker, '/status'), /waiting for: a first good load of the rules/);
   t.false(await worker.isReady());
 
   stream.send('1', 'a', [limitResource('shop', 'shop', 0)]);

@@ -119,13 +119,15 @@ test('a bad resource is refused with its problems; the others take effect and it
   t.notRegex(source.describe(), /from earlier versions/);
 });
 
-test('a bad first response ends the wait for rules and leaves none', async (t) => {
+test('a bad first response is no first load, and a good one after it is', async (t) => {
   const { stream, rules } = await setUp(t);
   stream.send('1', 'a', [limitResource('r1', 'd1')]);
   const nack = await stream.request(1);
   t.deepEqual([nack.versionInfo, nack.responseNonce], ['', 'a']);
-  await rules.firstLoad;
   t.is(rules.current, undefined);
+  stream.send('2', 'b', [limitResource('r1', 'd1', 1)]);
+  await rules.firstGoodLoad;
+  t.is(rules.current?.limitCount, 1);
 });
 
 test('what is of another type, or no message at all, is refused and counted as a failed load', async (t) => {

@@ -68,7 +68,7 @@ export async function startXdsSource(
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const health = createHealth({ requireConfig: true });
-  const rules = createRulesInForce({ log, metrics, health, clock });
+  const rules = createRulesInForce({ log, metrics, health, clock, portsWait: false });
   const source = createSourceUnderTest(options, { log, metrics });
   t.teardown(() => source.close());
   await source.start((result) => rules.apply(result));

@@ -1,7 +1,6 @@
 // Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
 // (reference-behaviour 7, decisions 9). Which files count is left to shared/rules-directory.ts, what they
 // mean to `load`.
-import { createHash } from 'node:crypto';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -9,7 +8,7 @@ import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import type { Bounds, Listing, RulesFile } from '../../shared/rules-directory.ts';
+import type { Bounds, ListedFile, Listing, RulesFile } from '../../shared/rules-directory.ts';
 import {
   codeOf,
   defaultBounds,
@@ -20,12 +19,14 @@ import {
 import type { Metrics } from '../metrics/metric.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
-/** Text to rules, all files at once, in the order in which they take effect. */
+/** Text to rules, all files at once, in the order in which they take effect. A file that has not changed is
+ * the same object as before. */
 export type LoadRules = (
   files: readonly RulesFile[],
-) =>
+) => Promise<
   | Omit<LoadResult & { readonly ok: true }, 'origin'>
-  | Omit<LoadResult & { readonly ok: false }, 'origin'>;
+  | Omit<LoadResult & { readonly ok: false }, 'origin'>
+>;
 
 /** The RUNTIME_* settings (specification, Configuration loading). */
 export interface FileSourceOptions {
@@ -66,6 +67,18 @@ const maxRereads = 5;
 /** In place of what would trigger a load, while there is no root. */
 const rootIsAway = 'the root is away';
 
+/** A file that changed so shortly before it was read may be written again without looking different: the
+ * clock of a file system has ticks, of up to two seconds. */
+const settledMs = 2_500;
+
+/** A file as it was read. */
+interface KnownFile {
+  readonly file: RulesFile;
+  readonly identity: string;
+  /** Whether the same identity means the same content. */
+  readonly isSettled: boolean;
+}
+
 /** One consistent look at the files. */
 interface Reading {
   readonly listing: Listing;
@@ -98,8 +111,12 @@ export function createFileSource({
   let onLoad: (result: LoadResult) => void = () => {};
   /** What the last delivered load was made from. */
   let seenTrigger: string | undefined;
-  let seenContent: string | undefined;
+  let seenReading: Reading | undefined;
+  /** The files as they were read last, by path. */
+  let known: ReadonlyMap<string, KnownFile> = new Map();
   let hasLoaded = false;
+  /** Whether the rules in force came from at least one file. */
+  let hadFiles = false;
   let lastLoad = 'nothing was loaded yet';
   let closed = false;
   let isChecking = false;
@@ -172,19 +189,20 @@ export function createFileSource({
     if (closed || (trigger === seenTrigger && !isContentCompared)) return;
 
     let reading = await readStable();
-    if (trigger === seenTrigger && contentOf(reading) === seenContent) return;
-    let result = toResult(reading);
+    if (trigger === seenTrigger && isSame(reading, seenReading)) return;
+    let result = await toResult(reading);
     for (let again = 0; !result.ok && again < maxRereads && !closed; again++) {
       await new Promise<void>((resolve) => clock.after(timing.settle, resolve));
       if ((await list()).signature === reading.listing.signature) break;
       reading = await readStable();
-      result = toResult(reading);
+      result = await toResult(reading);
     }
     if (closed) return;
 
     seenTrigger = watchRoot ? trigger : reading.listing.signature;
-    seenContent = contentOf(reading);
+    seenReading = reading;
     hasLoaded ||= result.ok;
+    if (result.ok) hadFiles = reading.files.length > 0;
     fileCount.set(reading.files.length);
     lastLoad = `${result.ok ? 'loaded' : 'could not load'} ${result.origin}`;
     onLoad(result);
@@ -210,7 +228,7 @@ export function createFileSource({
       const listing = await list();
       await watch.update(await directoriesToWatch(listing));
       loadAttempts.add(1);
-      const { files, problems } = await readRulesFiles(listing.files, bounds);
+      const { files, problems } = await readChanged(listing.files);
       const isStable = (await list()).signature === listing.signature;
       if (!isStable && again < maxRereads && !closed) continue;
       const all = [...listing.problems, ...problems];
@@ -219,28 +237,57 @@ export function createFileSource({
     }
   }
 
+  /** What has not changed since it was read is not read again. */
+  async function readChanged(
+    listed: readonly ListedFile[],
+  ): Promise<Pick<Reading, 'files' | 'problems'>> {
+    const changed = listed.filter((file) => {
+      const last = known.get(file.path);
+      return last === undefined || last.identity !== file.identity || !last.isSettled;
+    });
+    const readMs = clock.wallMs();
+    const read = await readRulesFiles(changed, bounds);
+    const texts = new Map(read.files.map((file) => [file.path, file]));
+    const next = new Map<string, KnownFile>();
+    const changedPaths = new Set(changed.map(({ path }) => path));
+    for (const { path, identity, changedMs } of listed) {
+      const last = known.get(path);
+      const now = changedPaths.has(path) ? texts.get(path) : last?.file;
+      if (now === undefined) continue;
+      const file = last?.file.text === now.text ? last.file : now;
+      next.set(path, { file, identity, isSettled: readMs - changedMs > settledMs });
+    }
+    known = next;
+    return { files: [...next.values()].map(({ file }) => file), problems: read.problems };
+  }
+
   async function directoriesToWatch(listing: Listing): Promise<string[]> {
     if (watchRoot) return [dirname(root), root, upper, directory];
     return listing.missing ? [await nearestDirectory(directory)] : [...listing.directories];
   }
 
-  function toResult({ listing, files, problems }: Reading): LoadResult {
+  async function toResult({ listing, files, problems }: Reading): Promise<LoadResult> {
     // Also those that could not be read.
     const found = listing.files.length;
     const origin = `${found} ${found === 1 ? 'file' : 'files'} from ${directory}`;
     const all = [...problems];
+    const isEmpty = found === 0 && !listing.missing && !all.some(isError);
+    const isEmptied = isEmpty && hadFiles;
     if (listing.missing) all.push(missingProblem());
-    else if (listing.files.length === 0 && !all.some(isError)) all.push(emptyProblem());
-    let loaded: ReturnType<LoadRules>;
+    else if (isEmptied) all.push(emptiedProblem());
+    else if (isEmpty) all.push(emptyProblem());
+    let loaded: Awaited<ReturnType<LoadRules>>;
     try {
-      loaded = load(files);
+      loaded = await load(files);
     } catch (error) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       const defect = `these files met a defect of the program: ${text}`;
       loaded = { ok: false, problems: [problemOf('error', directory, defect)] };
     }
     if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };
-    if (all.some(isError)) return { ok: false, problems: [...all, ...loaded.warnings], origin };
+    if (all.some(isError)) {
+      return { ok: false, problems: [...all, ...loaded.warnings], origin, isEmptied };
+    }
     return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
@@ -254,6 +301,16 @@ export function createFileSource({
       );
     }
     return problemOf('error', directory, 'the directory does not exist any more');
+  }
+
+  /** Taking away every limit is hardly ever meant: a mount that is gone looks the same. */
+  function emptiedProblem(): Problem {
+    return problemOf(
+      'error',
+      directory,
+      'no file named *.yaml or *.yml any more',
+      'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew',
+    );
   }
 
   function emptyProblem(): Problem {
@@ -312,10 +369,13 @@ function isError({ severity }: Problem): boolean {
   return severity === 'error';
 }
 
-function contentOf({ listing, files }: Reading): string {
-  const hash = createHash('sha256').update(listing.signature);
-  for (const { path, text } of files) hash.update(`\0${path}\0${text.length}\0${text}`);
-  return hash.digest('base64');
+function isSame({ listing, files }: Reading, other: Reading | undefined): boolean {
+  return (
+    other !== undefined &&
+    listing.signature === other.listing.signature &&
+    files.length === other.files.length &&
+    files.every((file, index) => file === other.files[index])
+  );
 }
 
 /** Changes when the link, or the directory in its place, is replaced; not when something inside of

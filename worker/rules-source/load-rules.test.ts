@@ -15,8 +15,8 @@ const good = file(
   '    rate_limit: { unit: second, requests_per_unit: 1 }',
 );
 
-test('good files become one set of rules', (t) => {
-  const result = load([good, file('b.yaml', 'domain: b', 'descriptors: []')]);
+test('good files become one set of rules', async (t) => {
+  const result = await load([good, file('b.yaml', 'domain: b', 'descriptors: []')]);
   t.true(result.ok);
   if (!result.ok) return;
   t.is(result.ruleSet.domainCount, 2);
@@ -24,13 +24,13 @@ test('good files become one set of rules', (t) => {
   t.true(result.warnings.every(({ severity }) => severity === 'warning'));
 });
 
-test('no files are rules without domains', (t) => {
-  const result = load([]);
+test('no files are rules without domains', async (t) => {
+  const result = await load([]);
   t.true(result.ok && result.ruleSet.domainCount === 0);
 });
 
-test('one bad file fails the load, and the problems of all files are told', (t) => {
-  const result = load([
+test('one bad file fails the load, and the problems of all files are told', async (t) => {
+  const result = await load([
     good,
     file('b.yaml', 'domain: ""'),
     file('c.yaml', 'domain: a', 'descriptors: []'),
@@ -41,7 +41,7 @@ test('one bad file fails the load, and the problems of all files are told', (t) 
   t.deepEqual(files, ['b.yaml', 'c.yaml']);
 });
 
-test('the options reach the rules', (t) => {
+test('the options reach the rules', async (t) => {
   const merging = createLoadRules({ mergeDomains: true, sanitizeMetricDots: true });
   const other = file(
     'b.yaml',
@@ -50,10 +50,59 @@ test('the options reach the rules', (t) => {
     '  - key: x.y',
     '    rate_limit: { unit: second, requests_per_unit: 1 }',
   );
-  const result = merging([good, other]);
+  const result = await merging([good, other]);
   t.true(result.ok);
   if (!result.ok) return;
   t.is(result.ruleSet.domainCount, 1);
   const match = result.ruleSet.domain('a')?.match([{ key: 'x.y', value: 'v' }]);
   t.is(match?.metricKey, 'a.x_y');
+});
+
+const many = Array.from({ length: 300 }, (_, at) =>
+  file(
+    `${at}.yaml`,
+    `domain: d${at}`,
+    'descriptors:',
+    ...Array.from(
+      { length: 20 },
+      (_, key) => `  - {key: k${key}, rate_limit: {unit: second, requests_per_unit: 1}}`,
+    ),
+  ),
+);
+
+test('others have their turn while many files are loaded', async (t) => {
+  let turns = 0;
+  let isDone = false;
+  const turn = () => {
+    turns++;
+    if (!isDone) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await createLoadRules({ mergeDomains: false, sanitizeMetricDots: false })(many);
+  isDone = true;
+  t.true(turns > 3, `${turns} turns`);
+});
+
+test('a file that is the same object as before is neither parsed nor built again', async (t) => {
+  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const before = await reload(many);
+  const changed = file('0.yaml', 'domain: d0', 'descriptors: []');
+  const after = await reload([changed, ...many.slice(1)]);
+  t.true(before.ok && after.ok);
+  if (!before.ok || !after.ok) return;
+  t.not(after.ruleSet.domain('d0'), before.ruleSet.domain('d0'));
+  t.is(after.ruleSet.domain('d1'), before.ruleSet.domain('d1'));
+  t.is(after.ruleSet.limitCount, before.ruleSet.limitCount - 20);
+  t.is(after.documents[1], before.documents[1]);
+});
+
+test('after a load that failed, what did not change is still there', async (t) => {
+  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  const before = await reload(many);
+  const failed = await reload([file('0.yaml', 'domain: ""'), ...many.slice(1)]);
+  t.false(failed.ok);
+  const after = await reload(many);
+  t.true(before.ok && after.ok);
+  if (!before.ok || !after.ok) return;
+  t.is(after.ruleSet.domain('d1'), before.ruleSet.domain('d1'));
 });

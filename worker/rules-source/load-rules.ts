@@ -1,22 +1,42 @@
 // From the texts of all rules files to the rules: the one place where files meet the model.
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import type { RulesFile } from '../../shared/rules-directory.ts';
 import type { LoadRules } from './file-source.ts';
 
-/** A file with an error makes the whole load fail: half of the rules is worse than the old ones. */
+/** A file with an error makes the whole load fail: half of the rules is worse than the old ones. A file that
+ * is the same object as in an earlier load is not parsed again, and decisions go on meanwhile. */
 export function createLoadRules(options: RuleSetOptions): LoadRules {
-  return (files) => {
-    const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
+  const builder = createRuleSetBuilder(options);
+  const known = new WeakMap<RulesFile, ParsedDocument>();
+
+  function parse(file: RulesFile): ParsedDocument {
+    let parsed = known.get(file);
+    if (parsed === undefined) {
+      parsed = parseRuleDocument(file.text, file.path);
+      known.set(file, parsed);
+    }
+    return parsed;
+  }
+
+  function* load(files: readonly RulesFile[]): Generator<void, Awaited<ReturnType<LoadRules>>> {
+    const parsed: ParsedDocument[] = [];
+    for (const file of files) {
+      parsed.push(parse(file));
+      yield;
+    }
     const documents = parsed.flatMap(({ document }) => document ?? []);
-    const ofFiles: Problem[] = parsed.flatMap(({ problems }) => problems);
-    const built = buildRuleSet(documents, options);
+    const ofFiles = parsed.flatMap(({ problems }) => problems);
+    const built = yield* builder.build(documents);
     if (!built.ok) return { ok: false, problems: [...ofFiles, ...built.problems] };
     if (documents.length < files.length) {
       return { ok: false, problems: [...ofFiles, ...built.warnings] };
     }
     const { ruleSet } = built;
     return { ok: true, ruleSet, documents, warnings: [...ofFiles, ...built.warnings] };
-  };
+  }
+
+  return (files) => runInSlices(load(files));
 }

@@ -35,7 +35,7 @@ function setUp() {
   const metrics = createRegistry({ runtimeNamesMax: 0, log });
   const health = createHealth({ requireConfig: true });
   const clock = createManualClock(1_767_225_600_000);
-  const rules = createRulesInForce({ log, metrics, health, clock });
+  const rules = createRulesInForce({ log, metrics, health, clock, portsWait: true });
   return { log, metrics, health, clock, rules };
 }
 
@@ -45,7 +45,7 @@ test('before the first load there are no rules', (t) => {
   const { rules, health } = setUp();
   t.is(rules.current, undefined);
   t.false(health.healthy);
-  t.is(rules.describe(), 'in force: no rules were loaded yet, every decision fails');
+  t.is(rules.describe(), 'in force: no rules were loaded yet, the gRPC and HTTP ports are closed');
 });
 
 test('a good load is in force, counted and healthy', (t) => {
@@ -92,14 +92,14 @@ test('a bad load keeps the rules, is counted, and names each problem', (t) => {
   );
 });
 
-test('a bad first load says that every decision fails', (t) => {
+test('a bad first load says that the ports stay closed', (t) => {
   const { rules, log, health } = setUp();
   rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
   t.is(rules.current, undefined);
   t.false(health.healthy);
   t.is(
     log.lines.at(-1),
-    'error Error loading new configuration: config/a.yaml:3:5: x; could not load 2 files from /rules (1 error): there are no rules, every decision fails until this is repaired',
+    'error Error loading new configuration: config/a.yaml:3:5: x; could not load 2 files from /rules (1 error): there are no rules, and the gRPC and HTTP ports stay closed until this is repaired',
   );
 });
 
@@ -150,11 +150,25 @@ test('the number of lines about one load is bounded', (t) => {
   t.regex(log.lines[50] ?? '', /^error Error loading new configuration: 450 more; could not load/);
 });
 
-test('the first load resolves the wait, good or bad', async (t) => {
-  const good = setUp().rules;
-  good.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
-  await t.notThrowsAsync(good.firstLoad);
-  const bad = setUp().rules;
-  bad.apply({ ok: false, problems: [], origin });
-  await t.notThrowsAsync(bad.firstLoad);
+test('only a good load ends the wait for the first one', async (t) => {
+  const { rules } = setUp();
+  let isOver = false;
+  const wait = rules.firstGoodLoad.then(() => {
+    isOver = true;
+  });
+  rules.apply({ ok: false, problems: [], origin });
+  await Promise.resolve();
+  t.false(isOver);
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
+  await wait;
+  t.true(isOver);
+});
+
+test('rules that are gone stay in force, and the component of the configuration is unhealthy', (t) => {
+  const { rules, health } = setUp();
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
+  t.true(health.components().get('config'));
+  rules.apply({ ok: false, problems: [], origin, isEmptied: true });
+  t.false(health.components().get('config'));
+  t.is(rules.current?.domainCount, 1);
 });

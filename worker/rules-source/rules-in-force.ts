@@ -13,8 +13,8 @@ import type { LoadResult } from './source.ts';
 export interface RulesInForce {
   /** Undefined before the first good load. */
   readonly current: RuleSet | undefined;
-  /** Resolves after the first load, good or bad (decisions 6). */
-  readonly firstLoad: Promise<void>;
+  /** Resolves after the first good load: one that fails is no initial configuration. */
+  readonly firstGoodLoad: Promise<void>;
   /** A good load replaces the rules at once; after a bad one the old ones stay. */
   apply(result: LoadResult): void;
   /** For the debug port: what is in force, since when, and why a later load failed; several lines. */
@@ -26,6 +26,8 @@ export interface RulesInForceDeps {
   readonly metrics: Metrics;
   readonly health: Health;
   readonly clock: Clock;
+  /** Whether the ports that decide stay closed until there are rules. */
+  readonly portsWait: boolean;
 }
 
 /** Of the problems of one load, on the debug port. */
@@ -36,12 +38,18 @@ export function createRulesInForce({
   metrics,
   health,
   clock,
+  portsWait,
 }: RulesInForceDeps): RulesInForce {
   const successes = metrics.counter('ratelimit.service.config_load_success');
   const failures = metrics.counter('ratelimit.service.config_load_error');
-  const firstLoad = Promise.withResolvers<void>();
+  const firstGoodLoad = Promise.withResolvers<void>();
+  const withoutRules = portsWait
+    ? 'there are no rules, and the gRPC and HTTP ports stay closed until this is repaired'
+    : 'there are no rules, every decision fails until this is repaired';
   let current: RuleSet | undefined;
-  let inForce = 'no rules were loaded yet, every decision fails';
+  let inForce = portsWait
+    ? 'no rules were loaded yet, the gRPC and HTTP ports are closed'
+    : 'no rules were loaded yet, every decision fails';
   let lastFailure: { readonly at: string; readonly problems: readonly Problem[] } | undefined;
   let isFirst = true;
   let saidWarnings = new Set<string>();
@@ -71,8 +79,10 @@ export function createRulesInForce({
     lastFailure = undefined;
   }
 
-  function applyBad({ problems, origin }: LoadResult & { readonly ok: false }): void {
+  function applyBad({ problems, origin, isEmptied }: LoadResult & { readonly ok: false }): void {
     failures.add(1);
+    // The rules stay, and balancers that ask for a configuration learn that it is gone.
+    if (isEmptied) health.set('config', false);
     const errors = problems.filter(({ severity }) => severity === 'error');
     lastFailure = { at: now(), problems: errors };
     sayWarnings(
@@ -80,9 +90,7 @@ export function createRulesInForce({
       false,
     );
     const consequence =
-      current === undefined
-        ? 'there are no rules, every decision fails until this is repaired'
-        : 'the rules loaded before stay in force';
+      current === undefined ? withoutRules : 'the rules loaded before stay in force';
     logProblems(
       log.error,
       errors,
@@ -99,12 +107,12 @@ export function createRulesInForce({
     get current() {
       return current;
     },
-    firstLoad: firstLoad.promise,
+    firstGoodLoad: firstGoodLoad.promise,
     apply(result) {
       if (result.ok) applyGood(result);
       else applyBad(result);
       isFirst = false;
-      firstLoad.resolve();
+      if (result.ok) firstGoodLoad.resolve();
     },
     describe() {
       const lines = [`in force: ${inForce}`];

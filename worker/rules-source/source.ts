@@ -14,7 +14,13 @@ export type LoadResult =
       /** For people: such as `3 files from /srv/runtime_data/current/config`. */
       readonly origin: string;
     }
-  | { readonly ok: false; readonly problems: readonly Problem[]; readonly origin: string };
+  | {
+      readonly ok: false;
+      readonly problems: readonly Problem[];
+      readonly origin: string;
+      /** Whether there is nothing any more where rules were. */
+      readonly isEmptied?: boolean;
+    };
 
 /** Brings rules and changes of rules until it is closed. */
 export interface RulesSource {

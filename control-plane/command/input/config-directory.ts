@@ -22,7 +22,7 @@ export interface ConfigDirectory {
 export async function readConfigDirectory(directory: string): Promise<ConfigDirectory> {
   const lines = ['checking rate limit configs...', `loading config directory: ${directory}`];
   const problems: Problem[] = [];
-  const listed: ListedFile[] = [];
+  const listed: Pick<ListedFile, 'path'>[] = [];
   let names: string[] = [];
   try {
     names = await readdir(directory);
@@ -41,7 +41,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     lines.push(`opening config file: ${path}`);
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string') problems.push(problemOf('error', path, found));
-    else if (found.isFile()) listed.push({ path, sizeBytes: found.size });
+    else if (found.isFile()) listed.push({ path });
     else {
       const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';
       const hint = '-config_dir does not look into subdirectories; check PATH does';

@@ -16,7 +16,7 @@ import type { RuleInputResult } from './rule-input.ts';
 
 /** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
-  const listed = new Map<string, ListedFile>();
+  const listed = new Map<string, Pick<ListedFile, 'path'>>();
   /** By file and message: a directory may be named twice, or with one that it lies in. */
   const noticed = new Map<string, Problem>();
   let nodeGroupsPath: string | undefined;
@@ -30,17 +30,17 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
       for (const problem of listing.problems) {
         noticed.set(`${resolve(problem.file)}\0${problem.message}`, problem);
       }
-      for (const file of listing.files) addOnce(file);
+      for (const file of listing.files) addOnce(file.path);
     } else if (found.isFile()) {
-      addOnce({ path, sizeBytes: found.size });
+      addOnce(path);
     } else {
       return { ok: false, message: `'${given}' is neither a file nor a directory` };
     }
   }
 
-  function addOnce(file: ListedFile): void {
-    const identity = resolve(file.path);
-    if (!listed.has(identity)) listed.set(identity, file);
+  function addOnce(path: string): void {
+    const identity = resolve(path);
+    if (!listed.has(identity)) listed.set(identity, { path });
   }
 
   const { files, problems } = await readRulesFiles([...listed.values()], defaultBounds);
