@@ -84,7 +84,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
     stale: { reason: 'newest_invalid' },
     workers: { connected: 2, inForce: 2 },
   });
-  t.regex(plane.output(), /shop\.yaml:4:25: error: /);
+  t.regex(plane.output(), /is not served: shop\.yaml:4:25: invalid rate limit unit 'huor'/);
   const { revisions } = (await plane.fetch('/revisions')).body;
   t.like(revisions[0], { newest: true, inForce: false });
   const newest = await plane.fetch(`/revisions/${revisions[0].id}`);

@@ -108,6 +108,7 @@ test.serial('sentinels', async (t) => {
     [await decide(worker, user), await decide(worker, user), await decide(worker, user)],
     [200, 200, 429],
   );
-  t.is(await group.servers[0].command('DBSIZE'), 1);
+  // Keys of the warm-up expire by themselves.
+  t.is(((await group.servers[0].command('KEYS', 'shop_*')) as string[]).length, 1);
   t.false(/open|watch/.test(worker.output()));
 });

@@ -262,5 +262,5 @@ test('the sample configuration asks about the sample rules', async (t) => {
   const envoy = await readFile(join(compose, 'envoy', 'envoy.yaml'), 'utf8');
   const { code, kinds } = await check(t, rules, [envoy]);
   t.is(code, 0);
-  t.deepEqual([...new Set(kinds)], ['warning worker-only-field', 'warning envoy-unreached-rule']);
+  t.deepEqual([...new Set(kinds)], ['warning envoy-unreached-rule']);
 });

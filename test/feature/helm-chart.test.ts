@@ -152,6 +152,11 @@ for (const [title, values] of Object.entries(shapes)) {
   });
 }
 
+test('the alerts of the chart are those of the composition', (t) => {
+  const alerts = readFileSync(join(project, 'compose/observability/alerts.yaml'), 'utf8');
+  t.is(readFileSync(join(chart, 'files/alerts.yaml'), 'utf8'), alerts, 'npm run generate');
+});
+
 testChart('what a pod may be given besides, accounts, alerts and a Redis arrive', async (t) => {
   const { code, output } = await render(
     t,
