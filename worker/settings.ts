@@ -111,7 +111,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
   const problems = [
     ...reading.problems,
     ...checkSettings(reading),
-    ...checkCloudIam(reading, environment),
+    ...checkCloudIam(reading),
     ...(tagged.enabled && !disabled ? mogrifiers.problems : []),
   ];
   if (problems.length > 0) return { ok: false, problems, warnings };

@@ -24,6 +24,7 @@ test('connections authenticate with the token of their time, and are replaced in
   let wallMs = Date.parse('2026-03-04T05:06:07Z');
   const readCredentials = createCloudIamCredentials(options, {
     clock: { ...systemClock, wallMs: () => wallMs },
+    readRegion: async () => options.region,
     readCloudCredentials: async () => ({ accessKeyId: 'AKID', secretAccessKey: 'secret' }),
   });
   const allow = async (token: string) =>

@@ -83,7 +83,6 @@ const refused: [Environment, string[]][] = [
     [
       'KVSTORE_CLOUDIAM_CACHE_NAME/REDIS_AWS_IAM_CACHE_NAME is not set: KVSTORE_CLOUDIAM_AUTH="true" needs the name of the serverless cache or the id of the replication group',
       'KVSTORE_CLOUDIAM_USER_ID/REDIS_AWS_IAM_USER_ID is not set: KVSTORE_CLOUDIAM_AUTH="true" needs the user to connect as',
-      'KVSTORE_CLOUDIAM_REGION/REDIS_AWS_IAM_REGION is not set: KVSTORE_CLOUDIAM_AUTH="true" needs a region, and AWS_REGION and AWS_DEFAULT_REGION name none',
     ],
   ],
   [

@@ -74,13 +74,12 @@ const addressForms = {
   cluster: 'such as node-1:6379,node-2:6379',
 } as const;
 
-/** `environment` may name the region of the cache. */
-export function checkCloudIam(reading: WorkerReading, environment: Environment): string[] {
+export function checkCloudIam(reading: WorkerReading): string[] {
   if (reading.values.counting.backend !== 'redis') return [];
   return listStores(reading).flatMap((which) => {
     const store = reading.values[which];
     const rows = workerTable[which].settings;
-    const { cacheName, userId, region, enabled } = rows.cloudIam;
+    const { cacheName, userId, enabled } = rows.cloudIam;
     if (!store.cloudIam.enabled) return [];
     const why = `${showSetting(reading, enabled)} needs`;
     const problems: string[] = [];
@@ -91,11 +90,6 @@ export function checkCloudIam(reading: WorkerReading, environment: Environment):
     }
     if (store.cloudIam.userId === '') {
       problems.push(`${joinNames(userId)} is not set: ${why} the user to connect as`);
-    }
-    if (findRegion(store.cloudIam.region, environment) === '') {
-      problems.push(
-        `${joinNames(region)} is not set: ${why} a region, and AWS_REGION and AWS_DEFAULT_REGION name none`,
-      );
     }
     const target = parseStoreTarget(store.url, store.type, store.socketType);
     const hasCredentials = target.ok && target.value.credentials !== undefined;
@@ -112,7 +106,7 @@ export function checkCloudIam(reading: WorkerReading, environment: Environment):
   });
 }
 
-/** '' when there is none. */
+/** '' when there is none: it is looked for elsewhere when a token is signed. */
 export function findRegion(region: string, environment: Environment): string {
   return region || environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || '';
 }

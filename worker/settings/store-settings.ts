@@ -120,7 +120,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       region: text({
         ...cloudIamNames('REGION'),
         default: '',
-        doc: 'The region of the cache; without it the one in AWS_REGION or AWS_DEFAULT_REGION',
+        doc: 'The region of the cache; without it the one in AWS_REGION or AWS_DEFAULT_REGION, in the shared config file, or of the machine by its instance metadata',
       }),
     },
   };

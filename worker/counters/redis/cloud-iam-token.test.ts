@@ -6,9 +6,9 @@ import {
   type CloudCredentials,
   type CloudIamOptions,
   createCloudIamCredentials,
-  loadOptional,
   signToken,
 } from './cloud-iam-token.ts';
+import { loadOptional } from './load-optional.ts';
 
 const options: CloudIamOptions = {
   cacheName: 'Orders-Cache',
@@ -83,6 +83,7 @@ function setUp(expiresInMs?: number) {
   let asked = 0;
   const read = createCloudIamCredentials(options, {
     clock,
+    readRegion: async () => options.region,
     readCloudCredentials: async () => {
       asked++;
       const expiration =
@@ -121,6 +122,7 @@ test('without credentials the attempt fails with the reason, and the next one as
   let failing = true;
   const read = createCloudIamCredentials(options, {
     clock: createManualClock(),
+    readRegion: async () => options.region,
     readCloudCredentials: async () => {
       if (failing) throw new Error('nothing found');
       return credentials;

@@ -4,6 +4,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { ReadCredentials } from './credentials.ts';
+import { loadOptional } from './load-optional.ts';
 
 /** What the signature promises. */
 const validSeconds = 900;
@@ -29,14 +30,16 @@ export interface CloudCredentials {
 
 export interface CloudIamDeps {
   readonly clock: Clock;
+  /** Of the cache. */
+  readonly readRegion: () => Promise<string>;
   /** Those of the process: its environment, files, container or machine. */
   readonly readCloudCredentials: () => Promise<CloudCredentials>;
 }
 
 /** Rejects without saying anything of the credentials when none can be had. */
 export function createCloudIamCredentials(
-  options: CloudIamOptions,
-  { clock, readCloudCredentials }: CloudIamDeps,
+  options: Omit<CloudIamOptions, 'region'>,
+  { clock, readRegion, readCloudCredentials }: CloudIamDeps,
 ): ReadCredentials {
   let token: string | undefined;
   let reusableUntilMs = 0;
@@ -44,12 +47,13 @@ export function createCloudIamCredentials(
   let signing: Promise<string> | undefined;
 
   async function sign(): Promise<string> {
+    const region = await readRegion();
     const credentials = await readCloudCredentials().catch((error: unknown) => {
       throw new AppError('store', `no cloud credentials to sign a token with: ${errorText(error)}`);
     });
     const nowMs = clock.wallMs();
     const expiresMs = credentials.expiration?.getTime() ?? Number.POSITIVE_INFINITY;
-    token = await signToken(options, credentials, new Date(nowMs));
+    token = await signToken({ ...options, region }, credentials, new Date(nowMs));
     reusableUntilMs = Math.min(nowMs + reuseMs, expiresMs - credentialsMarginMs);
     return token;
   }
@@ -112,27 +116,17 @@ function escapeText(text: string): string {
 }
 
 /** The credentials of this process, wherever its host keeps them. */
-export function createCloudCredentialsReader(region: string): () => Promise<CloudCredentials> {
+export function createCloudCredentialsReader(
+  readRegion: () => Promise<string>,
+): () => Promise<CloudCredentials> {
   let provider: (() => Promise<CloudCredentials>) | undefined;
   return async () => {
     if (provider === undefined) {
       const { fromNodeProviderChain } = await loadOptional(
         () => import('@aws-sdk/credential-providers'),
       );
-      provider = fromNodeProviderChain({ clientConfig: { region } });
+      provider = fromNodeProviderChain({ clientConfig: { region: readRegion } });
     }
     return provider();
   };
-}
-
-/** Who counts without such tokens may leave these packages out. */
-export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
-  try {
-    return await load();
-  } catch (error) {
-    const [, name] = /Cannot find package '([^']+)'/.exec(errorText(error)) ?? [];
-    if (name === undefined) throw error;
-    const hint = `install it, or install Ratelane without --omit=optional`;
-    throw new AppError('store', `tokens need the package ${name}, which is not there: ${hint}`);
-  }
 }

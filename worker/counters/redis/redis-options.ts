@@ -3,6 +3,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { givenName, type StoreSettings, type WorkerSettings } from '../../settings.ts';
 import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
+import { createRegionReader } from './cloud-region.ts';
 import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
@@ -49,8 +50,9 @@ function createReader(
   clock: Clock,
 ): ReadCredentials | undefined {
   if (cloudIam.enabled) {
-    const readCloudCredentials = createCloudCredentialsReader(cloudIam.region);
-    return createCloudIamCredentials(cloudIam, { clock, readCloudCredentials });
+    const readRegion = createRegionReader(cloudIam.region);
+    const readCloudCredentials = createCloudCredentialsReader(readRegion);
+    return createCloudIamCredentials(cloudIam, { clock, readRegion, readCloudCredentials });
   }
   // Those of the address go before the file, as they go before AUTH.
   if (authFile === '' || target?.credentials !== undefined) return undefined;

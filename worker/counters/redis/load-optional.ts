@@ -1,0 +1,14 @@
+// Packages that only some workers need, and that may have been left out.
+import { AppError, errorText } from '../../../shared/errors.ts';
+
+/** Who counts without such tokens may leave these packages out. */
+export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  try {
+    return await load();
+  } catch (error) {
+    const [, name] = /Cannot find package '([^']+)'/.exec(errorText(error)) ?? [];
+    if (name === undefined) throw error;
+    const hint = `install it, or install Ratelane without --omit=optional`;
+    throw new AppError('store', `tokens need the package ${name}, which is not there: ${hint}`);
+  }
+}
