@@ -140,7 +140,7 @@ test('all other settings have their defaults', (t) => {
     bothStores: {
       tls: { certFile: '', keyFile: '', caFile: '', skipHostnameVerification: false },
       closeOnReadonlyError: false,
-      startup: { initialIntervalMs: 1_000, maxIntervalMs: 30_000, maxElapsedMs: 0 },
+      startup: { initialIntervalMs: 1_000, maxIntervalMs: 1_500, maxElapsedMs: 0 },
     },
     memcached: {
       addresses: [],

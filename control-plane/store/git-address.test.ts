@@ -56,6 +56,7 @@ test('a name and a password are taken out of the URL', (t) => {
     shown: 'https://git.example:8443/x.git',
     credentials: { username: 'ann', password: 'p@ss' },
     credentialScope: 'https://git.example:8443',
+    secrets: [],
   });
   t.deepEqual(of('https://token@git.example/x')?.credentials, {
     username: 'git',
@@ -70,6 +71,15 @@ test('a name and a password are taken out of the URL', (t) => {
     reasonAgainst('https://ann:a%0Ab@git.example/x'),
     'its user name or password is not percent-encoded',
   );
+});
+
+test('a token among the parameters is kept for git, and hidden from people', (t) => {
+  const result = parseGitAddress('https://git.example/x?ref=main&private_token=t%2Fk3nt%2Fk3n');
+  t.true(result.ok);
+  if (!result.ok) return;
+  t.is(result.address.url, 'https://git.example/x?ref=main&private_token=t%2Fk3nt%2Fk3n');
+  t.is(result.address.shown, 'https://git.example/x?ref=main&private_token=*****');
+  t.deepEqual(result.address.secrets, ['t%2Fk3nt%2Fk3n', 't/k3nt/k3n']);
 });
 
 test('names of branches are those that git allows', (t) => {

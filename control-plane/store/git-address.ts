@@ -1,6 +1,8 @@
 // What a person writes to name a Git repository and a branch, checked before git sees it: nothing of it
 // may act as an option, or start a program.
 
+import { maskCredentials, secretParameter } from '../../shared/settings/shown-value.ts';
+
 export interface GitAddress {
   /** For git's command line: without a user's name and password where git can be given them otherwise. */
   readonly url: string;
@@ -10,6 +12,8 @@ export interface GitAddress {
   readonly credentials: GitCredentials | undefined;
   /** `https://host:port`, to which alone credentials are given; undefined for what asks for none. */
   readonly credentialScope: string | undefined;
+  /** Tokens among the parameters of the URL, as git may quote them. */
+  readonly secrets: readonly string[];
 }
 
 export interface GitCredentials {
@@ -25,6 +29,7 @@ export type GitAddressResult =
 export const allowedProtocols = ['file', 'git', 'http', 'https', 'ssh'] as const;
 
 const defaultUsername = 'git';
+const shortestToken = 6;
 
 /** Any URL that git takes (`https:`, `ssh:`, `git:`, `file:`, `host:path`, a local path), but for
  * those that name a helper program, such as `ext::`. */
@@ -83,11 +88,23 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
     ok: true,
     address: {
       url: url.href,
-      shown: url.href,
+      shown: maskCredentials(url.href),
       credentials: credentials.password === '' ? undefined : credentials,
       credentialScope: `${url.protocol}//${url.host}`,
+      secrets: findTokens(url),
     },
   };
+}
+
+/** As they were written and as they are meant. Short ones are words that stand elsewhere as well. */
+function findTokens({ search }: URL): string[] {
+  const parameters = search.slice(1).split('&');
+  return parameters.flatMap((parameter) => {
+    const [name = '', ...rest] = parameter.split('=');
+    const value = rest.join('=');
+    const isToken = secretParameter.test(name) && value.length >= shortestToken;
+    return isToken ? [value, decode(value) ?? value] : [];
+  });
 }
 
 function decode(text: string): string | undefined {
@@ -101,7 +118,13 @@ function decode(text: string): string | undefined {
 }
 
 function accept(url: string): GitAddressResult {
-  const address = { url, shown: url, credentials: undefined, credentialScope: undefined };
+  const address = {
+    url,
+    shown: url,
+    credentials: undefined,
+    credentialScope: undefined,
+    secrets: [],
+  };
   return { ok: true, address };
 }
 

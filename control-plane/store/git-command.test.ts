@@ -16,6 +16,7 @@ function createScript(t: ExecutionContext, lines: string, variables = {}) {
     shown: 'https://git.example/x',
     credentials: undefined,
     credentialScope: 'https://git.example',
+    secrets: [],
   };
   return {
     folder,
@@ -142,7 +143,7 @@ test('a git for which no descriptor is left is told as such, and the process goe
 import { createGit } from '${new URL('git-command.ts', import.meta.url).href}';
 const git = createGit({
   repository: '.',
-  address: { url: 'x', shown: 'x', credentials: undefined, credentialScope: undefined },
+  address: { url: 'x', shown: 'x', credentials: undefined, credentialScope: undefined, secrets: [] },
   environment: process.env,
   readCredentials: async () => undefined,
 });

@@ -68,7 +68,7 @@ export function createGit({ repository, address, environment, readCredentials }:
   const passed = Object.fromEntries(
     Object.entries(environment).filter(([name]) => passedVariables.test(name)),
   );
-  const secrets = new Set<string>();
+  const secrets = new Set<string>(address.secrets);
 
   function toEnvironment(
     credentials: GitCredentials | undefined,

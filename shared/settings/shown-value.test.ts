@@ -13,6 +13,7 @@ const masked: [string, string][] = [
   ['redis://a:x@h:1,redis://b:y@i:2', 'redis://*****@h:1,redis://*****@i:2'],
   ['mymaster,redis://a:x@h:1', 'mymaster,redis://*****@h:1'],
   ['redis://h:1?password=x&db=2&username=u', 'redis://h:1?password=*****&db=2&username=*****'],
+  ['https://h/r?ref=x&private_token=x', 'https://h/r?ref=x&private_token=*****'],
   ['redis://me:sec\nret@h:1', 'redis://*****@h:1'],
 ];
 for (const [address, shown] of masked) {

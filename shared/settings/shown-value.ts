@@ -3,6 +3,8 @@ import type { Setting } from './setting.ts';
 
 const longestShown = 100;
 const mask = '*****';
+/** Names of parameters of an address, such as `private_token`. */
+export const secretParameter = /user(?:name)?|auth|pass|token|key|secret|signature|credential/i;
 
 /** `NAME="text"`, or with the secret parts of the text masked. */
 export function showGiven(setting: Setting<unknown>, name: string, text: string): string {
@@ -18,8 +20,8 @@ export function maskSecret(setting: Setting<unknown>, text: string): string {
 }
 
 /**
- * An address, or a comma-separated list of them, with `*****` in place of user names and passwords:
- * `redis://*****@host:6379` (reference-behaviour 12).
+ * An address, or a comma-separated list of them, with `*****` in place of user names, passwords and
+ * tokens: `redis://*****@host:6379` (reference-behaviour 12).
  */
 export function maskCredentials(address: string): string {
   return address
@@ -27,7 +29,9 @@ export function maskCredentials(address: string): string {
     .map((item) =>
       item
         .replace(/^([a-z]+:\/\/)?.*@/is, `$1${mask}@`)
-        .replace(/([?&](?:username|password)=)[^&#,]*/gi, `$1${mask}`),
+        .replace(/([?&][^=&#,]*=)([^&#,]*)/g, (item, name: string) =>
+          secretParameter.test(name) ? `${name}${mask}` : item,
+        ),
     )
     .join(',');
 }

@@ -221,6 +221,15 @@ for (const [how, toOptions] of [
     }),
   ],
   [
+    'as a parameter of the address',
+    (run: Run, host: string) => ({
+      flags: [
+        '--git',
+        `http://${host}/r.git?private_token=${encodeURIComponent(run.make('--git'))}`,
+      ],
+    }),
+  ],
+  [
     'in a variable',
     (run: Run, host: string) => ({
       flags: ['--git', `http://${host}/r.git`],

@@ -26,7 +26,7 @@ const foreign: Environment = {
 };
 
 /** How the secret settings are written; a secret setting that is missing here fails the first test. */
-const forms: Readonly<Record<string, 'address' | 'text' | 'header' | 'file'>> = {
+const forms: Readonly<Record<string, 'address' | 'host' | 'text' | 'header' | 'file'>> = {
   KVSTORE_URL: 'address',
   KVSTORE_AUTH: 'text',
   KVSTORE_AUTH_FILE: 'file',
@@ -41,6 +41,8 @@ const forms: Readonly<Record<string, 'address' | 'text' | 'header' | 'file'>> = 
   CONFIG_GRPC_XDS_CLIENT_TLS_KEY: 'file',
   KVSTORE_TLS_CLIENT_KEY: 'file',
   MEMSTORE_TLS_CLIENT_KEY: 'file',
+  CONFIG_GRPC_XDS_SERVER_URL: 'host',
+  MEMSTORE_HOST_PORT: 'host',
 };
 
 const profiles = ['/debug/pprof/heap?seconds=1', '/debug/pprof/profile?seconds=1'];
@@ -69,7 +71,7 @@ test('what is called a password, a secret, a token or headers is a secret', (t) 
     if (kind !== 'bool')
       t.is(
         secret !== 'no',
-        isNamed || (/URL$/.test(names[0]) && names[0].startsWith('KVSTORE')),
+        isNamed || /^(KVSTORE.*URL|CONFIG_GRPC_XDS_SERVER_URL|MEMSTORE_HOST_PORT)$/.test(names[0]),
         names[0],
       );
   }
@@ -98,6 +100,8 @@ function begin(t: ExecutionContext): Run {
     switch (forms[name] ?? foreign[name]) {
       case 'address':
         return `redis://${encodeURIComponent(secret)}:${encodeURIComponent(secret)}@${host}/0`;
+      case 'host':
+        return `${encodeURIComponent(secret)}:${encodeURIComponent(secret)}@${host}`;
       case 'header':
         return name.startsWith('OTEL')
           ? `authorization=${encodeURIComponent(secret)}`
@@ -291,6 +295,19 @@ test.serial('a worker whose management server quotes its token', async (t) => {
   t.is(worker.ended(), 0);
 });
 
+test.serial('a worker whose management server has a user in its address', async (t) => {
+  const run = begin(t);
+  const worker = await run.start({
+    ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+    BACKEND_TYPE: 'memory',
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+  });
+  await reachesDebugPort(worker);
+  await eventually('the failure is said', () => /SERVER_URL says/.test(worker.output()));
+  await readPages(run, worker, pages);
+  await run.search(worker);
+});
+
 const unstarted: [string, (run: Run) => Environment, RegExp][] = [
   ['contradicting', (run) => run.giveAll(), /REDIS_AUTH_FILE.*REDIS_AUTH|KVSTORE_AUTH/],
   [
@@ -304,6 +321,14 @@ const unstarted: [string, (run: Run) => Environment, RegExp][] = [
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `my header:${run.secrets.make('a header')},${run.secrets.make('no value')}`,
     }),
     /3 settings are wrong/,
+  ],
+  [
+    'of nodes with a user',
+    (run) => ({
+      ...run.giveAll('KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+      BACKEND_TYPE: 'memcache',
+    }),
+    /MEMSTORE_HOST_PORT=.*address 1: /,
   ],
   [
     'with two names and two values',

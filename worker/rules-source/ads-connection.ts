@@ -74,7 +74,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
   let call: ClientDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage> | undefined;
   let isOpen = false;
   let isDone = false;
-  const secrets = toSecrets(server.headers);
+  const secrets = [...toSecrets(server.headers), ...findUserPart(server.url)];
   const cancelDeadline = clock.after(connectTimeoutMs, () =>
     end(`no connection within ${connectTimeoutMs / 1000}s`),
   );
@@ -199,6 +199,11 @@ function toSecrets(headers: AdsServerOptions['headers']): string[] {
       ? [value, ...value.split(' ').filter((part) => part.length >= shortestToken)]
       : [],
   );
+}
+
+/** What an address has before `@`, which the library quotes with the rest of it. */
+function findUserPart(url: string): string[] {
+  return /^(?:[a-z]+:\/\/+)?(.+)@/is.exec(url)?.slice(1) ?? [];
 }
 
 function describeStatus({ code, details }: StatusObject): string {

@@ -10,6 +10,7 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { AnyMessage, DiscoveryResponseMessage } from '../../shared/wire/discovery-messages.ts';
 import type { Protos } from '../../shared/wire/protos.ts';
@@ -59,7 +60,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     backoff: options.backoff,
     connectRetryMs: options.connectRetryMs,
   };
-  const report = createAdsReport({ url: server.url, nodeId, metrics, log, clock });
+  const shownUrl = maskCredentials(server.url);
+  const report = createAdsReport({ url: shownUrl, nodeId, metrics, log, clock });
   const intakeDeps = {
     decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
     options: options.rules,
@@ -138,7 +140,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     }
     const intake = take(resources);
     inForce = intake.inForce;
-    const ofVersion = `of version ${toShown(versionInfo)} from ${server.url}`;
+    const ofVersion = `of version ${toShown(versionInfo)} from ${shownUrl}`;
     const total = resources.length;
     const taken = inForce.size - intake.kept.length;
     const { ruleSet, warnings, problems, kept } = intake;

@@ -7,6 +7,7 @@ export function memcachedSettings() {
     addresses: list({
       names: bothNames('MEMSTORE_HOST_PORT'),
       example: 'cache-1:11211,cache-2:11211',
+      secret: 'url',
       doc: 'Comma-separated host:port of all nodes, the same for every worker; not together with MEMSTORE_SRV',
     }),
     srv: text({

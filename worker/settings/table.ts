@@ -378,9 +378,9 @@ export const workerTable = {
       }),
       maxIntervalMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
-        default: 30_000,
+        default: 1_500,
         min: 1,
-        doc: 'The longest wait between attempts',
+        doc: 'The longest wait between attempts, and so until it is noticed that the store is there',
       }),
       maxElapsedMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_ELAPSED_TIME'),

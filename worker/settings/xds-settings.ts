@@ -16,6 +16,7 @@ export function xdsSettings() {
     serverUrl: text({
       names: ['CONFIG_GRPC_XDS_SERVER_URL'],
       default: 'localhost:18000',
+      secret: 'url',
       doc: 'Address of the management server',
     }),
     connectRetryIntervalMs: duration({

@@ -2,10 +2,15 @@ import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { parseWorkerSettings } from '../../settings.ts';
 import { awaitFirstConnection } from './first-connection.ts';
 
 /** The waits of a start whose first `count` attempts fail, in seconds. */
-async function collectWaits(count: number, random: () => number): Promise<string[]> {
+async function collectWaits(
+  count: number,
+  random: () => number,
+  startup = { initialIntervalMs: 1_000, maxIntervalMs: 30_000, maxElapsedMs: 0 },
+): Promise<string[]> {
   const clock = createManualClock();
   const log = createRecordedLog();
   let attempts = 0;
@@ -13,7 +18,7 @@ async function collectWaits(count: number, random: () => number): Promise<string
     {
       name: 'key-value store h:1',
       addressSetting: 'KVSTORE_URL',
-      startup: { initialIntervalMs: 1_000, maxIntervalMs: 30_000, maxElapsedMs: 0 },
+      startup,
       tryToConnect: () =>
         ++attempts > count ? Promise.resolve() : Promise.reject(new Error('refused')),
       clock,
@@ -42,4 +47,12 @@ test('no wait is shorter than the first', async (t) => {
 
 test('a wait is a whole number of milliseconds', async (t) => {
   t.deepEqual(await collectWaits(3, () => 1 / 3), ['1', '1.333', '2']);
+});
+
+test('without settings of its own a start notices within 1.5 s that the store is there', async (t) => {
+  const result = parseWorkerSettings({ KVSTORE_URL: 'h:1' });
+  if (!result.ok) return t.fail(result.problems.join());
+  const waits = await collectWaits(20, () => 0.999, result.settings.bothStores.startup);
+  t.is(waits.length, 20);
+  t.true(Math.max(...waits.map(Number)) <= 1.5);
 });
