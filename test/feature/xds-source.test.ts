@@ -177,13 +177,13 @@ test('a server that sends again what was refused does not flood the log, nor is 
 
 test('a stream that ends or fails keeps the rules, and the next one begins with the last good version', async (t) => {
   const { server, stream, limits, log, metric, source } = await setUp(t);
-  stream.send('1', 'a', [limitResource('r1', 'd1', 1)]);
+  stream.send('v1', 'a', [limitResource('r1', 'd1', 1)]);
   await stream.request(1);
   t.is(metric('ratelimit.xds.connected'), 1);
   stream.end();
   const second = await server.stream(1);
   const first = await second.request(0);
-  t.deepEqual([first.versionInfo, first.responseNonce], ['1', '']);
+  t.deepEqual([first.versionInfo, first.responseNonce], ['v1', '']);
   t.is(limits('d1'), 'd1=1');
   t.true(
     log.lines.includes(
@@ -203,7 +203,7 @@ test('rules survive an outage of the server, which is said once and said again w
   t.teardown(first.stop);
   const run = await startXdsSource(t, { server: { url: `127.0.0.1:${port}` } });
   const { limits, log, metric, source } = run;
-  (await first.stream(0)).send('1', 'a', [limitResource('r1', 'd1', 1)]);
+  (await first.stream(0)).send('v1', 'a', [limitResource('r1', 'd1', 1)]);
   await (await first.stream(0)).request(1);
   first.stop();
   await eventually('several attempts', () => (metric('ratelimit.xds.reconnects') ?? 0) >= 5);
@@ -216,7 +216,7 @@ test('rules survive an outage of the server, which is said once and said again w
   const second = await startScriptedAdsServer({ port });
   t.teardown(second.stop);
   const stream = await second.stream(0);
-  t.is((await stream.request(0)).versionInfo, '1');
+  t.is((await stream.request(0)).versionInfo, 'v1');
   t.true(
     log.lines.some((line) => /^notice Connected to the management server .* after /.test(line)),
   );
@@ -308,10 +308,10 @@ test('a message above the limit ends the stream, one below is taken', async (t) 
 
 test('without a limit of its own a message may have 4 MiB', async (t) => {
   const { server, stream, becomes } = await setUp(t);
-  stream.send('1', 'a', [limitResource('r'.repeat(4_100_000), 'd1', 1)]);
+  stream.send('v1', 'a', [limitResource('r'.repeat(4_100_000), 'd1', 1)]);
   await becomes('d1=1', 'd1');
   stream.send('2', 'b', [limitResource('r'.repeat(4_200_000), 'd1', 2)]);
-  t.is((await (await server.stream(1)).request(0)).versionInfo, '1');
+  t.is((await (await server.stream(1)).request(0)).versionInfo, 'v1');
 });
 
 test('closing ends the stream at once, and every wait', async (t) => {

@@ -88,18 +88,24 @@ test('a refusal has the version accepted last, the nonce of what is refused, and
 
 test('a new stream begins with the version accepted last and without a nonce', (t) => {
   const { give } = createRun();
-  give(start, opened, response('1', 'a'), accepted, ended);
+  give(start, opened, response('v1', 'a'), accepted, ended);
   t.deepEqual(give(waited), [{ kind: 'connect' }]);
-  t.deepEqual(give(opened), [sends('1', '')]);
+  t.deepEqual(give(opened), [sends('v1', '')]);
+});
+
+test('a new stream claims no version that is a number: a restarted server counts anew', (t) => {
+  const { give } = createRun();
+  give(start, opened, response('17', 'a'), accepted, ended, waited);
+  t.deepEqual(give(opened), [sends('', '')]);
 });
 
 test('after a refusal a new stream claims no version: parts of what was refused may be in force', (t) => {
   const { give } = createRun();
-  give(start, opened, response('1', 'a'), accepted, response('2', 'b'), refused('bad'), ended);
+  give(start, opened, response('v1', 'a'), accepted, response('v2', 'b'), refused('bad'), ended);
   give(waited);
   t.deepEqual(give(opened), [sends('', '')]);
-  give(response('1', 'a'), accepted, ended, waited);
-  t.deepEqual(give(opened), [sends('1', '')]);
+  give(response('v1', 'a'), accepted, ended, waited);
+  t.deepEqual(give(opened), [sends('v1', '')]);
 });
 
 test('waits after lost streams grow to the longest, and begin anew after an accepted response', (t) => {

@@ -87,8 +87,10 @@ export function stepAdsClient(
       return connect(state);
     case 'opened': {
       // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts
-      // of what was refused may be in force: no version says what is held, so none is claimed.
-      const held = state.refusedText === undefined ? state.ackedVersion : '';
+      // of what was refused may be in force: no version says what is held, so none is claimed. Nor is
+      // a number: a server that was started again counts anew, and would take old rules for new ones.
+      const isKnown = state.refusedText === undefined && !/^\d+$/.test(state.ackedVersion);
+      const held = isKnown ? state.ackedVersion : '';
       const request = toRequest(options, held, '');
       return { state: { ...state, phase: 'open' }, actions: [{ kind: 'send', request }] };
     }
