@@ -15,7 +15,7 @@ export type LogFormat = (typeof logFormats)[number];
 /** Messages go to standard error, one line each. Secrets are never passed in. */
 export interface Log {
   debug(message: string): void;
-  info(message: string): void;
+  info(message: string, detail?: LogDetail): void;
   /** What went well, and answers a question of whoever looks at the default level: written at the level
    * info wherever warnings are. */
   notice(message: string): void;
@@ -69,7 +69,7 @@ export function createLog({ level, format, write, wallMs = () => Date.now() }: L
   const notices = hasWarningsOnly ? logger.child({}, { level: 'info' }) : logger;
   return {
     debug: (message) => logger.debug(cutMessage(message)),
-    info: (message) => logger.info(cutMessage(message)),
+    info: (message, detail) => logger.info({ detail }, cutMessage(message)),
     notice: (message) => notices.info(cutMessage(message)),
     warning: (message, detail) => logger.warning({ detail }, cutMessage(message)),
     error: (message, detail) => logger.error({ detail }, cutMessage(message)),

@@ -69,6 +69,12 @@ export async function createAdminServer(
     const part = request.raw.url?.split(/[/?]/, 2)[1] ?? '';
     onAnswer(known.has(part) ? part : 'other', request.method, reply.statusCode);
   });
+  fastify.addHook('onSend', async ({ originalUrl }, reply) => {
+    const location = reply.getHeader('location');
+    if (typeof location === 'string' && withoutVersion({ url: originalUrl }) !== originalUrl) {
+      reply.header('location', `${versionPrefix}${location}`);
+    }
+  });
   const known = new Set(['webhooks', ...app.routes.map(({ path }) => path.split('/')[1] ?? '')]);
   await addWebhookRoute(fastify, webhook);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));

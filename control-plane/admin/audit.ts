@@ -20,10 +20,15 @@ export type Audit = (change: AuditedChange) => void;
 
 /** What was refused is a warning: someone may be trying doors. */
 export function createAudit(log: Log): Audit {
-  return ({ who, address, what, requestId, before, after, outcome }) => {
-    const fields = { who, address, what, before, after, outcome, requestId };
-    const line = `audit: ${JSON.stringify(fields)}`;
-    if (outcome === 'done') log.info(line);
-    else log.warning(line);
+  return (change) => {
+    const { who, what, outcome } = change;
+    const message = `audit: ${what}: ${outcome}`;
+    const given = Object.entries(change).filter(([, value]) => value !== undefined);
+    const detail = {
+      fields: Object.fromEntries(given),
+      shown: `audit: ${who}: ${what}: ${outcome}`,
+    };
+    if (outcome === 'done') log.info(message, detail);
+    else log.warning(message, detail);
   };
 }

@@ -56,6 +56,14 @@ test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => 
   t.deepEqual(await ended, [0, null]);
 });
 
+test('serve is what it does without a command', async (t) => {
+  const child = start(['--prefix', sample, '--host', '127.0.0.1:0']);
+  t.is((await fetch(`${await readUrl(child)}/widgets`)).status, 200);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  t.deepEqual(await ended, [0, null]);
+});
+
 test('SIGTERM lets a request under way finish, and nobody new in', async (t) => {
   for (let attempt = 1; ; attempt++) {
     const { isRefused, outcome, tookMs, exit } = await finishAfterSigterm();

@@ -2,7 +2,7 @@
 // follows from them all.
 import type { LogDetail } from '../log.ts';
 import type { Problem } from './problem.ts';
-import { toProblemRule } from './problem-rule.ts';
+import { otherRule, toProblemRule } from './problem-rule.ts';
 import { formatProblem, formatUngraded, toHeading } from './problem-text.ts';
 
 /** More lines about one document or load help nobody; other places have as many as were found. */
@@ -37,12 +37,13 @@ interface Line {
 
 function toLine(problem: Problem, start: string): Line {
   const { file, line, column, path, hint } = problem;
+  const rule = toProblemRule(problem);
   const fields = {
     file,
     ...(line !== undefined && { line }),
     ...(column !== undefined && { column }),
     ...(path !== '' && { path }),
-    rule: toProblemRule(problem).id,
+    ...(rule.id !== otherRule.id && { rule: rule.id }),
     ...(hint !== undefined && { hint }),
   };
   const shown = `${start}: ${formatUngraded(problem)}`;

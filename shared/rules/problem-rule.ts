@@ -116,12 +116,12 @@ const rows: readonly Row[] = [
 ];
 
 /** For what says how many problems were left out, and for what is not in the table. */
-const other: ProblemRule = { id: 'other', summary: 'Something else' };
+export const otherRule: ProblemRule = { id: 'other', summary: 'Something else' };
 
 function row(id: string, pattern: RegExp, summary: string): Row {
   return { id, summary, pattern };
 }
 
 export function toProblemRule({ message }: Problem): ProblemRule {
-  return rows.find(({ pattern }) => pattern.test(message)) ?? other;
+  return rows.find(({ pattern }) => pattern.test(message)) ?? otherRule;
 }

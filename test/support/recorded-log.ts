@@ -1,18 +1,23 @@
 // A log that keeps its lines, for tests that look at them.
-import type { Log } from '../../shared/log.ts';
+import type { Log, LogDetail } from '../../shared/log.ts';
 
 export interface RecordedLog extends Log {
   /** `<level> <message>`, in order. */
   readonly lines: string[];
+  /** Of the lines that have some, in order. */
+  readonly fields: LogDetail['fields'][];
 }
 
 export function createRecordedLog(): RecordedLog {
   const lines: string[] = [];
-  const write = (level: string) => (message: string) => {
+  const fields: RecordedLog['fields'] = [];
+  const write = (level: string) => (message: string, detail?: LogDetail) => {
+    if (detail) fields.push(detail.fields);
     lines.push(`${level} ${message}`);
   };
   return {
     lines,
+    fields,
     isDebug: true,
     debug: write('debug'),
     info: write('info'),
