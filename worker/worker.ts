@@ -210,6 +210,7 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
         ? {
             ...pull,
             ...pullAddress.value,
+            addressSetting: givenName(settings, 'PULLMETRICS_ADDR'),
             mapperSetting: givenName(settings, 'PULLMETRICS_MAPPER_YAML'),
           }
         : undefined,

@@ -38,7 +38,7 @@ test('a node that is replaced under load costs no decision and no hit', async (t
 
   use(first);
   const store = await openMemcachedStore({
-    source: { kind: 'srv', name: record, refreshMs: 50 },
+    source: { kind: 'srv', setting: 'MEMSTORE_SRV', name: record, refreshMs: 50 },
     resolveSrv: (name) => resolver.resolveSrv(name),
   });
   t.teardown(() => store.close(0));

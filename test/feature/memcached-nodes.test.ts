@@ -55,7 +55,7 @@ test('the nodes of a record are used in the order of their texts', async (t) => 
   const servers = await Promise.all([1, 2, 3].map(() => start(t)));
   const { setNodes, resolveSrv } = await startDns(t);
   setNodes(...servers);
-  const source = { kind: 'srv', name: record, refreshMs: 0 } as const;
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 } as const;
   const store = await openMemcachedStore({ source, resolveSrv });
   t.teardown(() => store.close(0));
   for (const key of keys) t.is(await countOne(store, key), 1);
@@ -75,7 +75,7 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
   const [first, second] = [await start(t), await start(t)];
   const { dns, setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
-  const source = { kind: 'srv', name: record, refreshMs: 20 } as const;
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
   const store = await openMemcachedStore({ source, resolveSrv });
   t.teardown(() => store.close(0));
   t.is(await countOne(store, 'moving_'), 1);
@@ -126,7 +126,7 @@ test('hits that are on their way to a node that leaves the list are still added'
   const [first, second] = [await start(t), await start(t)];
   const { setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
-  const source = { kind: 'srv', name: record, refreshMs: 20 } as const;
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
   const store = await openMemcachedStore({ source, resolveSrv });
   t.teardown(() => store.close(0));
   await countOne(store, 'leaving_');
@@ -149,7 +149,7 @@ for (const how of ['failing', 'silent', 'normal'] as const) {
     const { dns, resolveSrv } = await startDns(t, how === 'silent' ? 200 : undefined);
     dns.behave(how);
     const store = createRecordedMemcachedStore({
-      source: { kind: 'srv', name: record, refreshMs: 20 },
+      source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 },
       resolveSrv,
     });
     t.teardown(() => store.close(0));
@@ -157,14 +157,14 @@ for (const how of ['failing', 'silent', 'normal'] as const) {
     t.like(error, { code: 'cannot_start' });
     t.regex(
       error?.message ?? '',
-      /^memory cache: the nodes of _memcache\._tcp\.cache\.test cannot be looked up \(.+\); name an SRV record that exists in MEMSTORE_SRV/,
+      /^memory cache: the nodes of _memcache\._tcp\.cache\.test cannot be looked up \(.+\); name an SRV record that exists in MEMCACHE_SRV,/,
     );
   });
 }
 
 test('the start can be given up during the look-up', async (t) => {
   const store = createRecordedMemcachedStore({
-    source: { kind: 'srv', name: record, refreshMs: 0 },
+    source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 },
     resolveSrv: () => new Promise(() => {}),
   });
   t.teardown(() => store.close(0));

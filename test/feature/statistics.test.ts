@@ -54,6 +54,7 @@ test('a million names from requests cost bounded memory, and the fold counter te
         port: pullPort,
         path: '/metrics',
         mapperFile: '',
+        addressSetting: 'PULLMETRICS_ADDR',
         mapperSetting: 'PULLMETRICS_MAPPER_YAML',
         responseTimeInMs: false,
       },

@@ -68,18 +68,28 @@ export function boundAddress(server: Server): ListenAddress {
   return { text: joinHostPort(address.address, address.port), port: address.port };
 }
 
-export function toListenError(error: unknown, target: ListenTarget, name: ListenerName): AppError {
+/** `setting` is the one of the address where it was given by another name than its first. */
+export function toListenError(
+  error: unknown,
+  target: ListenTarget,
+  name: ListenerName,
+  setting?: string,
+): AppError {
   const where =
     'path' in target ? `the unix socket ${target.path}` : joinHostPort(target.host, target.port);
+  const names = setting === undefined ? settings[name] : { host: setting, port: setting, path: '' };
   return new AppError(
     'cannot_start',
-    `cannot listen for ${name} on ${where}: ${explain(error, target, name)}`,
+    `cannot listen for ${name} on ${where}: ${explain(error, target, names)}`,
     { cause: error },
   );
 }
 
-function explain(error: unknown, target: ListenTarget, name: ListenerName): string {
-  const { host, port, path } = settings[name];
+function explain(
+  error: unknown,
+  target: ListenTarget,
+  { host, port, path }: ListenerSettings,
+): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if ('path' in target) {
     if (code === 'EADDRINUSE') return `another process listens there; set ${path} to another path`;

@@ -32,6 +32,8 @@ export interface HttpTarget {
 
 export interface PlainHttpDeps extends HttpTarget {
   readonly name: ListenerName;
+  /** The setting of the address, where it was given by another name than its first. */
+  readonly setting?: string;
   /** How long a connection may stand still in the middle of a request or answer. */
   readonly stallLimitMs: number;
   /** At once; at the bound the one that is used least makes room. */
@@ -54,6 +56,7 @@ const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchema
 export function createPlainHttpServer(
   {
     name,
+    setting,
     host,
     port,
     exclusive = false,
@@ -145,7 +148,7 @@ export function createPlainHttpServer(
         await server.listen({ host, port, exclusive });
       } catch (error) {
         certificateWatch?.close();
-        throw toListenError(error, { host, port }, name);
+        throw toListenError(error, { host, port }, name, setting);
       }
       const address = boundAddress(server.server);
       log.notice(`Listening for ${name} on '${address.text}'`);

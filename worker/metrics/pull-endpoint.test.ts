@@ -27,7 +27,12 @@ async function setUp(t: ExecutionContext, options: Options = {}) {
   const registry = createRegistry({ runtimeNamesMax: 100_000, log });
   const endpoint = createPullEndpoint({
     registry,
-    target: { host: options.host ?? '127.0.0.1', port: 0, path: options.path ?? '/metrics' },
+    target: {
+      host: options.host ?? '127.0.0.1',
+      port: 0,
+      addressSetting: 'PULLMETRICS_ADDR',
+      path: options.path ?? '/metrics',
+    },
     mapping: options.mapping ?? createDefaultMapping(false),
     extraTags: options.extraTags ?? {},
     log,
@@ -223,7 +228,7 @@ test('a port that cannot be opened is told with its setting', async (t) => {
   const log = createRecordedLog();
   const endpoint = createPullEndpoint({
     registry: createRegistry({ runtimeNamesMax: 0, log }),
-    target: { host: '127.0.0.1', port, path: '/metrics' },
+    target: { host: '127.0.0.1', port, addressSetting: 'PROMETHEUS_ADDR', path: '/metrics' },
     mapping: createDefaultMapping(false),
     extraTags: {},
     log,
@@ -233,7 +238,7 @@ test('a port that cannot be opened is told with its setting', async (t) => {
   t.is(error?.code, 'cannot_start');
   t.is(
     error?.message,
-    `cannot listen for metrics on 127.0.0.1:${port}: the port is in use; set PULLMETRICS_ADDR to another`,
+    `cannot listen for metrics on 127.0.0.1:${port}: the port is in use; set PROMETHEUS_ADDR to another`,
   );
 });
 

@@ -21,6 +21,8 @@ import type { MetricsRegistry } from './registry.ts';
 export interface PullTarget {
   readonly host: string;
   readonly port: number;
+  /** The name of the setting that the address comes from, for texts. */
+  readonly addressSetting: string;
   /** The only path with an answer. */
   readonly path: string;
   /** A file with the mapping; '' for the default one. */
@@ -33,7 +35,7 @@ export interface PullTarget {
 
 export interface PullEndpointDeps {
   readonly registry: MetricsRegistry;
-  readonly target: Pick<PullTarget, 'host' | 'port' | 'path'>;
+  readonly target: Pick<PullTarget, 'host' | 'port' | 'addressSetting' | 'path'>;
   readonly mapping: Mapping;
   readonly extraTags: Tags;
   readonly log: Log;
@@ -84,9 +86,9 @@ export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
     return reply.send(body);
   }
 
-  const { host, port } = target;
+  const { host, port, addressSetting: setting } = target;
   return createPlainHttpServer(
-    { name: 'metrics', host, port, stallLimitMs, maxConnections, log, clock },
+    { name: 'metrics', setting, host, port, stallLimitMs, maxConnections, log, clock },
     (server) => server.route({ method: METHODS, url: '*', handler: answer }),
   );
 }

@@ -100,6 +100,7 @@ test('every output may be on at once, and each tells the whole', async (t) => {
       port: pullPort,
       path: '/metrics',
       mapperFile: '',
+      addressSetting: 'PULLMETRICS_ADDR',
       mapperSetting: 'PULLMETRICS_MAPPER_YAML',
       responseTimeInMs: false,
     },
@@ -134,6 +135,7 @@ test('a mapping file with a mistake keeps the worker from starting', async (t) =
       path: '/metrics',
       // No file, but a directory.
       mapperFile: '/',
+      addressSetting: 'PULLMETRICS_ADDR',
       mapperSetting: 'PULLMETRICS_MAPPER_YAML',
       responseTimeInMs: false,
     },

@@ -30,6 +30,8 @@ export type NodeSource =
       readonly kind: 'srv';
       /** `_service._proto.name`. */
       readonly name: string;
+      /** The setting that names it, for texts. */
+      readonly setting: string;
       /** How long after a look-up the next one begins; 0: never. */
       readonly refreshMs: number;
     };
@@ -111,7 +113,7 @@ export function createMemcachedNodes(
     if (source.kind === 'list') {
       setNodes(source.addresses);
     } else {
-      setNodes(await lookUpFirst(source.name, signal));
+      setNodes(await lookUpFirst(source, signal));
       scheduleRefresh();
     }
     signal.throwIfAborted();
@@ -138,7 +140,10 @@ export function createMemcachedNodes(
     });
   }
 
-  async function lookUpFirst(name: string, signal: AbortSignal): Promise<HostPort[]> {
+  async function lookUpFirst(
+    { name, setting }: NodeSource & { readonly kind: 'srv' },
+    signal: AbortSignal,
+  ): Promise<HostPort[]> {
     const aborted = Promise.withResolvers<never>();
     const onAbort = () => aborted.reject(new AppError('cannot_start', 'stopped at the start'));
     signal.addEventListener('abort', onAbort, { once: true });
@@ -146,7 +151,7 @@ export function createMemcachedNodes(
     const found = resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
       throw new AppError(
         'cannot_start',
-        `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); name an SRV record that exists in MEMSTORE_SRV, or list the nodes in MEMSTORE_HOST_PORT`,
+        `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); name an SRV record that exists in ${setting}, or list the nodes in ${setting.replace(/SRV$/, 'HOST_PORT')}`,
       );
     });
     try {

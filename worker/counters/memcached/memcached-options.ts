@@ -1,12 +1,10 @@
 // The settings of a memory cache as its store takes them.
 import { parseHostPort } from '../../../shared/host-port.ts';
-import type { WorkerSettings } from '../../settings.ts';
+import { givenName, type WorkerSettings } from '../../settings.ts';
 import type { MemcachedNodesOptions } from './memcached-nodes.ts';
 
-export function toMemcachedOptions({
-  memcached,
-  counting,
-}: Pick<WorkerSettings, 'memcached' | 'counting'>): MemcachedNodesOptions {
+export function toMemcachedOptions(settings: WorkerSettings): MemcachedNodesOptions {
+  const { memcached, counting } = settings;
   const { addresses, srv, srvRefreshMs, maxIdleConnections, tls } = memcached;
   const hasPair = tls.certFile !== '' && tls.keyFile !== '';
   return {
@@ -18,7 +16,12 @@ export function toMemcachedOptions({
               .map((address) => parseHostPort(address, 1))
               .flatMap((parsed) => (parsed.ok ? [parsed.value] : [])),
           }
-        : { kind: 'srv', name: srv, refreshMs: srvRefreshMs },
+        : {
+            kind: 'srv',
+            name: srv,
+            setting: givenName(settings, 'MEMSTORE_SRV'),
+            refreshMs: srvRefreshMs,
+          },
     maxIdleConnections,
     tls: tls.enabled
       ? {
