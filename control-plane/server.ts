@@ -79,6 +79,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     options: build,
     encode,
     stateDirectory,
+    allowsRemoval: settings.allowsRemoval,
     log,
     clock,
   });
@@ -126,6 +127,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       snapshots,
       workers,
       examine: createExamine({ encode, options: build }),
+      allowsRemoval: settings.allowsRemoval,
       clock,
       audit,
       callerOf: authorizer.callerOf,

@@ -32,6 +32,7 @@ test('a directory is all that has to be given', (t) => {
     config: { kind: 'directory', directory: '/rules' },
     stateDirectory: '/state/ratelane/127.0.0.1-18001',
     mergeDomains: false,
+    allowsRemoval: false,
     webhook: { secret: '', secretFile: undefined },
     xds: {
       address: { host: '0.0.0.0', port: 18_000 },

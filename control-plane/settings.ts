@@ -43,6 +43,8 @@ export interface ControlPlaneSettings {
   readonly config: DirectorySettings | GitSettings;
   readonly stateDirectory: string;
   readonly mergeDomains: boolean;
+  /** Whether a revision may take most limits away without an approval. */
+  readonly allowsRemoval: boolean;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
@@ -116,6 +118,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
         : config.stateDirectory,
     ),
     mergeDomains: config.mergeDomains,
+    allowsRemoval: config.allowRemoval,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
     xds: {
       ...toListener(xds, xdsAddress.value),

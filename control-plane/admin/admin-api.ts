@@ -13,6 +13,8 @@ export interface AdminApi {
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   readonly examine: Examine;
+  /** Whether any change may take most limits away. */
+  readonly allowsRemoval: boolean;
   readonly clock: Clock;
   readonly audit: Audit;
   /** Who sent a request that the guard let pass. */

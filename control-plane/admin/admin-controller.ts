@@ -1,5 +1,6 @@
 // The base of the admin API's controllers: what they work with beside the request, and what several of
 // them do.
+import Type from 'typebox';
 import { AppError } from '../../shared/errors.ts';
 import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
 import { HttpError, Stop } from '../../shared/router/errors.ts';
@@ -16,10 +17,24 @@ interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
 }
 
+/** Of what changes several domains at once. */
+export const allowRemoval = Type.Optional(
+  Type.Boolean({ description: 'Whether the change may take away most limits, or the last domain' }),
+);
+
 interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
   /** More exactly than what was asked for, where that is known only now. */
   readonly what?: string;
   readonly message: string | undefined;
+}
+
+/** What the audit log has of something that somebody asked for. */
+interface AuditEntry {
+  readonly who: string;
+  what: string;
+  /** Revisions. */
+  before: string | undefined;
+  after: string | undefined;
 }
 
 const searchedRevisions = 1000;
@@ -82,31 +97,44 @@ export class AdminController extends Controller {
 
   /** Makes the change and notes it in the audit log, whatever becomes of it: `prepare` has all that
    * may refuse it. */
-  protected async change(
+  protected change(asked: string, prepare: () => Promise<PreparedChange>): Promise<MadeChange> {
+    return this.audited(asked, async (entry) => {
+      const request = await prepare();
+      entry.what = request.what ?? asked;
+      const message =
+        request.message ?? `${entry.what.charAt(0).toUpperCase()}${entry.what.slice(1)}`;
+      const author = { name: entry.who, email: '' };
+      const made = await makeChange(this.api, { ...request, author, message });
+      entry.before = made.before.id;
+      entry.after = made.after.id;
+      return made;
+    });
+  }
+
+  /** Does what was asked for and notes it in the audit log, whatever becomes of it; `act` says in the
+   * entry what is known only then. */
+  protected async audited<Done>(
     asked: string,
-    prepare: () => Promise<PreparedChange>,
-  ): Promise<MadeChange> {
+    act: (entry: AuditEntry) => Promise<Done>,
+  ): Promise<Done> {
     const { api } = this;
-    let what = asked;
-    const who = api.callerOf(this.request);
-    const note = (outcome: string, revisions?: MadeChange) =>
+    const entry: AuditEntry = {
+      who: api.callerOf(this.request),
+      what: asked,
+      before: api.snapshots.state().newest?.revision.id,
+      after: undefined,
+    };
+    const note = (outcome: string) =>
       api.audit({
-        who,
+        ...entry,
         address: this.request.remoteAddress,
-        what,
         requestId: this.request.id,
-        before: (revisions?.before ?? api.snapshots.state().newest?.revision)?.id,
-        after: revisions?.after.id,
         outcome,
       });
     try {
-      const request = await prepare();
-      what = request.what ?? asked;
-      const message = request.message ?? `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
-      const author = { name: who, email: '' };
-      const made = await makeChange(api, { ...request, author, message });
-      note('done', made);
-      return made;
+      const done = await act(entry);
+      note('done');
+      return done;
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       const isAnswer = error instanceof HttpError || error instanceof Stop;

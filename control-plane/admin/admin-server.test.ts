@@ -1,12 +1,14 @@
 // The admin API over real sockets and a real directory, without workers.
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { bearer } from '../../shared/router/guard.ts';
 import { startAdminApi } from '../../test/support/admin-api.ts';
 import { runInProcess } from '../../test/support/command-run.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import type { RecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
 import { createAdminApp } from './admin-app.ts';
@@ -73,7 +75,7 @@ function sendRaw(port: number, text: string): Promise<string> {
 const wrongUnit = ruleText('shop', 1).replace('hour', 'huor');
 
 test('a domain is created, read, replaced and deleted, each under its tag', async (t) => {
-  const { ask } = await run(t, {});
+  const { ask } = await run(t, { 'book.yaml': ruleText('book', 1) });
   const put = await ask('PUT', '/domains/shop', { yaml: ruleText('shop', 1) });
   t.is(put.status, 201);
   t.is((await ask('POST', '/domains', { yaml: ruleText('shop', 2) })).status, 409);
@@ -239,6 +241,44 @@ test('a change that is refused before it is planned is in the audit log', async 
     ],
   );
   t.is(audited[1]?.['outcome'], '422: the rules have errors');
+});
+
+test('a change that takes most limits away is refused, unless it says that it is meant', async (t) => {
+  const { ask, rules } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const { headers } = await ask('GET', '/domains/shop');
+  const tag = { headers: { 'if-match': headers.get('etag') ?? '' } };
+  const refused = await ask('DELETE', '/domains/shop', tag);
+  t.is(refused.status, 422);
+  t.regex(refused.body.problems[0].message, /^held back: no domain would be left \(shop\.k\)$/);
+  t.is((await ask('POST', '/revisions', { json: { files: [] } })).status, 422);
+  t.true(existsSync(join(rules.path, 'shop.yaml')));
+  t.is((await ask('DELETE', '/domains/shop?allowRemoval=true', tag)).status, 204);
+  t.false(existsSync(join(rules.path, 'shop.yaml')));
+});
+
+test('a revision that is held back is approved by its id, with a reason, and that is audited', async (t) => {
+  const { ask, rules, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  rmSync(join(rules.path, 'shop.yaml'));
+  await eventually('it is held back', async () => {
+    return (await ask('GET', '/status')).body.verdict === 'held_back';
+  });
+  const { text, newest } = (await ask('GET', '/status')).body;
+  t.regex(
+    text,
+    /^revision \w+ is held back: no domain would be left .* stays in force until it is approved$/,
+  );
+  const approve = (json: object) => ask('POST', '/approvals', { json });
+  t.is((await approve({ revision: newest.id })).status, 400, 'without a reason');
+  t.is((await approve({ revision: 'abcdef012345', reason: 'x' })).status, 404);
+  t.is((await approve({ revision: newest.id, reason: 'the shop is closed' })).status, 200);
+  t.is((await ask('GET', '/status')).body.verdict, 'no_workers');
+  const again = await approve({ revision: newest.id, reason: 'x' });
+  t.is(again.status, 409);
+  t.regex(again.body.detail, /is not held back$/);
+  t.true(
+    log.lines.some((line) => /audit: approve revision \w+: the shop is closed: done$/.test(line)),
+    log.lines.join('\n'),
+  );
 });
 
 const malformed: [string, string, number][] = [

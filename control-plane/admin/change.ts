@@ -3,6 +3,8 @@
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import { findRemoval, withRemovalTrailer } from '../snapshot/removal-guard.ts';
 import { byPath, type Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
@@ -30,13 +32,18 @@ export interface ChangeRequest {
   readonly toleratesOldErrors: boolean;
   /** The revision that the author started from. */
   readonly expectedRevision: string | undefined;
+  /** Whether it may take away most limits. */
+  readonly allowsRemoval: boolean;
   readonly author: Author;
   readonly message: string;
 }
 
 export interface ChangeDeps {
   readonly store: ConfigStore;
+  readonly snapshots: Pick<SnapshotCache, 'ruleSet'>;
   readonly examine: Examine;
+  /** Whether any change may take most limits away. */
+  readonly allowsRemoval: boolean;
 }
 
 export interface MadeChange {
@@ -49,8 +56,9 @@ const maxAttempts = 3;
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or what the store says. */
 export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
-  const { store, examine } = deps;
-  const { expectedRevision, author, message } = request;
+  const { store, examine, snapshots } = deps;
+  const { expectedRevision, author } = request;
+  const message = request.allowsRemoval ? withRemovalTrailer(request.message) : request.message;
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const before = await store.read();
     const status = store.status();
@@ -64,9 +72,13 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     }
     const examined = examine(before);
     const change = request.plan(before, examined);
-    const { problems } = examine(applyChange(before, change));
+    const { problems, ruleSet } = examine(applyChange(before, change));
     const added = addedErrors(request.toleratesOldErrors ? examined.problems : [], problems);
     if (added.length > 0) throw new InvalidRules(added);
+    const served = snapshots.ruleSet;
+    const isGuarded = !request.allowsRemoval && !deps.allowsRemoval;
+    const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
+    if (removal !== undefined) throw new InvalidRules([removal]);
     const result = await store.write(change, {
       // The plan was made for these files, whatever its author started from.
       expectedRevision: before.id,

@@ -24,7 +24,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       lastError: undefined,
       revision: r1,
     },
-    newest: { revision: r1, valid: true, problems: [] },
+    newest: { revision: r1, valid: true, isHeldBack: false, problems: [] },
     inForce: {
       revision: r1,
       sinceMs: nowMs - 5_000,
@@ -67,6 +67,7 @@ const failing = { ...stateOf().store, reachable: false, failingSinceMs: nowMs - 
 const invalid = {
   revision: r2,
   valid: false,
+  isHeldBack: false,
   problems: [problemOf('warning', 'b.yaml', 'odd'), problemOf('error', 'a.yaml', 'wrong')],
 };
 

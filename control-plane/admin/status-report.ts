@@ -53,11 +53,13 @@ export type AskedJson = Type.Static<typeof askedJson>;
 
 export const statusJson = Type.Object(
   {
-    /** `no_workers`: the newest revision is served, and nobody is there to have it. */
+    /** `held_back`: the newest revision would take away most limits, and waits for an approval.
+     * `no_workers`: the newest revision is served, and nobody is there to have it. */
     verdict: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('no_workers'),
       Type.Literal('pending'),
+      Type.Literal('held_back'),
       Type.Literal('invalid'),
     ]),
     text: Type.String(),
@@ -174,6 +176,10 @@ function judge(
   if (newest !== undefined && !newest.valid) {
     const errors = newest.problems.filter(({ severity }) => severity === 'error');
     const id = toShortId(newest.revision.id);
+    if (newest.isHeldBack) {
+      const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${kept} until it is approved`;
+      return { verdict: 'held_back', text };
+    }
     const [first = ''] = errors[0] ? formatProblem(errors[0]).split('\n') : [];
     const text = `revision ${id} has ${count(errors.length, 'error')} (${first}): ${kept}`;
     return { verdict: 'invalid', text };

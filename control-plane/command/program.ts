@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
+import { addApprove } from './approve.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
@@ -24,6 +25,7 @@ const commands: readonly AddCommand[] = [
   addStatus,
   addPush,
   addRollback,
+  addApprove,
   addHistory,
   addWatch,
   addCompletion,

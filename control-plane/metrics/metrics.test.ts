@@ -4,7 +4,7 @@ import { createControlPlaneMetrics, type Overview } from './metrics.ts';
 const served: Overview = {
   revisionInForceAtMs: 1_000,
   isStale: true,
-  newest: { isValid: false, errors: 2, warnings: 1 },
+  newest: { isValid: false, isHeldBack: false, errors: 2, warnings: 1 },
   domains: 1,
   isStoreReachable: false,
   storeSuccessAtMs: undefined,
@@ -18,6 +18,7 @@ test('nothing is said of the newest revision while nobody knows it', async (t) =
   const newestOf = async () => (await metrics.expose()).text.match(/^.*newest_revision.* \d+$/gm);
   t.deepEqual(await newestOf(), [
     'ratelane_control_plane_newest_revision_valid 0',
+    'ratelane_control_plane_newest_revision_held_back 0',
     'ratelane_control_plane_newest_revision_errors 2',
     'ratelane_control_plane_newest_revision_warnings 1',
   ]);

@@ -9,7 +9,12 @@ export interface Overview {
   readonly isStale: boolean;
   /** Undefined when the store was not read since the start: nobody knows what is in it. */
   readonly newest:
-    | { readonly isValid: boolean; readonly errors: number; readonly warnings: number }
+    | {
+        readonly isValid: boolean;
+        readonly isHeldBack: boolean;
+        readonly errors: number;
+        readonly warnings: number;
+      }
     | undefined;
   readonly domains: number;
   readonly isStoreReachable: boolean;
@@ -55,6 +60,11 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge('newest_revision_valid', '1 when the newest revision has no errors', ({ newest }) =>
     newest === undefined ? undefined : Number(newest.isValid),
+  );
+  gauge(
+    'newest_revision_held_back',
+    '1 when the newest revision takes most limits away and waits for an approval',
+    ({ newest }) => (newest === undefined ? undefined : Number(newest.isHeldBack)),
   );
   gauge('newest_revision_errors', 'Errors in the newest revision', ({ newest }) => newest?.errors);
   gauge(

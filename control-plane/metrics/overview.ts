@@ -12,7 +12,12 @@ export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers):
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
     isStale: findStaleness(state) !== undefined,
-    newest: newest && { isValid: newest.valid, errors, warnings: newest.problems.length - errors },
+    newest: newest && {
+      isValid: newest.valid,
+      isHeldBack: newest.isHeldBack,
+      errors,
+      warnings: newest.problems.length - errors,
+    },
     domains: inForce?.domains.length ?? 0,
     isStoreReachable: store.reachable,
     storeSuccessAtMs: store.lastSuccessMs,

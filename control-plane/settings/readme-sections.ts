@@ -96,7 +96,7 @@ async function toMetricsTable(): Promise<string> {
 const nothingYet = {
   revisionInForceAtMs: 0,
   isStale: false,
-  newest: { isValid: true, errors: 0, warnings: 0 },
+  newest: { isValid: true, isHeldBack: false, errors: 0, warnings: 0 },
   domains: 0,
   isStoreReachable: true,
   storeSuccessAtMs: 0,

@@ -21,6 +21,11 @@ export const controlPlaneTable = {
       default: false,
       doc: 'Whether several files may add rules to one domain, as MERGE_DOMAIN_CONFIG of the workers',
     }),
+    allowRemoval: bool({
+      names: ['--allow-removal', 'RATELANE_ALLOW_REMOVAL'],
+      default: false,
+      doc: 'Whether a revision that takes most limits away is served without an approval',
+    }),
   }),
   git: section('Git', {
     url: text({

@@ -23,6 +23,7 @@ import {
 } from './build.ts';
 import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
+import { findRemoval, saysRemoval } from './removal-guard.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
 import type { InForceState, SnapshotState, Staleness } from './snapshot-state.ts';
 
@@ -37,6 +38,8 @@ export interface SnapshotCache extends SnapshotProvider {
   /** The name of the group that a node is in; undefined as long as nothing is in force. */
   groupOf(node: NodeIdentity): string | undefined;
   state(): SnapshotState;
+  /** Serves the revision that is held back; false when it is not this one that is. */
+  approve(revisionId: string): boolean;
   /** To explain decisions by; undefined as long as nothing is in force. */
   readonly ruleSet: RuleSet | undefined;
   /** Resolves when what is in force is kept on disk. Idempotent; the store is left open. */
@@ -46,6 +49,8 @@ export interface SnapshotCache extends SnapshotProvider {
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
   readonly options: BuildOptions;
+  /** Whether a revision may take most limits away without an approval. */
+  readonly allowsRemoval: boolean;
   readonly encode: (message: RateLimitConfigMessage) => Buffer;
   /** Of this control plane alone; keeps the last good revision. Made when it is missing. */
   readonly stateDirectory: string;
@@ -59,11 +64,22 @@ interface InForce {
   readonly built: BuiltSnapshots;
 }
 
+/** A good one that takes too much away is refused as if it had errors. */
+type TakenOutcome =
+  | (BuildOutcome & { readonly ok: true })
+  | (BuildOutcome & { readonly ok: false; readonly isHeldBack?: boolean });
+
+type Kept =
+  | { readonly revision: Revision; readonly outcome: BuildOutcome }
+  | { readonly trouble: string };
+
 interface Newest {
   readonly revision: RevisionInfo;
   readonly problems: readonly Problem[];
   /** Wall time since when the newest revision is invalid, whichever it is; undefined when it is not. */
   readonly invalidSinceMs: number | undefined;
+  /** The revision, when it is good and only held back. */
+  readonly heldBack: Revision | undefined;
 }
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
@@ -72,6 +88,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const parse = createRememberingParser();
   const listeners = new Set<() => void>();
   let inForce: InForce | undefined;
+  /** What an earlier process served, until this one serves something. */
+  let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
   let saidWarnings: ReadonlySet<string> = new Set();
   let stopWatching = () => {};
@@ -80,7 +98,21 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function apply(revision: Revision): void {
     if (revision.id === newest?.revision.id) return;
-    const outcome = build(revision);
+    take(revision, heldBackUnlessAllowed(revision, build(revision)));
+  }
+
+  function heldBackUnlessAllowed(revision: Revision, outcome: BuildOutcome): TakenOutcome {
+    const before = inForce
+      ? { id: inForce.revision.id, ruleSet: inForce.built.ruleSet }
+      : servedBefore;
+    if (!outcome.ok || before === undefined || before.id === revision.id) return outcome;
+    if (deps.allowsRemoval || saysRemoval(revision)) return outcome;
+    const removal = findRemoval(before.ruleSet, outcome.built.ruleSet);
+    if (removal === undefined) return outcome;
+    return { ok: false, problems: [...outcome.warnings, removal], isHeldBack: true };
+  }
+
+  function take(revision: Revision, outcome: TakenOutcome): void {
     const info = toRevisionInfo(revision);
     const problems = outcome.ok ? outcome.warnings : outcome.problems;
     const wasInvalid = newest?.invalidSinceMs !== undefined;
@@ -88,6 +120,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       revision: info,
       problems,
       invalidSinceMs: outcome.ok ? undefined : (newest?.invalidSinceMs ?? clock.wallMs()),
+      heldBack: outcome.ok || !outcome.isHeldBack ? undefined : revision,
     };
     if (!outcome.ok) {
       refused++;
@@ -119,20 +152,27 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return isNews;
   }
 
-  /** `why` there is nothing better. */
-  async function restore(why: string): Promise<void> {
-    let revision: Revision | undefined;
+  /** What an earlier process kept; undefined without one, `trouble` when it cannot be read. */
+  async function readKept(): Promise<Kept | undefined> {
     try {
-      revision = await lastGood.read();
+      const revision = await lastGood.read();
+      return revision && { revision, outcome: build(revision) };
     } catch (error) {
-      log.error(`The last good revision cannot be restored: ${errorText(error)}`);
-      return;
+      return { trouble: `The last good revision cannot be restored: ${errorText(error)}` };
     }
-    if (revision === undefined) {
+  }
+
+  /** `why` there is nothing better. */
+  function restore(kept: Kept | undefined, why: string): void {
+    if (kept === undefined) {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
       return;
     }
-    const outcome = build(revision);
+    if ('trouble' in kept) {
+      log.error(kept.trouble);
+      return;
+    }
+    const { revision, outcome } = kept;
     const info = toRevisionInfo(revision);
     if (!outcome.ok) {
       sayRefused(info, outcome.problems);
@@ -189,8 +229,13 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   return {
     async start() {
       const found = await readStore();
+      const kept = await readKept();
+      if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
+        servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
+      }
       if (found.revision !== undefined) apply(found.revision);
-      if (inForce === undefined) await restore(found.trouble);
+      if (inForce === undefined) restore(kept, found.trouble);
+      servedBefore = undefined;
       stopWatching = store.watch(apply);
     },
     current: (node) => inForce && selectSnapshot(inForce.built.groups, node),
@@ -211,12 +256,19 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         newest: newest && {
           revision: newest.revision,
           valid: newest.invalidSinceMs === undefined,
+          isHeldBack: newest.heldBack !== undefined,
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),
         stale: toStaleness(status),
         counts: { accepted, refused },
       };
+    },
+    approve(revisionId) {
+      const heldBack = newest?.heldBack;
+      if (heldBack?.id !== revisionId) return false;
+      take(heldBack, build(heldBack));
+      return true;
     },
     async close() {
       stopWatching();

@@ -11,6 +11,8 @@ export interface SnapshotState {
     | {
         readonly revision: RevisionInfo;
         readonly valid: boolean;
+        /** Good, but it would take away most limits, which nobody has approved. */
+        readonly isHeldBack: boolean;
         readonly problems: readonly Problem[];
       }
     | undefined;

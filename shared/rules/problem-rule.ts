@@ -106,6 +106,7 @@ const rows: readonly Row[] = [
   row('envoy-unasked-domain', /^no Envoy configuration asks/, 'Envoy never asks about a domain'),
   row('envoy-not-checked', /^not checked: /, 'A part of an Envoy configuration is not looked at'),
   row('response-size', /^the rules for node group/, 'Rules are more than a worker takes'),
+  row('large-removal', /^held back: /, 'A revision takes most limits away'),
   row('ignored-file', /; (it is ignored|nothing is read)$/, 'A file or directory is not read'),
   row('no-rules-file', /^no file named /, 'There is nothing to read'),
   row(

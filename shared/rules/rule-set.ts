@@ -125,6 +125,10 @@ function createRuleSet(domains: ReadonlyMap<string, BuiltDomain>): RuleSet {
       listNodes(inFileOrder(domains))
         .filter(({ limit }) => limit !== undefined)
         .map(describeNode),
+    limitNames: () =>
+      listNodes([...domains])
+        .filter(({ limit }) => limit !== undefined && !limit.unlimited)
+        .map(({ fullKey }) => fullKey),
     trail: () => {
       const ordered = inFileOrder(domains);
       const domainLines = ordered.flatMap(([domain, { documents }]) =>

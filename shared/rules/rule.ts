@@ -73,6 +73,8 @@ export interface RuleSet {
    * children (`/rlconfig`; reference-behaviour 4.2).
    */
   describe(): string[];
+  /** Of the limits that can refuse somebody: domain and keys, each once. */
+  limitNames(): string[];
   /** What the log tells at debug of a load: each domain and each descriptor (reference-behaviour 12). */
   trail(): string[];
 }

@@ -136,6 +136,42 @@ test.serial(
   },
 );
 
+test.serial(
+  'a commit that removes every limit reaches no worker until somebody approves it',
+  async (t) => {
+    const { repository, plane } = await startOnGit(t);
+    const worker = await startWorker(t, plane);
+    await eventually('the worker has the rules', () => hasLimit(worker, 11));
+    const commit = repository.push(
+      { 'limits/shop.yaml': undefined, 'limits/notes.txt': 'nothing' },
+      'a merge gone wrong',
+    );
+    const heldBack = await plane.run('status', '--revision', commit, '--wait', '--timeout', '30s');
+    t.is(heldBack.exitCode, 4, heldBack.stderr);
+    t.regex(
+      heldBack.stdout,
+      /is held back: no domain would be left \(shop\.k\): .* until it is approved/,
+    );
+    t.true(await hasLimit(worker, 11));
+    t.regex(
+      (await plane.run('approve', 'abc', '--reason', 'x')).stderr,
+      /at least 6 of the digits/,
+    );
+    const approved = await plane.run(
+      'approve',
+      commit.slice(0, 12),
+      '--reason',
+      'the shop is closed',
+    );
+    t.is(approved.exitCode, 0, approved.stderr);
+    const again = await plane.run('approve', commit, '--reason', 'the shop is closed');
+    t.is(again.exitCode, 5, 'it is served already');
+    t.is((await plane.run('status', '--wait', '--timeout', '30s')).exitCode, 0);
+    t.false(await hasLimit(worker, 11));
+    t.regex(plane.output(), /approve revision [0-9a-f]+: the shop is closed/);
+  },
+);
+
 test.serial('a push with a webhook decides on a worker within two seconds', async (t) => {
   const run = await startOnGit(t);
   const worker = await startWorker(t, run.plane);

@@ -92,10 +92,10 @@ test('directories that overlap are read once', async (t) => {
   t.like(JSON.parse(run.out), { files: 1, errors: 0, warnings: 1 });
 });
 
-test('a directory without rules is a warning', async (t) => {
+test('a directory without rules is an error', async (t) => {
   const folder = createRulesFolder(t);
   const run = await runInProcess(['check', folder.path, '--json']);
-  t.is(run.code, 0);
+  t.is(run.code, 1);
   t.deepEqual(idsOf(run), [`no-rules-file ${folder.path.split('/').at(-1)}`]);
 });
 

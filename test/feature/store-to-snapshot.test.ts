@@ -1,6 +1,6 @@
 // From a store to the snapshots in force, on real directories and repositories: what is served when
 // revisions come and go, are invalid, or cannot be read, across restarts too.
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createSnapshotCache, type SnapshotCache } from '../../control-plane/snapshot/cache.ts';
@@ -44,6 +44,7 @@ async function start(
     options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
     encode: rateLimitConfig.serialize,
     stateDirectory,
+    allowsRemoval: false,
     log,
     clock: systemClock,
   });
@@ -351,4 +352,67 @@ test('an invalid push is repaired by the next one, whichever way it comes', asyn
   t.is(served(), 'a d');
   t.truthy(since);
   t.is(cache.state().stale, undefined);
+});
+
+test('an emptied directory is held back until somebody approves that revision', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, log, store } = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  t.is(served(), 'a');
+  t.is(cache.state().stale?.reason, 'newest_invalid');
+  t.regex(
+    log.lines.at(-1) ?? '',
+    /is not served: .*held back: no domain would be left \(a\.k\);.* stays in force/,
+  );
+  const { id } = await store.read();
+  t.false(cache.approve('0123456789ab'));
+  t.true(cache.approve(id));
+  t.is(served(), '');
+  t.false(cache.state().newest?.isHeldBack);
+  t.is(cache.state().stale, undefined);
+  t.false(cache.approve(id), 'nothing is held back any more');
+});
+
+test('what was held back goes on being so after a restart, and an approval stays one', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const first = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => first.cache.state().newest?.isHeldBack === true);
+  await first.stop();
+  const second = await startOnDirectory(t, folder.path);
+  t.is(second.served(), 'a');
+  t.true(second.cache.state().newest?.isHeldBack);
+  second.cache.approve((await second.store.read()).id);
+  await second.stop();
+  const third = await startOnDirectory(t, folder.path);
+  t.is(third.served(), '');
+  t.false(third.cache.state().newest?.isHeldBack);
+});
+
+test('a repair takes the place of what is held back, and of its approval', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, store } = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  const { id } = await store.read();
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('the repair is in force', () => served() === 'b');
+  t.false(cache.approve(id), 'it is not the newest one any more');
+});
+
+test('a commit says beforehand that it is meant to remove everything', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const { cache, store, served } = await startOnGit(t, repository);
+  repository.push({ 'a.yaml': undefined }, 'oops');
+  await store.trigger();
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  t.is(served(), 'a');
+  repository.push({ 'notes.txt': 'x' }, 'it is meant\n\nAllow-Removal: yes');
+  await store.trigger();
+  await eventually('it is served', () => served() === '');
 });

@@ -39,7 +39,15 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const store =
     api.store ??
     createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
-  const snapshots = createSnapshotCache({ store, options, encode, stateDirectory, log, clock });
+  const snapshots = createSnapshotCache({
+    store,
+    options,
+    encode,
+    stateDirectory,
+    allowsRemoval: false,
+    log,
+    clock,
+  });
   const workers = { list: () => [] };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
   const audit = createAudit(log);
@@ -51,6 +59,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         snapshots,
         workers,
         examine: createExamine({ encode, options }),
+        allowsRemoval: false,
         clock,
         audit,
         callerOf: authorizer.callerOf,

@@ -13,6 +13,7 @@ function ruleSet(domainCount: number, limitCount: number): RuleSet {
     domainCount,
     limitCount,
     describe: () => [],
+    limitNames: () => [],
     trail: () => ['loading domain: d'],
   };
 }

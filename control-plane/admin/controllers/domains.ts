@@ -6,7 +6,7 @@ import { type Fields, op } from '../../../shared/router/op.ts';
 import { optional, part } from '../../../shared/router/path-part.ts';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
-import { AdminController } from '../admin-controller.ts';
+import { AdminController, allowRemoval } from '../admin-controller.ts';
 import {
   findDomainFiles,
   findUnreadFile,
@@ -43,8 +43,12 @@ const yamlBody = Type.Object({
   message: Type.Optional(
     Type.String({ maxLength: 4096, description: 'Why; also as a query parameter' }),
   ),
+  allowRemoval,
 });
-const messageQuery = Type.Object({ message: Type.Optional(Type.String({ maxLength: 4096 })) });
+const messageQuery = Type.Object({
+  message: Type.Optional(Type.String({ maxLength: 4096 })),
+  allowRemoval,
+});
 
 const yamlBodies = { 'application/yaml': Type.String({ description: 'The rules' }) };
 const deleteHeaders = Type.Object({
@@ -106,7 +110,7 @@ export class Default extends AdminController {
     failures: { 409: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ yaml, message }: Fields<typeof Default.POST>) {
+  async POST({ yaml, message, allowRemoval }: Fields<typeof Default.POST>) {
     let domain = '';
     const made = await this.change('create a domain', async () => {
       domain = this.readDomainName(yaml);
@@ -117,6 +121,7 @@ export class Default extends AdminController {
         message,
         expectedRevision: undefined,
         toleratesOldErrors: true,
+        allowsRemoval: allowRemoval === true,
         plan: (current, { documents }) => {
           refuseUnread(current, documentsInForce, domain);
           if (findDomainFiles(current, documents, documentsInForce, domain).length > 0) {
@@ -143,7 +148,7 @@ export class Default extends AdminController {
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
-  async PUT({ yaml, message }: Fields<typeof Default.PUT>, domain: string) {
+  async PUT({ yaml, message, allowRemoval }: Fields<typeof Default.PUT>, domain: string) {
     let isNew = false;
     const made = await this.change(`put domain ${domain}`, async () => {
       const named = this.readDomainName(yaml);
@@ -156,6 +161,7 @@ export class Default extends AdminController {
         message,
         expectedRevision: undefined,
         toleratesOldErrors: true,
+        allowsRemoval: allowRemoval === true,
         plan: (current, examination) => {
           const files = this.findExpected(current, examination, documentsInForce, domain);
           const [file, ...others] = files;
@@ -184,13 +190,14 @@ export class Default extends AdminController {
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
-  async DELETE({ message }: Fields<typeof Default.DELETE>, domain: string) {
+  async DELETE({ message, allowRemoval }: Fields<typeof Default.DELETE>, domain: string) {
     const made = await this.change(`delete domain ${domain}`, async () => {
       const documentsInForce = await this.readDocumentsInForce();
       return {
         message,
         expectedRevision: undefined,
         toleratesOldErrors: true,
+        allowsRemoval: allowRemoval === true,
         plan: (current, examination) => {
           const files = this.findExpected(current, examination, documentsInForce, domain);
           if (files.length === 0) throw noSuchDomain(domain);

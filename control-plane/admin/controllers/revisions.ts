@@ -7,7 +7,7 @@ import { optional, part } from '../../../shared/router/path-part.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import { compareRules } from '../../../shared/rules/rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
-import { AdminController } from '../admin-controller.ts';
+import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -134,16 +134,18 @@ export class Default extends AdminController {
         Type.String({ maxLength: 64, description: 'The revision that the files were made from' }),
       ),
       message: Type.Optional(Type.String({ maxLength: 4096 })),
+      allowRemoval,
     }),
     returns: { 200: revisionJson, 201: revisionJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ files, expectedRevision, message }: Fields<typeof Default.POST>) {
+  async POST({ files, expectedRevision, message, allowRemoval }: Fields<typeof Default.POST>) {
     const made = await this.change('push a revision', async () => ({
       message,
       expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
       toleratesOldErrors: false,
+      allowsRemoval: allowRemoval === true,
       plan: (current) => toReplacement(current, files),
     }));
     const isNew = made.after.id !== made.before.id;

@@ -1,7 +1,7 @@
 // `/rollbacks`: a new revision with the files of an earlier one.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
-import { AdminController } from '../admin-controller.ts';
+import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
 import { isError } from '../examination.ts';
 import { refusedRules } from '../problem-json.ts';
@@ -16,12 +16,13 @@ export class Default extends AdminController {
         Type.String({ maxLength: 64, description: 'The newest revision, as far as is known' }),
       ),
       message: Type.Optional(Type.String({ maxLength: 4096 })),
+      allowRemoval,
     }),
     returns: { 200: revisionJson, 201: revisionJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ revision, expectedRevision, message }: Fields<typeof Default.POST>) {
+  async POST({ revision, expectedRevision, message, allowRemoval }: Fields<typeof Default.POST>) {
     const made = await this.change(`roll back to ${toShortId(revision)}`, async () => {
       const target = await this.findRevision(revision);
       return {
@@ -29,6 +30,7 @@ export class Default extends AdminController {
         message,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
+        allowsRemoval: allowRemoval === true,
         plan(current) {
           // What could not be read then is not there to go back to: it would be deleted in silence.
           const unread = target.problems.filter(isError);

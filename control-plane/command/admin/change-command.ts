@@ -9,6 +9,7 @@ import { formatRefusal } from './answer-text.ts';
 export interface ChangeOptions extends AdminOptions {
   readonly expectedRevision?: string;
   readonly message?: string;
+  readonly allowRemoval?: boolean;
   readonly json?: boolean;
 }
 
@@ -19,12 +20,13 @@ export function addChangeOptions(command: Command): Command {
       'change nothing unless this is the newest revision; without it, whatever the newest is',
     )
     .option('-m, --message <text>', 'why, for the history')
+    .option('--allow-removal', 'also if it takes most limits away, or the last domain')
     .addHelpText(
       'after',
       `
 Exit codes:
   0  done, or there was nothing to change
-  1  the rules have errors, or there is no such revision; nothing has changed
+  1  the rules have errors, would take most limits away, or there is no such revision; nothing has changed
   2  wrong usage, or the admin API gives no answer
   5  others have changed the rules since the expected revision; nothing has changed`,
     );
@@ -42,8 +44,9 @@ export async function sendChange(
     finish(exitCodes.trouble);
     return;
   }
-  const { expectedRevision, message } = options;
-  const call = { method: 'POST' as const, path, body: { ...body, expectedRevision, message } };
+  const { expectedRevision, message, allowRemoval } = options;
+  const sent = { ...body, expectedRevision, message, allowRemoval };
+  const call = { method: 'POST' as const, path, body: sent };
   const stopProgress = startProgress(io, () => 'the control plane is making the revision');
   const result = await opened.client.call(call);
   stopProgress();

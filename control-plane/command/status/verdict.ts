@@ -42,10 +42,10 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   }
   const places = known.map(({ status }) => placeOf(status, revision));
   const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
-  const invalid = known.find(({ status }, index) => status.verdict === 'invalid' && isMeant(index));
-  if (invalid !== undefined) {
-    const text = say(invalid.url, invalid.status.text);
-    return { exitCode: exitCodes.invalid, verdict: 'invalid', text };
+  const refused = known.find(({ status }, index) => isRefused(status) && isMeant(index));
+  if (refused !== undefined) {
+    const text = say(refused.url, refused.status.text);
+    return { exitCode: exitCodes.invalid, verdict: refused.status.verdict, text };
   }
   const silent = answers.find(({ error }) => error !== undefined);
   if (silent !== undefined) {
@@ -70,6 +70,11 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   if (connected >= minWorkers) return { exitCode: exitCodes.ok, verdict, text: reach };
   if (connected === 0) return { ...pending(reach), verdict };
   return pending(`${reach}, of at least ${minWorkers}`);
+}
+
+/** Somebody has to do something before it is served. */
+function isRefused({ verdict }: StatusJson): boolean {
+  return verdict === 'invalid' || verdict === 'held_back';
 }
 
 /** Nothing but the number of its workers is open. */

@@ -1,0 +1,63 @@
+// `approve`: a revision that is held back because it takes most limits away is served all the same.
+import type { RevisionJson } from '../admin/revision-json.ts';
+import { shortestRevisionPrefix } from '../store/store.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { type AddCommand, exitCodes } from './command-frame.ts';
+
+interface ApproveOptions extends AdminOptions {
+  readonly reason: string;
+  readonly json?: boolean;
+}
+
+export const addApprove: AddCommand = (program, { io, finish }) => {
+  const command = program
+    .command('approve')
+    .summary('serve a revision that is held back')
+    .description(
+      'A revision that would leave no domain, or take away more than half of the limits (at least 10), is held back until somebody approves it. `status` tells which, and what would go.',
+    )
+    .argument('<revision>', 'the revision, or the beginning of its id')
+    .requiredOption('--reason <text>', 'why, for the audit log');
+  addAdminOptions(command)
+    .addHelpText(
+      'after',
+      `
+Each control plane is asked by itself.
+
+Exit codes:
+  0  it is served
+  1  there is no such revision
+  2  wrong usage, or the admin API gives no answer
+  5  it is not held back, or not the newest one any more`,
+    )
+    .action(async (revision: string, options: ApproveOptions) => {
+      if (!/^[0-9a-f]+$/.test(revision) || revision.length < shortestRevisionPrefix) {
+        const message = `error: a revision is at least ${shortestRevisionPrefix} of the digits that \`status\` shows`;
+        command.error(message, { exitCode: exitCodes.trouble });
+      }
+      const opened = await openAdminClient(options, io.environment);
+      if (!opened.ok) {
+        io.writeError(`error: ${opened.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      const body = { revision, reason: options.reason };
+      const result = await opened.client.call({ method: 'POST', path: '/approvals', body });
+      if (!result.ok) {
+        io.writeError(`error: ${result.message}\n`);
+        finish(exitCodes.trouble);
+        return;
+      }
+      const { status, value } = result.answer;
+      if (status === 200) {
+        const approved = value as RevisionJson;
+        const text = `revision ${approved.id} is served`;
+        io.write(options.json ? `${JSON.stringify(approved, undefined, 2)}\n` : `${text}\n`);
+        return;
+      }
+      io.writeError(formatRefusal(result.answer));
+      if (status === 409) finish(exitCodes.conflict);
+      else finish(status === 404 ? exitCodes.no : exitCodes.trouble);
+    });
+};

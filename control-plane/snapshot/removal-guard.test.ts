@@ -1,0 +1,63 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { findRemoval, saysRemoval, withRemovalTrailer } from './removal-guard.ts';
+
+/** `a: 3` is a domain with three limits. */
+function rulesOf(
+  limits: Readonly<Record<string, number>>,
+  limit = 'unit: hour, requests_per_unit: 1',
+) {
+  const documents = Object.entries(limits).flatMap(([domain, count]) => {
+    const rules = Array.from(
+      { length: count },
+      (_, at) => `  - {key: k${at}, rate_limit: {${limit}}}`,
+    );
+    const yaml = `domain: ${domain}\ndescriptors:\n${rules.join('\n')}\n`;
+    return parseRuleDocument(yaml, `${domain}.yaml`).document ?? [];
+  });
+  const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
+  if (!built.ok) throw new Error('the rules of this test are wrong');
+  return built.ruleSet;
+}
+
+test('a change that leaves no domain is held back, however small', (t) => {
+  t.regex(
+    findRemoval(rulesOf({ a: 1 }), rulesOf({}))?.message ?? '',
+    /^held back: no domain would be left \(a\.k0\)$/,
+  );
+  t.is(findRemoval(rulesOf({}), rulesOf({})), undefined);
+});
+
+test('a change that takes more than half of the limits is held back from ten on', (t) => {
+  const held = (before: number, after: number) =>
+    findRemoval(rulesOf({ a: before }), rulesOf({ a: after })) !== undefined;
+  t.true(held(19, 9));
+  t.false(held(20, 10), 'half is not more than half');
+  t.false(held(18, 9), 'nine are not ten');
+  t.false(held(5, 1));
+  t.true(held(1000, 499));
+});
+
+test('what would go is listed by domain and keys, up to twenty', (t) => {
+  const { message = '', hint = '' } =
+    findRemoval(rulesOf({ a: 30, b: 1 }), rulesOf({ b: 1 })) ?? {};
+  t.regex(message, /^held back: 30 of 31 limits would go \(a\.k0, a\.k1, .*a\.k19, 10 more\)$/);
+  t.regex(hint, /approve the revision/);
+});
+
+test('a limit that becomes unlimited goes, one that gets another number stays', (t) => {
+  const before = rulesOf({ a: 12 });
+  t.truthy(findRemoval(before, rulesOf({ a: 12 }, 'unlimited: true')));
+  t.is(findRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9')), undefined);
+});
+
+test('a line of its own in the message says that it is meant', (t) => {
+  t.true(saysRemoval({ message: 'clean up\n\nAllow-Removal: yes' }));
+  t.true(saysRemoval({ message: 'clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b' }));
+  t.false(saysRemoval({ message: 'what does Allow-Removal: yes do?' }));
+  t.false(saysRemoval({ message: 'Allow-Removal: no' }));
+  t.false(saysRemoval({ message: undefined }));
+  t.true(saysRemoval({ message: withRemovalTrailer('clean up') }));
+  t.is(withRemovalTrailer('a\n\nAllow-Removal: yes'), 'a\n\nAllow-Removal: yes');
+});

@@ -1,0 +1,43 @@
+// Tells a change that takes most limits away from others. An empty folder, a mistaken path or a merge gone
+// wrong looks like any valid revision, and would let everything pass: it waits for somebody's approval.
+import type { Problem } from '../../shared/rules/problem.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { problemOf } from '../../shared/rules-directory.ts';
+import type { RevisionInfo } from '../store/revision.ts';
+
+/** Taking away fewer is everyday work, whatever part of all it is. */
+const minRemoved = 10;
+const maxNamed = 20;
+
+/** The line of a commit's message, or of a change's, that says that the removal is meant. */
+export const removalTrailer = 'Allow-Removal: yes';
+
+/** An error when `after` leaves no domain of those that `before` has, or takes away more than half of its
+ * limits, at least ten; undefined when it does not. */
+export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefined {
+  const kept = new Set(after.limitNames());
+  const limits = before.limitNames();
+  const removed = limits.filter((name) => !kept.has(name));
+  const leavesNothing = before.domainCount > 0 && after.domainCount === 0;
+  const takesMost = removed.length >= minRemoved && removed.length * 2 > limits.length;
+  if (!leavesNothing && !takesMost) return undefined;
+  const named = removed.slice(0, maxNamed).map((name) => toExcerpt(name));
+  const more = removed.length - named.length;
+  const list = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
+  const what = leavesNothing
+    ? 'held back: no domain would be left'
+    : `held back: ${removed.length} of ${limits.length} limits would go`;
+  const hint = `if that is meant, approve the revision, or say it beforehand: '${removalTrailer}' in the message of the commit, --allow-removal with a change`;
+  return problemOf('error', '(all files)', `${what}${list === '' ? '' : ` (${list})`}`, hint);
+}
+
+/** Whether the author has said beforehand that the removal is meant. */
+export function saysRemoval({ message }: Pick<RevisionInfo, 'message'>): boolean {
+  return /^allow-removal:[ \t]*yes[ \t]*$/im.test(message ?? '');
+}
+
+/** The message with the line that says so. */
+export function withRemovalTrailer(message: string): string {
+  return saysRemoval({ message }) ? message : `${message}\n\n${removalTrailer}`;
+}
