@@ -15,6 +15,7 @@ import {
   loadRules,
   type RuleInputResult,
 } from './input/rule-input.ts';
+import { toLimitJson } from './limit-json.ts';
 
 interface DiffOptions {
   readonly git?: string;
@@ -137,8 +138,8 @@ function formatJson(changes: readonly RuleChange[]): string {
       domain: change.domain,
       requests: change.requests.map(({ key, value }) => ({ key, value: value || null })),
       text: change.text,
-      before: toLimitJson(change.before),
-      after: toLimitJson(change.after),
+      before: toFullJson(change.before),
+      after: toFullJson(change.after),
       ruleBefore: change.ruleBefore ? toPlaceText(change.ruleBefore) : null,
       ruleAfter: change.ruleAfter ? toPlaceText(change.ruleAfter) : null,
     })),
@@ -146,17 +147,6 @@ function formatJson(changes: readonly RuleChange[]): string {
   return `${JSON.stringify(json, undefined, 2)}\n`;
 }
 
-function toLimitJson(limit: Limit | undefined) {
-  if (limit === undefined) return null;
-  const { requestsPerUnit, unit, unlimited, name, replaces, shadowMode, quotaMode } = limit;
-  return {
-    requestsPerUnit: unlimited ? null : requestsPerUnit,
-    unit: unit ?? null,
-    unlimited,
-    name: name || null,
-    replaces,
-    shadowMode,
-    quotaMode,
-    metadata: limit.metadata ?? null,
-  };
+function toFullJson(limit: Limit | undefined) {
+  return limit === undefined ? null : { ...toLimitJson(limit), metadata: limit.metadata ?? null };
 }

@@ -12,6 +12,7 @@ import { addExplain } from './explain.ts';
 import { addHistory } from './history.ts';
 import { addPush } from './push.ts';
 import { addRollback } from './rollback.ts';
+import { addSchema } from './schema.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
 import { addWatch } from './watch.ts';
@@ -28,6 +29,7 @@ const commands: readonly AddCommand[] = [
   addApprove,
   addHistory,
   addWatch,
+  addSchema,
   addCompletion,
 ];
 

@@ -18,6 +18,7 @@ import {
   type RuleDescriptor,
   toCompositeKey,
 } from './rule-document.ts';
+import { descriptorFlags, toFlags } from './rule-keys.ts';
 import { adviseOnText } from './text-advice.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { units } from './unit.ts';
@@ -49,14 +50,7 @@ function readDescriptor(
   const findings = checkKeys(map, 'descriptor', path, reporter);
   const key = readText(map, 'key', path, reporter);
   const value = readText(map, 'value', path, reporter);
-  const flag = (name: string) => readFlag(map, name, path, reporter) ?? false;
-  const flags = {
-    shadowMode: flag('shadow_mode'),
-    quotaMode: flag('quota_mode'),
-    detailedMetric: flag('detailed_metric'),
-    valueToMetric: flag('value_to_metric'),
-    shareThreshold: flag('share_threshold'),
-  };
+  const flags = toFlags(({ name }) => readFlag(map, name, path, reporter) ?? false);
   const composite = toCompositeKey(key ?? '', value ?? '');
   const fullKey = `${parentKey}.${composite}`;
   const isNamed = key !== undefined && key !== '' && value !== undefined;
@@ -125,7 +119,8 @@ function warnWithoutLimit(map: TreeMap, path: string, reporter: DocumentReporter
     reporter.warning(map.offset, path, message, hint);
     return;
   }
-  for (const name of ['shadow_mode', 'quota_mode', 'detailed_metric']) {
+  for (const { name, needsLimit } of descriptorFlags) {
+    if (!needsLimit) continue;
     const entry = map.entries.get(name);
     if (entry?.value.kind !== 'bool' || entry.value.value !== true) continue;
     const message = `${name} has no effect on a descriptor without rate_limit`;

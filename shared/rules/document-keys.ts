@@ -1,28 +1,17 @@
-// The keys of a rules document: which exist, where each has its effect, and what to say of the rest.
+// The keys of one mapping of a rules document: what to say of those that do not exist, or that have no effect
+// there.
 import type { DocumentReporter } from './document-reporter.ts';
 import { nearestWord } from './nearest-word.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
+import { keysAt, type Place } from './rule-keys.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import type { TreeMap, TreeNode } from './yaml-tree.ts';
 
-export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces';
-
 const keysOfPlace: Readonly<Record<Place, readonly string[]>> = {
-  document: ['domain', 'descriptors'],
-  descriptor: [
-    'key',
-    'value',
-    'rate_limit',
-    'descriptors',
-    'shadow_mode',
-    'quota_mode',
-    'detailed_metric',
-    'value_to_metric',
-    'share_threshold',
-    'metadata',
-  ],
-  rate_limit: ['unit', 'requests_per_unit', 'unlimited', 'name', 'replaces'],
-  replaces: ['name'],
+  document: keysAt('document'),
+  descriptor: keysAt('descriptor'),
+  rate_limit: keysAt('rate_limit'),
+  replaces: keysAt('replaces'),
 };
 const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfPlace).flat());
 

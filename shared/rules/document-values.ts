@@ -4,6 +4,7 @@ import { joinPath, reportFloat, reportListItem } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { describeRepairedWord } from './odd-character.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
+import { maxCount } from './rule-keys.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-tree.ts';
 
@@ -39,8 +40,6 @@ export function readFlag(
   reportKind(node, name, 'true or false', fieldPath, reporter, hint);
   return undefined;
 }
-
-const maxCount = 0xffff_ffff;
 
 /** A whole number from 0 to 4294967295; `absent` when the field is absent or null. */
 export function readCount(

@@ -6,6 +6,7 @@ import { joinPath } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
+import { descriptorFlags } from './rule-keys.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
 /**
@@ -18,21 +19,20 @@ export const ourFieldsKey = 'ratelane.fields';
 /** Holds the author's metadata where it cannot stand beside the reserved key. */
 const wholeMetadata = 'metadata';
 
-/** The fields by their names in YAML, and where a document has them. */
-const ourFields = [
-  ['value_to_metric', 'valueToMetric'],
-  ['share_threshold', 'shareThreshold'],
-] as const satisfies readonly (readonly [string, keyof RuleDescriptor])[];
+const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
+
+/** The flags that are fields of the public message. */
+export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
 /** For the metadata of a worker's node: announces that it reads the fields. */
 export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   ourFieldsKey,
-  ourFields.map(([name]) => name).join(' '),
+  ourFields.map(({ name }) => name).join(' '),
 ];
 
 /** Names of the fields that the descriptor has set. */
 export function listOurFields(descriptor: RuleDescriptor): string[] {
-  return ourFields.filter(([, property]) => descriptor[property]).map(([name]) => name);
+  return ourFields.filter(({ property }) => descriptor[property]).map(({ name }) => name);
 }
 
 /** The descriptor's metadata, with `fields` packed into it; undefined when there is neither. */
@@ -76,7 +76,7 @@ export function unpackMetadata(
   let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };
   const fields: (readonly [string, ValueMessage])[] = [];
   for (const [name, value] of Object.entries(packed.structValue.fields ?? {})) {
-    if (ourFields.some(([known]) => known === name)) fields.push([name, value]);
+    if (ourFields.some((field) => field.name === name)) fields.push([name, value]);
     else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
       metadata = { fields: value.structValue.fields ?? {} };
     } else {

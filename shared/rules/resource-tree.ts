@@ -8,7 +8,7 @@ import type {
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { createProblemList } from './problem-list.ts';
-import { unpackMetadata } from './resource-fields.ts';
+import { publicFlags, unpackMetadata } from './resource-fields.ts';
 import { unitFromNumber } from './unit.ts';
 import type { ScalarKind } from './yaml-scalar.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-tree.ts';
@@ -55,9 +55,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
       ['key', toText(key)],
       ['value', toText(value)],
       ['rate_limit', rateLimit ? toPolicy(rateLimit, `${path}.rate_limit`) : undefined],
-      ['shadow_mode', toFlag(descriptor.shadowMode)],
-      ['quota_mode', toFlag(descriptor.quotaMode)],
-      ['detailed_metric', toFlag(descriptor.detailedMetric)],
+      ...publicFlags.map(({ name, property }) => [name, toFlag(descriptor[property])] as const),
       ...fields.map(
         ([name, field]) => [name, toValue(field, `${path}.${name}`)] satisfies [string, TreeNode],
       ),

@@ -6,7 +6,7 @@ import type {
   RateLimitPolicyMessage,
 } from '../wire/rate-limit-config-message.ts';
 import { type ParsedDocument, readRuleDocument } from './document.ts';
-import { listOurFields, packMetadata, toStruct } from './resource-fields.ts';
+import { listOurFields, packMetadata, publicFlags, toStruct } from './resource-fields.ts';
 import { createResourceTree } from './resource-tree.ts';
 import type { RateLimitBlock, RuleDescriptor, RuleDocument } from './rule-document.ts';
 import { unitNumbers } from './unit.ts';
@@ -50,9 +50,9 @@ export function toResource(document: RuleDocument, options: ResourceOptions): Re
       ...(value !== '' && { value }),
       ...(rateLimit && { rateLimit: toPolicy(rateLimit) }),
       ...toDescriptors(descriptors, `${path}.descriptors`),
-      ...(descriptor.shadowMode && { shadowMode: true }),
-      ...(descriptor.detailedMetric && { detailedMetric: true }),
-      ...(descriptor.quotaMode && { quotaMode: true }),
+      ...Object.fromEntries(
+        publicFlags.flatMap(({ property }) => (descriptor[property] ? [[property, true]] : [])),
+      ),
       ...(metadata && { metadata }),
     };
   }

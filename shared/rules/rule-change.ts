@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type PlacedRule, placeRules } from './placed-rule.ts';
 import type { Entry, Limit, Match, RuleSet } from './rule.ts';
 import type { RuleDocument } from './rule-document.ts';
+import { limitModes } from './rule-keys.ts';
 import type { Unit } from './unit.ts';
 
 export type RuleChangeKind =
@@ -19,10 +20,7 @@ export type RuleChangeKind =
   | 'unblocked'
   | 'unlimited'
   | 'no_longer_unlimited'
-  | 'shadow_mode_on'
-  | 'shadow_mode_off'
-  | 'quota_mode_on'
-  | 'quota_mode_off'
+  | `${(typeof limitModes)[number]['name']}_${'on' | 'off'}`
   | 'sharing_changed'
   | 'replaces_changed'
   | 'name_changed'
@@ -121,12 +119,10 @@ function compareMatches(
   if (step) add(step, describeStep(before, after));
   if (before === undefined || after === undefined) return changes;
 
-  const flags = [
-    ['shadow_mode', before.shadowMode, after.shadowMode],
-    ['quota_mode', before.quotaMode, after.quotaMode],
-  ] as const;
-  for (const [name, had, has] of flags) {
-    if (had !== has) add(has ? `${name}_on` : `${name}_off`, has ? 'off -> on' : 'on -> off');
+  for (const { name, property } of limitModes) {
+    const has = after[property];
+    if (before[property] === has) continue;
+    add(`${name}_${has ? 'on' : 'off'}`, has ? 'off -> on' : 'on -> off');
   }
   const lists = [
     ['sharing_changed', sharingOf(was), sharingOf(is)],

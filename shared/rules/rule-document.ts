@@ -1,5 +1,6 @@
 // One rules document as a plain immutable tree, whatever it was written in.
 import type { JsonObject } from './rule.ts';
+import type { DescriptorFlags } from './rule-keys.ts';
 import type { Position } from './source-text.ts';
 import type { Unit } from './unit.ts';
 
@@ -13,16 +14,11 @@ export interface RuleDocument {
 }
 
 /** Field meanings are those of the specification, "Descriptor entry". */
-export interface RuleDescriptor {
+export interface RuleDescriptor extends DescriptorFlags {
   readonly key: string;
   /** '' when the rule is for every value. */
   readonly value: string;
   readonly rateLimit: RateLimitBlock | undefined;
-  readonly shadowMode: boolean;
-  readonly quotaMode: boolean;
-  readonly detailedMetric: boolean;
-  readonly valueToMetric: boolean;
-  readonly shareThreshold: boolean;
   /** Deeply frozen. */
   readonly metadata: JsonObject | undefined;
   readonly descriptors: readonly RuleDescriptor[];

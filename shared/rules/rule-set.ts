@@ -6,8 +6,9 @@ import { compareFiles } from './file-order.ts';
 import { nearestWord } from './nearest-word.ts';
 import type { Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
-import type { DomainRules, RuleSet } from './rule.ts';
+import type { DomainRules, Limit, RuleSet } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import { limitModes } from './rule-keys.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
 import type { Position } from './source-text.ts';
@@ -160,14 +161,21 @@ function traceNode({ fullKey, limit }: RuleNode): string {
   const line = `loading descriptor: key=${fullKey}`;
   if (limit === undefined) return line;
   const amount = `requests_per_unit=${limit.requestsPerUnit}, unit=${limit.unit?.toUpperCase() ?? 'UNKNOWN'}`;
-  const flags = `shadow_mode=${limit.shadowMode}, quota_mode=${limit.quotaMode}`;
-  return `${line} ratelimit={${amount}, unlimited=${limit.unlimited}, ${flags}}`;
+  const modes = listModes(limit).map(([name, isOn]) => `${name}=${isOn}`);
+  return `${line} ratelimit={${amount}, unlimited=${limit.unlimited}, ${modes.join(', ')}}`;
 }
 
 function describeNode({ fullKey, limit }: RuleNode): string {
   const unit = limit?.unit?.toUpperCase() ?? 'UNKNOWN';
-  const flags = `shadow_mode: ${limit?.shadowMode}, quota_mode: ${limit?.quotaMode}`;
-  return `${fullKey}: unit=${unit} requests_per_unit=${limit?.requestsPerUnit}, ${flags}`;
+  const modes = limit && listModes(limit).map(([name, isOn]) => `${name}: ${isOn}`);
+  return `${fullKey}: unit=${unit} requests_per_unit=${limit?.requestsPerUnit}, ${modes?.join(', ')}`;
+}
+
+/** What the public message lacks is only named where it is on, as the lines are known without it. */
+function listModes(limit: Limit): [name: string, isOn: boolean][] {
+  return limitModes
+    .filter(({ wire, property }) => wire === 'public' || limit[property])
+    .map(({ name, property }) => [name, limit[property]]);
 }
 
 function checkSingleDocument(documents: readonly RuleDocument[], problems: Problem[]): void {

@@ -6,6 +6,7 @@ import { runAtOnce } from '../in-slices.ts';
 import { toMetricKey, toSegment } from './metric-key.ts';
 import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
+import { toModes } from './rule-keys.ts';
 import { parseWildcard, type Wildcard } from './wildcard.ts';
 import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
 
@@ -271,8 +272,7 @@ function createLimit(descriptor: RuleDescriptor): Limit | undefined {
       unlimited: rateLimit.unlimited,
       name: rateLimit.name,
       replaces: Object.freeze(rateLimit.replaces.map((replacement) => replacement.name)),
-      shadowMode: descriptor.shadowMode,
-      quotaMode: descriptor.quotaMode,
+      ...toModes((mode) => descriptor[mode]),
       metadata: descriptor.metadata,
     })
   );

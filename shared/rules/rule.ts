@@ -1,4 +1,5 @@
 // The model of a rule in force, as the decision sees it.
+import type { LimitModes } from './rule-keys.ts';
 import type { Unit } from './unit.ts';
 
 /** One key/value pair of a request's descriptor; the value may be empty. */
@@ -8,7 +9,7 @@ export interface Entry {
 }
 
 /** The limit of a rule. Immutable. */
-export interface Limit {
+export interface Limit extends LimitModes {
   /** 0 to 4294967295; 0 rejects every request. Meaningless when `unlimited`. */
   readonly requestsPerUnit: number;
   /** Undefined only when `unlimited`. */
@@ -18,8 +19,6 @@ export interface Limit {
   readonly name: string;
   /** Names of the rules that this one replaces. */
   readonly replaces: readonly string[];
-  readonly shadowMode: boolean;
-  readonly quotaMode: boolean;
   /** Free-form data for dynamic metadata; undefined when the rule has none. */
   readonly metadata: JsonObject | undefined;
 }

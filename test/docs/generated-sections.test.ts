@@ -4,9 +4,11 @@ import { basename } from 'node:path';
 import test from 'ava';
 import { createControlPlaneSections } from '../../control-plane/settings/readme-sections.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
+import { ruleKeySection } from '../../shared/rules/key-documents.ts';
 import { workerSections } from '../../worker/settings/readme-sections.ts';
 
 for (const { document, mark, text } of [
+  ruleKeySection,
   ...workerSections,
   ...(await createControlPlaneSections()),
 ]) {

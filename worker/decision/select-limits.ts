@@ -2,6 +2,7 @@
 import { AppError } from '../../shared/errors.ts';
 import { overrideMetricKey } from '../../shared/rules/metric-key.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
+import { noModes } from '../../shared/rules/rule-keys.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
@@ -30,8 +31,7 @@ function matchOverride(
       unlimited: false,
       name: '',
       replaces: [],
-      shadowMode: false,
-      quotaMode: false,
+      ...noModes,
       metadata: undefined,
     },
     metricKey: overrideMetricKey(domain, descriptor.entries, sanitizeMetricDots),

@@ -6,6 +6,7 @@ import type {
   RuleDescriptor,
   RuleDocument,
 } from '../../shared/rules/rule-document.ts';
+import { noFlags } from '../../shared/rules/rule-keys.ts';
 import { WireWriter } from '../listen/grpc/wire-writer.ts';
 
 const domain = 'ratelane_warm_up';
@@ -102,11 +103,7 @@ function toRule(
       replaces: [],
       ...limit,
     },
-    shadowMode: false,
-    quotaMode: false,
-    detailedMetric: false,
-    valueToMetric: false,
-    shareThreshold: false,
+    ...noFlags,
     metadata: undefined,
     descriptors: [],
     position: undefined,

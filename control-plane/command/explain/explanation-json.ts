@@ -1,6 +1,7 @@
 // An explanation for programs. The shape is stable: fields may be added, none changes or goes.
 import type { ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
 import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
+import { toLimitJson } from '../limit-json.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
@@ -39,15 +40,7 @@ function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel)
 function toMatch({ rule, limit, replacedBy, counted }: MatchedRule) {
   return {
     rule: toPlace(rule),
-    limit: {
-      requestsPerUnit: limit.unlimited ? null : limit.requestsPerUnit,
-      unit: limit.unit ?? null,
-      unlimited: limit.unlimited,
-      name: limit.name || null,
-      replaces: limit.replaces,
-      shadowMode: limit.shadowMode,
-      quotaMode: limit.quotaMode,
-    },
+    limit: toLimitJson(limit),
     /** Numbers of descriptors, from 0. */
     replacedBy,
     cacheKey: counted?.cacheKey ?? null,

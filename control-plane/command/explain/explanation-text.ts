@@ -4,6 +4,7 @@ import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-exp
 import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
+import { limitModes } from '../../../shared/rules/rule-keys.ts';
 import { toCountText } from '../count-text.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 
@@ -59,9 +60,8 @@ function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): strin
   if (limit.replaces.length > 0) {
     lines.push(`  replaces, in the same request: ${limit.replaces.join(', ')}`);
   }
-  if (limit.shadowMode) lines.push('  shadow mode: counted, but never over the limit');
-  if (limit.quotaMode) {
-    lines.push('  quota mode: the request is over only when all its quota rules are');
+  for (const { name, property, explained } of limitModes) {
+    if (limit[property]) lines.push(`  ${name.replaceAll('_', ' ')}: ${explained}`);
   }
   if (counted) {
     const { start, seconds } = counted.window;

@@ -1,0 +1,78 @@
+// The JSON Schema of a rules document, for editors: made of the rows of rule-keys.ts. It knows less than
+// `check`, which also sees what takes several keys or files.
+import { type Place, type RuleKey, ruleKeys } from './rule-keys.ts';
+
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+const nestedPlaces = ['descriptor', 'rate_limit', 'replaces'] as const;
+
+/** Draft 7, which every editor reads. */
+export function createRuleSchema(): JsonSchema {
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Rate limit rules of one domain',
+    ...describePlace('document'),
+    definitions: Object.fromEntries(nestedPlaces.map((place) => [place, describePlace(place)])),
+  };
+}
+
+function describePlace(place: Place): JsonSchema {
+  const rows: readonly RuleKey[] = ruleKeys;
+  const here = rows.filter(({ places }) => (places as readonly Place[]).includes(place));
+  const required = here.filter((row) => row.type === 'text' && row.isRequired);
+  return {
+    type: 'object',
+    additionalProperties: false,
+    ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+    properties: Object.fromEntries(
+      here.map((row: RuleKey) => [
+        row.name,
+        { description: describeMeaning(row), ...describeValue(row) },
+      ]),
+    ),
+    ...(place === 'rate_limit' && {
+      if: { required: ['unlimited'], properties: { unlimited: { const: true } } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { not: { required: ['unit'] } },
+      else: { required: ['unit', 'requests_per_unit'] },
+    }),
+  };
+}
+
+function describeMeaning({ meaning }: RuleKey): string {
+  return meaning.replaceAll('`', '');
+}
+
+/** A key without a value is one that is not there. */
+function describeValue(row: RuleKey): JsonSchema {
+  switch (row.type) {
+    case 'text':
+      if (row.words) return describeWords(row.words);
+      // Numbers and true or false are taken as the text that they are written with.
+      return { type: ['string', 'integer', 'boolean', ...(row.isRequired ? [] : ['null'])] };
+    case 'count':
+      return { type: 'integer', minimum: row.min, maximum: row.max };
+    case 'flag':
+    case 'limit_flag':
+      return { type: ['boolean', 'null'] };
+    case 'map':
+      // Beside a $ref nothing else counts, not even the description.
+      return { allOf: [{ $ref: refOf(row.holds) }] };
+    case 'list':
+      return { type: ['array', 'null'], items: { $ref: refOf(row.holds) } };
+    case 'data':
+      return { type: ['object', 'null'] };
+  }
+}
+
+/** The words are offered; other cases of their letters are taken as well. */
+function describeWords(words: readonly string[]): JsonSchema {
+  const anyCase = words.map((word) =>
+    [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(''),
+  );
+  return { anyOf: [{ enum: words }, { type: 'string', pattern: `^(${anyCase.join('|')})$` }] };
+}
+
+function refOf(place: Place): string {
+  return `#/definitions/${place}`;
+}

@@ -1,0 +1,18 @@
+// What documents and editors take from the keys of a rules document.
+import { type GeneratedSection, toTable } from '../generated-section.ts';
+import { createRuleSchema } from './json-schema.ts';
+import { ruleKeys } from './rule-keys.ts';
+
+export const ruleKeySection: GeneratedSection = {
+  document: new URL('README.md', import.meta.url),
+  mark: 'keys',
+  text: toTable(
+    ['Key', 'Where', 'Meaning'],
+    ruleKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+  ),
+};
+
+/** As it is kept in rules.schema.json and printed by `schema`. */
+export function formatRuleSchema(): string {
+  return `${JSON.stringify(createRuleSchema(), undefined, 2)}\n`;
+}

@@ -1,0 +1,258 @@
+// The keys of a rules document, one row each. What is the same for all keys of a type follows from the
+// rows: which keys are known and where, how a flag is read, sent over xDS, compared and explained, the
+// table in the guide, and the JSON Schema for editors. What a key does is written where it takes effect.
+import { units } from './unit.ts';
+
+export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces';
+
+export const maxCount = 0xffff_ffff;
+
+interface Row {
+  /** As it is written in YAML. */
+  readonly name: string;
+  readonly places: readonly Place[];
+  /** For the guide and for editors. */
+  readonly meaning: string;
+}
+
+interface TextRow extends Row {
+  readonly type: 'text';
+  /** The only words allowed, in any case of letters; without it, any text. */
+  readonly words?: readonly string[];
+  readonly isRequired?: boolean;
+}
+
+/** A whole number. */
+interface CountRow extends Row {
+  readonly type: 'count';
+  readonly min: number;
+  readonly max: number;
+}
+
+interface FlagRow extends Row {
+  readonly type: 'flag';
+  readonly places: readonly ['descriptor'];
+  /** `public`: a field of the public configuration message, by this name in camel case; `ours`: sent to
+   * Ratelane workers only. */
+  readonly wire: 'public' | 'ours';
+  /** Whether it does nothing on a descriptor that has no limit. */
+  readonly needsLimit: boolean;
+}
+
+/** Changes what is counted, or under which name. */
+interface MatchFlagRow extends FlagRow {
+  readonly of: 'match';
+}
+
+/** A mode of the limit that stands beside it. */
+interface LimitModeRow extends FlagRow {
+  readonly of: 'limit';
+  /** What `explain` says of a limit in this mode. */
+  readonly explained: string;
+}
+
+/** A flag within rate_limit. */
+interface LimitFlagRow extends Row {
+  readonly type: 'limit_flag';
+}
+
+/** A mapping, or a list of mappings, with keys of the place `holds`. */
+interface NestedRow extends Row {
+  readonly type: 'map' | 'list';
+  readonly holds: Place;
+}
+
+/** A mapping of anything. */
+interface DataRow extends Row {
+  readonly type: 'data';
+}
+
+export type RuleKey =
+  | TextRow
+  | CountRow
+  | MatchFlagRow
+  | LimitModeRow
+  | LimitFlagRow
+  | NestedRow
+  | DataRow;
+
+export const ruleKeys = [
+  {
+    name: 'domain',
+    places: ['document'],
+    type: 'text',
+    isRequired: true,
+    meaning: 'the domain of the rules; required',
+  },
+  {
+    name: 'key',
+    places: ['descriptor'],
+    type: 'text',
+    isRequired: true,
+    meaning: 'the key of the entry; required',
+  },
+  {
+    name: 'value',
+    places: ['descriptor'],
+    type: 'text',
+    meaning: 'its value, in which `*` stands for any characters; without it, any value',
+  },
+  {
+    name: 'rate_limit',
+    places: ['descriptor'],
+    type: 'map',
+    holds: 'rate_limit',
+    meaning: 'the limit; without one, no limit applies',
+  },
+  {
+    name: 'descriptors',
+    places: ['document', 'descriptor'],
+    type: 'list',
+    holds: 'descriptor',
+    meaning: 'a list of rules; those of a descriptor are for the entry after its own',
+  },
+  {
+    name: 'shadow_mode',
+    places: ['descriptor'],
+    type: 'flag',
+    wire: 'public',
+    of: 'limit',
+    needsLimit: true,
+    explained: 'counted, but never over the limit',
+    meaning: 'count and report, but let pass',
+  },
+  {
+    name: 'quota_mode',
+    places: ['descriptor'],
+    type: 'flag',
+    wire: 'public',
+    of: 'limit',
+    needsLimit: true,
+    explained: 'the request is over only when all its quota rules are',
+    meaning: 'over the limit only together with all other quotas of a request',
+  },
+  {
+    name: 'detailed_metric',
+    places: ['descriptor'],
+    type: 'flag',
+    wire: 'public',
+    of: 'match',
+    needsLimit: true,
+    meaning: 'statistics for each value, of all levels',
+  },
+  {
+    name: 'value_to_metric',
+    places: ['descriptor'],
+    type: 'flag',
+    wire: 'ours',
+    of: 'match',
+    needsLimit: false,
+    meaning: 'statistics for each value, of this level',
+  },
+  {
+    name: 'share_threshold',
+    places: ['descriptor'],
+    type: 'flag',
+    wire: 'ours',
+    of: 'match',
+    needsLimit: false,
+    meaning: 'one counter for all values of a wildcard at the end',
+  },
+  {
+    name: 'metadata',
+    places: ['descriptor'],
+    type: 'data',
+    meaning: "goes to Envoy's filters as dynamic metadata",
+  },
+  {
+    name: 'unit',
+    places: ['rate_limit'],
+    type: 'text',
+    words: units,
+    meaning: `${wordsOf(units)}; required unless unlimited`,
+  },
+  {
+    name: 'requests_per_unit',
+    places: ['rate_limit'],
+    type: 'count',
+    min: 0,
+    max: maxCount,
+    meaning: `0 to ${maxCount}; required unless unlimited`,
+  },
+  {
+    name: 'unlimited',
+    places: ['rate_limit'],
+    type: 'limit_flag',
+    meaning: 'no limit, and no counting',
+  },
+  {
+    name: 'name',
+    places: ['rate_limit', 'replaces'],
+    type: 'text',
+    meaning: 'for `replaces`, and shown in answers',
+  },
+  {
+    name: 'replaces',
+    places: ['rate_limit'],
+    type: 'list',
+    holds: 'replaces',
+    meaning: 'a list of `name: ...`; those rules do not count for the same request',
+  },
+] as const satisfies readonly RuleKey[];
+
+type Flag = Extract<(typeof ruleKeys)[number], { type: 'flag' }>;
+type CamelCase<Name extends string> = Name extends `${infer Word}_${infer Rest}`
+  ? `${Word}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+type FlagsOf<Rows extends Flag> = { readonly [R in Rows as CamelCase<R['name']>]: boolean };
+
+type LimitMode = Extract<Flag, { of: 'limit' }>;
+
+/** The flags of a descriptor, each by its name in camel case. */
+export type DescriptorFlags = FlagsOf<Flag>;
+/** Those that are modes of the limit beside them. */
+export type LimitModes = FlagsOf<LimitMode>;
+
+/** A row together with the property that holds its flag in objects. */
+type WithProperty<R extends Flag> = R extends Flag
+  ? R & { readonly property: CamelCase<R['name']> }
+  : never;
+
+export const descriptorFlags = ruleKeys.filter((row) => row.type === 'flag').map(withProperty);
+export const limitModes = ruleKeys
+  .filter((row): row is LimitMode => row.type === 'flag' && row.of === 'limit')
+  .map(withProperty);
+
+export function toFlags(
+  isOn: (flag: (typeof descriptorFlags)[number]) => boolean,
+): DescriptorFlags {
+  return Object.fromEntries(
+    descriptorFlags.map((flag) => [flag.property, isOn(flag)]),
+  ) as unknown as DescriptorFlags;
+}
+
+export function toModes(isOn: (property: keyof LimitModes) => boolean): LimitModes {
+  return Object.fromEntries(
+    limitModes.map(({ property }) => [property, isOn(property)]),
+  ) as unknown as LimitModes;
+}
+
+export const noFlags = toFlags(() => false);
+export const noModes = toModes(() => false);
+
+/** In the order of the rows. */
+export function keysAt(place: Place): readonly string[] {
+  return ruleKeys
+    .filter(({ places }) => (places as readonly Place[]).includes(place))
+    .map(({ name }) => name);
+}
+
+function withProperty<R extends Flag>(row: R): WithProperty<R> {
+  const property = row.name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return { ...row, property } as unknown as WithProperty<R>;
+}
+
+function wordsOf(words: readonly string[]): string {
+  const quoted = words.map((word) => `\`${word}\``);
+  return `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
+}

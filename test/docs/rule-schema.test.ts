@@ -1,0 +1,58 @@
+// The JSON Schema of rules documents says what `check` says, as far as a schema can.
+import { readdirSync, readFileSync } from 'node:fs';
+import { Ajv } from 'ajv';
+import test from 'ava';
+import { parse } from 'yaml';
+import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: false }).compile(
+  JSON.parse(formatRuleSchema()),
+);
+
+test('the schema that is kept is the one that the code makes', (t) => {
+  t.is(read('shared/rules/rules.schema.json'), formatRuleSchema(), 'run npm run generate');
+});
+
+for (const folder of ['compose/rules', 'test/fixtures/rules/good']) {
+  for (const name of readdirSync(new URL(`../../${folder}`, import.meta.url))) {
+    if (!name.endsWith('.yaml')) continue;
+    test(`${folder}/${name} is valid by the schema`, (t) => {
+      const written = parse(read(`${folder}/${name}`), { version: '1.1', merge: true });
+      // A date is text to a rule.
+      const document = JSON.parse(JSON.stringify(written));
+      t.true(isValid(document), JSON.stringify(isValid.errors, undefined, 2));
+    });
+  }
+}
+
+test('each sample names the schema', (t) => {
+  for (const name of readdirSync(new URL('../../compose/rules', import.meta.url))) {
+    t.regex(
+      read(`compose/rules/${name}`),
+      /^# yaml-language-server: \$schema=\.\.\/\.\.\/shared\/rules\/rules\.schema\.json$/m,
+    );
+  }
+});
+
+const limit = { unit: 'minute', requests_per_unit: 1 };
+const mistakes: readonly (readonly [what: string, descriptor: object])[] = [
+  ['an unknown key', { key: 'a', rate_limt: limit }],
+  ['a key that stands elsewhere', { key: 'a', unit: 'minute', requests_per_unit: 1 }],
+  ['no key', { rate_limit: limit }],
+  ['an unknown unit', { key: 'a', rate_limit: { ...limit, unit: 'mintue' } }],
+  ['a limit without a unit', { key: 'a', rate_limit: { requests_per_unit: 1 } }],
+  ['a limit without a number', { key: 'a', rate_limit: { unit: 'minute' } }],
+  ['a number below 0', { key: 'a', rate_limit: { ...limit, requests_per_unit: -1 } }],
+  ['a number above 32 bits', { key: 'a', rate_limit: { ...limit, requests_per_unit: 2 ** 32 } }],
+  ['a unit without a limit', { key: 'a', rate_limit: { ...limit, unlimited: true } }],
+  ['a flag in quotes', { key: 'a', shadow_mode: 'true', rate_limit: limit }],
+  ['replaces as words', { key: 'a', rate_limit: { ...limit, replaces: ['b'] } }],
+];
+
+for (const [what, descriptor] of mistakes) {
+  test(`the schema marks ${what}`, (t) => {
+    t.true(isValid({ domain: 'd', descriptors: [{ key: 'a', rate_limit: limit }] }));
+    t.false(isValid({ domain: 'd', descriptors: [descriptor] }));
+  });
+}
