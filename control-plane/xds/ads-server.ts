@@ -31,6 +31,7 @@ import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
+import { createUnfinishedRequests } from './unfinished-requests.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
 export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -90,6 +91,11 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   };
   const connections = new Map<ServerHttp2Session, Connection>();
   const fanOut = createFanOut(() => [...streams.sotw, ...streams.delta]);
+  const unfinishedRequests = createUnfinishedRequests({
+    clock,
+    maxBytes: limits.maxUnfinishedBytes,
+    timeoutMs: limits.requestMs,
+  });
   const server = createHttp2Server(limits, options.tls);
   let calls = 0;
   let stopping: Promise<void> | undefined;
@@ -158,13 +164,12 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
         refuse(grpcStatus.unauthenticated, allowed.reason);
         return;
       }
-      admit(stream, headers, { connection, peerAddress, method });
+      admit(stream, { connection, peerAddress, method });
     }
   }
 
   function admit(
     stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
     admission: {
       readonly connection: Connection;
       readonly peerAddress: string;
@@ -174,8 +179,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const { connection, peerAddress, method } = admission;
     const { closed, abandon } = connection.openCall();
     calls++;
-    const callOptions = { peerAddress, maxMessageBytes: limits.maxRequestBytes, clock };
-    openCall(stream, headers, callOptions, (call) => {
+    const maxMessageBytes = limits.maxRequestBytes;
+    const callOptions = { peerAddress, maxMessageBytes, unfinishedRequests, clock };
+    openCall(stream, callOptions, (call) => {
       const handler = method({
         ...call,
         abort() {

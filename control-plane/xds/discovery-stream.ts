@@ -52,7 +52,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   let record: WorkerRecord | undefined;
   let cancelDrainTimer: (() => void) | undefined;
   let isClosed = false;
-  const cancelFirstTimer = clock.after(limits.firstRequestMs, () =>
+  const cancelFirstTimer = clock.after(limits.requestMs, () =>
     refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
   );
 
@@ -174,6 +174,9 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       if (!isFirst && answer?.kind === 'refuses') metrics.nacked(mode);
       recordAnswer(answer, current);
       send(response);
+    },
+    onUnfinished(reason) {
+      refuse('unfinished_request', grpcStatus.resourceExhausted, reason);
     },
     onHalfClose() {
       call.finish(grpcStatus.ok, '');

@@ -58,6 +58,7 @@ export function createFetch(
       call.send([toStringField(5, response.nonce), ...response.body], () => {});
       call.finish(grpcStatus.ok, '');
     },
+    onUnfinished: (reason) => refuse(grpcStatus.resourceExhausted, reason),
     onHalfClose() {
       refuse(grpcStatus.invalidArgument, 'the request is missing');
     },

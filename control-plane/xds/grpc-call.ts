@@ -1,13 +1,13 @@
 // One gRPC call on a stream of node:http2: messages in and out, and the status at its end. Which
 // method it is, and what the messages say, is left to its handler.
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
 import { createMessageReader } from './message-reader.ts';
 import { createSliceSender } from './slice-sender.ts';
+import type { UnfinishedRequests } from './unfinished-requests.ts';
 
 export interface GrpcCall {
-  readonly headers: IncomingHttpHeaders;
   /** `<host>:<port>` of the peer. */
   readonly peerAddress: string;
   /**
@@ -25,6 +25,9 @@ export interface GrpcCall {
 export interface CallHandler {
   /** Not called after `finish` or `abort`. */
   onMessage(message: Buffer): void;
+  /** A request that the client has begun is not waited for any longer. Not called after `finish` or
+   * `abort`. */
+  onUnfinished(reason: string): void;
   /** The client sends no more. Not called after `finish` or `abort`. */
   onHalfClose(): void;
   /** Always called once, as the last. */
@@ -36,6 +39,7 @@ export type OpenCall = (call: GrpcCall) => CallHandler;
 export interface GrpcCallOptions {
   readonly peerAddress: string;
   readonly maxMessageBytes: number;
+  readonly unfinishedRequests: UnfinishedRequests;
   readonly clock: Clock;
 }
 
@@ -68,8 +72,7 @@ function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
 
 export function openCall(
   stream: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
-  { peerAddress, maxMessageBytes, clock }: GrpcCallOptions,
+  { peerAddress, maxMessageBytes, unfinishedRequests, clock }: GrpcCallOptions,
   open: OpenCall,
 ): void {
   const reader = createMessageReader(maxMessageBytes);
@@ -83,8 +86,15 @@ export function openCall(
     stream.once('close', closeLater(stream, clock));
   });
 
+  /** What has come of a request is given up at once: the stream may stay for as long as its client
+   * does not read. */
+  function stopReading(): void {
+    isOpen = false;
+    reader.clear();
+    unfinished.holds(0, false);
+  }
+
   const call: GrpcCall = {
-    headers,
     peerAddress,
     send(parts, onSent) {
       if (!isOpen) return;
@@ -94,26 +104,30 @@ export function openCall(
     },
     finish(status, text) {
       if (!isOpen) return;
-      isOpen = false;
+      stopReading();
       trailers = toTrailers(status, text);
       sender.end();
       // What still comes in is read and dropped, else the end of the stream would never be seen.
       stream.resume();
     },
     abort() {
-      isOpen = false;
+      stopReading();
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     },
   };
 
+  const unfinished = unfinishedRequests.open((reason) => handler.onUnfinished(reason));
   const handler = open(call);
   stream.on('data', (chunk: Buffer) => {
     if (!isOpen) return;
+    let isNext = false;
     const problem = reader.read(chunk, (message) => {
+      isNext = true;
       handler.onMessage(message);
       return isOpen;
     });
     if (problem !== undefined) call.finish(problem.status, problem.text);
+    else if (isOpen) unfinished.holds(reader.heldBytes, isNext);
   });
   stream.once('end', () => {
     if (!isOpen) return;
@@ -121,7 +135,7 @@ export function openCall(
     else call.finish(grpcStatus.internal, 'the request ended within a message');
   });
   stream.once('close', () => {
-    isOpen = false;
+    stopReading();
     handler.onClose();
   });
 }

@@ -9,12 +9,16 @@ export interface AdsLimits {
   readonly maxStreamsPerConnection: number;
   /** Size of one request; larger ones end the stream with RESOURCE_EXHAUSTED. */
   readonly maxRequestBytes: number;
+  /** Of requests that are begun and not complete, on all streams together. Beyond, those that were begun
+   * first end their streams with RESOURCE_EXHAUSTED. */
+  readonly maxUnfinishedBytes: number;
   /** Requests that answer no response, or that change what is wanted: this many at once, and so many
    * each second after that. What passes ends the stream with RESOURCE_EXHAUSTED. */
   readonly requestBurst: number;
   readonly requestsPerSecond: number;
-  /** A stream whose first request has not come by then is ended. */
-  readonly firstRequestMs: number;
+  /** A stream whose first request has not come by then is ended, and so is one on which a request is
+   * begun and not complete by then. */
+  readonly requestMs: number;
   /** A response that the client has not read by then ends its stream. */
   readonly drainTimeoutMs: number;
   /** A connection is asked for a sign of life this often, and closed when none comes in time. */
@@ -28,9 +32,10 @@ export const defaultLimits: AdsLimits = {
   maxStreamsPerConnection: 1_000,
   // gRPC's own default. A delta client that reconnects names all that it holds.
   maxRequestBytes: 4 * 1024 * 1024,
+  maxUnfinishedBytes: 64 * 1024 * 1024,
   requestBurst: 100,
   requestsPerSecond: 10,
-  firstRequestMs: 30_000,
+  requestMs: 30_000,
   drainTimeoutMs: 30_000,
   keepaliveMs: 30_000,
   keepaliveTimeoutMs: 20_000,

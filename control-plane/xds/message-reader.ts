@@ -2,6 +2,7 @@
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 
 const prefixBytes = 5;
+const nothing: Buffer = Buffer.alloc(0);
 
 export interface MessageProblem {
   readonly status: GrpcStatus;
@@ -12,19 +13,24 @@ export interface MessageReader {
   /** Hands the messages that `chunk` completes to `take`, until that gives false. A problem is
    * final. Holds at most one message, in memory that grows with what has come of it. */
   read(chunk: Buffer, take: (message: Buffer) => boolean): MessageProblem | undefined;
+  /** Gives up what has come of a message. */
+  clear(): void;
+  /** What that takes: of memory, which is more than what has come. */
+  readonly heldBytes: number;
   /** True between messages. */
   readonly isEmpty: boolean;
 }
 
 export function createMessageReader(maxMessageBytes: number): MessageReader {
-  let begun: Buffer = Buffer.alloc(0);
+  let begun = nothing;
   let length = 0;
 
-  /** Doubles the memory when it is full: a message may come byte by byte. */
+  /** Doubles the memory when it is full: a message may come byte by byte. Never from the pool, of which
+   * a few bytes would hold much more. */
   function append(chunk: Buffer): Buffer {
     const needed = length + chunk.length;
     if (needed > begun.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * begun.length));
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * begun.length));
       begun.copy(larger, 0, 0, length);
       begun = larger;
     }
@@ -33,9 +39,9 @@ export function createMessageReader(maxMessageBytes: number): MessageReader {
     return begun.subarray(0, length);
   }
 
-  function keep(rest: Buffer): void {
-    begun = Buffer.from(rest);
-    length = rest.length;
+  function clear(): void {
+    begun = nothing;
+    length = 0;
   }
 
   return {
@@ -61,8 +67,15 @@ export function createMessageReader(maxMessageBytes: number): MessageReader {
         at = end;
         if (!take(message)) return undefined;
       }
-      if (at > 0 || !isContinued) keep(bytes.subarray(at));
+      if (at > 0 || !isContinued) {
+        clear();
+        append(bytes.subarray(at));
+      }
       return undefined;
+    },
+    clear,
+    get heldBytes() {
+      return begun.length;
     },
     get isEmpty() {
       return length === 0;

@@ -1,14 +1,14 @@
 // The ADS server against clients that are slow, broken or hostile: each is bounded or ended with a
 // reason, and the others do not notice.
 import { once } from 'node:events';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
+import { connect, constants } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 import test from 'ava';
 import type { DropReason } from '../../control-plane/xds/metrics.ts';
-import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { frame, openOn, openRaw, request } from '../support/raw-discovery.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
@@ -16,60 +16,6 @@ const delta = discoveryProtos.aggregated.DeltaAggregatedResources;
 const small = snapshotOf({ shop: 'one' });
 const large = snapshotOf({ shop: 'x'.repeat(8_000_000) });
 const node = { id: 'worker-1' };
-
-interface RawStream {
-  readonly session: ClientHttp2Session;
-  readonly stream: ClientHttp2Stream;
-  /** The gRPC status and text, from wherever the server puts them. */
-  status(): Promise<string>;
-}
-
-/** A stream on a connection of its own that sends what it is told to, byte for byte. */
-async function openRaw(
-  { port }: { readonly port: number },
-  headers: Readonly<Record<string, string>> = {},
-): Promise<RawStream> {
-  const session = connect(`http://127.0.0.1:${port}`);
-  session.on('error', () => {});
-  await once(session, 'remoteSettings');
-  return { session, ...openOn(session, headers) };
-}
-
-function openOn(session: ClientHttp2Session, headers: Readonly<Record<string, string>> = {}) {
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': sotw.path,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    ...headers,
-  });
-  let status: string | undefined;
-  const read = (given: Record<string, unknown>): void => {
-    if (given['grpc-status'] === undefined) return;
-    status = `${given['grpc-status']} ${decodeURIComponent(String(given['grpc-message'] ?? ''))}`;
-  };
-  stream.on('error', () => {});
-  stream.on('response', read);
-  stream.on('trailers', read);
-  stream.resume();
-  return {
-    stream,
-    async status() {
-      await eventually('a gRPC status', () => status !== undefined);
-      return status ?? '';
-    },
-  };
-}
-
-function frame(message: Buffer, compressed = 0): Buffer {
-  const prefix = Buffer.from([compressed, 0, 0, 0, 0]);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
-}
-
-function request(more: object = {}): Buffer {
-  return frame(sotw.requestSerialize({ node, typeUrl: rateLimitConfigTypeUrl, ...more }));
-}
 
 function recordDrops() {
   const reasons: DropReason[] = [];
@@ -299,7 +245,7 @@ test('connections beyond the limit are closed', async (t) => {
 });
 
 test('a stream without a request is ended', async (t) => {
-  const ads = await startAds({ snapshot: small, limits: { firstRequestMs: 50 } });
+  const ads = await startAds({ snapshot: small, limits: { requestMs: 50 } });
   const raw = await openRaw(ads);
   t.is(await raw.status(), '3 no request came on this stream');
   raw.session.destroy();

@@ -1,0 +1,66 @@
+// Discovery streams towards the ADS server that send what they are told to.
+import { once } from 'node:events';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { discoveryProtos } from './ads-fixture.ts';
+import { eventually } from './eventually.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+const node = { id: 'worker-1' };
+
+export interface RawStream {
+  readonly session: ClientHttp2Session;
+  readonly stream: ClientHttp2Stream;
+  /** The gRPC status and text, from wherever the server puts them. */
+  status(): Promise<string>;
+}
+
+/** A stream on a connection of its own that sends what it is told to, byte for byte. */
+export async function openRaw(
+  { port }: { readonly port: number },
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RawStream> {
+  const session = connect(`http://127.0.0.1:${port}`);
+  session.on('error', () => {});
+  await once(session, 'remoteSettings');
+  return { session, ...openOn(session, headers) };
+}
+
+export function openOn(
+  session: ClientHttp2Session,
+  headers: Readonly<Record<string, string>> = {},
+) {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': sotw.path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...headers,
+  });
+  let status: string | undefined;
+  const read = (given: Record<string, unknown>): void => {
+    if (given['grpc-status'] === undefined) return;
+    status = `${given['grpc-status']} ${decodeURIComponent(String(given['grpc-message'] ?? ''))}`;
+  };
+  stream.on('error', () => {});
+  stream.on('response', read);
+  stream.on('trailers', read);
+  stream.resume();
+  return {
+    stream,
+    async status() {
+      await eventually('a gRPC status', () => status !== undefined);
+      return status ?? '';
+    },
+  };
+}
+
+export function frame(message: Buffer, compressed = 0): Buffer {
+  const prefix = Buffer.from([compressed, 0, 0, 0, 0]);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+}
+
+export function request(more: object = {}): Buffer {
+  return frame(sotw.requestSerialize({ node, typeUrl: rateLimitConfigTypeUrl, ...more }));
+}
