@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { errorText } from './errors.ts';
 import { compareFiles } from './rules/file-order.ts';
 import type { Problem } from './rules/problem.ts';
+import type { ProblemRule } from './rules/problem-rule.ts';
 import { createSourceText } from './rules/source-text.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
@@ -77,9 +78,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   let missing = false;
   let entryCount = 0;
 
-  function addProblem(severity: Problem['severity'], file: string, message: string, hint?: string) {
-    problems.push(problemOf(severity, file, message, hint));
-  }
+  const addProblem = (...problem: Parameters<typeof problemOf>) =>
+    problems.push(problemOf(...problem));
 
   async function visitEntries(folder: string, names: readonly string[], depth: number) {
     const wanted = names.filter((name) => !isSkipped(name));
@@ -98,8 +98,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       const { error } = look;
       // It was removed since its name was read.
       if (look.isGone) return;
-      if (isYamlName(name)) addProblem('error', path, unreadable(error));
-      else addProblem('warning', path, `${unreadable(error)}; it is ignored`);
+      if (isYamlName(name)) addProblem('error', 'unreadable-file', path, unreadable(error));
+      else addProblem('warning', 'ignored-file', path, `${unreadable(error)}; it is ignored`);
       identities.push(`${path}\0${codeOf(error)}`);
       return;
     }
@@ -108,6 +108,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       linkedDirectories++;
       addProblem(
         'warning',
+        'ignored-file',
         path,
         'a symbolic link to a directory is not followed; it is ignored',
         'link the files one by one, or make it a directory',
@@ -117,12 +118,13 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     } else if (!isYamlName(name)) {
       addProblem(
         'warning',
+        'ignored-file',
         path,
         'only files named *.yaml and *.yml are read; it is ignored',
         'rename it if it holds rules, else move it elsewhere',
       );
     } else if (!target.isFile()) {
-      addProblem('error', path, 'it is neither a file nor a directory');
+      addProblem('error', 'unreadable-file', path, 'it is neither a file nor a directory');
     } else {
       const identity = identityOf(target);
       files.push({ path, sizeBytes: target.size, identity, changedMs: target.ctimeMs });
@@ -132,7 +134,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
 
   async function visitDirectory(path: string, depth: number): Promise<void> {
     if (depth > bounds.depth) {
-      addProblem('error', path, `directories are nested deeper than ${bounds.depth}`);
+      addProblem('error', 'too-large', path, `directories are nested deeper than ${bounds.depth}`);
       return;
     }
     const names = await readNames(path, depth === 0);
@@ -158,7 +160,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     } catch (error) {
       const code = codeOf(error);
       if (isTop && (code === 'ENOENT' || code === 'ENOTDIR')) missing = true;
-      else addProblem('error', path, unreadable(error));
+      else addProblem('error', 'unreadable-file', path, unreadable(error));
       identities.push(`${path}\0${code}`);
       return undefined;
     }
@@ -187,7 +189,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   for (const [count, most, what] of excess) {
     if (count <= most) continue;
     const hint = 'keep nothing but rules files in this directory';
-    addProblem('error', directory, `more than ${most} ${what}; nothing is read`, hint);
+    addProblem('error', 'too-large', directory, `more than ${most} ${what}; nothing is read`, hint);
     files.length = 0;
   }
   files.sort((a, b) => compareFiles(a.path, b.path));
@@ -254,13 +256,14 @@ async function readText(path: string, maxBytes: number): Promise<string | Proble
         length += bytesRead;
       }
       if (length > maxBytes) return tooLarge(path, length, maxBytes);
-      if (length === buffer.length) return problemOf('error', path, 'it grew while it was read');
+      if (length === buffer.length)
+        return problemOf('error', 'unreadable-file', path, 'it grew while it was read');
       bytes = buffer.subarray(0, length);
     } finally {
       await handle.close();
     }
   } catch (error) {
-    return problemOf('error', path, unreadable(error));
+    return problemOf('error', 'unreadable-file', path, unreadable(error));
   }
   return decodeRulesText(path, bytes);
 }
@@ -278,18 +281,26 @@ export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
 function notUtf8(path: string, bytes: Buffer): Problem {
   const text = bytes.toString();
   const position = createSourceText(text).position(text.indexOf('\ufffd'));
-  const problem = problemOf('error', path, 'the file is not UTF-8 text', 'save it as UTF-8');
+  const problem = problemOf(
+    'error',
+    'text-encoding',
+    path,
+    'the file is not UTF-8 text',
+    'save it as UTF-8',
+  );
   return { ...problem, ...position };
 }
 
 export function problemOf(
   severity: Problem['severity'],
+  rule: ProblemRule,
   file: string,
   message: string,
   hint?: string,
 ): Problem {
   return {
     severity,
+    rule,
     file,
     line: undefined,
     column: undefined,
@@ -301,7 +312,12 @@ export function problemOf(
 }
 
 function tooLarge(path: string, size: number, maxBytes: number): Problem {
-  return problemOf('error', path, `${size} bytes, more than the ${maxBytes} that a file may have`);
+  return problemOf(
+    'error',
+    'too-large',
+    path,
+    `${size} bytes, more than the ${maxBytes} that a file may have`,
+  );
 }
 
 function isYamlName(name: string): boolean {

@@ -45,7 +45,7 @@ test('a file that cannot be read has the domain that it had, or that its name sa
     { path: 'queue.yaml', text: ruleText('mail', 1) },
   ]);
   const problems = ['b/jobs-of-night.yaml', 'queue.yaml', 'shop.yaml'].map((path) =>
-    problemOf('error', path, 'no text'),
+    problemOf('error', 'other', path, 'no text'),
   );
   const find = (domain: string) => findUnreadFile({ files, problems }, inForce, domain)?.path;
   t.is(find('jobs'), 'b/jobs-of-night.yaml');
@@ -54,12 +54,12 @@ test('a file that cannot be read has the domain that it had, or that its name sa
   t.is(find('queue'), undefined);
   t.is(find('other'), undefined);
   t.is(findUnreadFile({ files, problems: [] }, inForce, 'shop'), undefined);
-  const full = [problemOf('error', '.', 'more than 10 files; nothing is read')];
+  const full = [problemOf('error', 'other', '.', 'more than 10 files; nothing is read')];
   t.is(findUnreadFile({ files: [], problems: full }, [], 'other')?.path, '.');
 });
 
 test('a new file takes the path of none that is there, also of none that cannot be read', (t) => {
-  const problems = [problemOf('error', 'Two-2.yaml', 'no text')];
+  const problems = [problemOf('error', 'other', 'Two-2.yaml', 'no text')];
   t.is(freePath({ files, problems }, 'two.yaml'), 'two-3.yaml');
   t.is(freePath({ files, problems: [] }, 'two.yaml'), 'two-2.yaml');
   t.is(freePath({ files, problems }, 'new.yaml'), 'new.yaml');

@@ -2,7 +2,6 @@
 // what passes here is taken there.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { toProblemRule } from '../../shared/rules/problem-rule.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -52,8 +51,8 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
 }
 
 /** The build tells what other workers do not get. */
-function isNews(advice: Problem): boolean {
-  return toProblemRule(advice).id !== 'worker-only-field';
+function isNews({ rule }: Problem): boolean {
+  return rule !== 'worker-only-field';
 }
 
 export function isError({ severity }: Problem): boolean {

@@ -1,12 +1,14 @@
 // A problem of rules as the admin API sends it, and as its clients read it back.
 import Type from 'typebox';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { isProblemRule } from '../../shared/rules/problem-rule.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 export const problemJson = Type.Object(
   {
     severity: Type.Union([Type.Literal('error'), Type.Literal('warning')]),
+    rule: Type.String({ description: 'Which kind of problem it is, such as unknown-key' }),
     file: Type.String(),
     line: orNull(Type.Integer()),
     column: orNull(Type.Integer()),
@@ -20,9 +22,10 @@ export const problemJson = Type.Object(
 export type ProblemJson = Type.Static<typeof problemJson>;
 
 export function toProblemJson(problem: Problem): ProblemJson {
-  const { severity, file, line, column, path, message, hint, sourceLine } = problem;
+  const { severity, rule, file, line, column, path, message, hint, sourceLine } = problem;
   return {
     severity,
+    rule,
     file,
     line: line ?? null,
     column: column ?? null,
@@ -34,9 +37,11 @@ export function toProblemJson(problem: Problem): ProblemJson {
 }
 
 export function fromProblemJson(json: ProblemJson): Problem {
-  const { severity, file, line, column, path, message, hint, sourceLine } = json;
+  const { severity, rule, file, line, column, path, message, hint, sourceLine } = json;
   return {
     severity,
+    // A newer control plane may know more kinds.
+    rule: isProblemRule(rule) ? rule : 'other',
     file,
     line: line ?? undefined,
     column: column ?? undefined,

@@ -68,7 +68,10 @@ const invalid = {
   revision: r2,
   valid: false,
   isHeldBack: false,
-  problems: [problemOf('warning', 'b.yaml', 'odd'), problemOf('error', 'a.yaml', 'wrong')],
+  problems: [
+    problemOf('warning', 'other', 'b.yaml', 'odd'),
+    problemOf('error', 'other', 'a.yaml', 'wrong'),
+  ],
 };
 
 const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string][] = [

@@ -52,10 +52,16 @@ export function findEnvoyProblems(
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
-    reporter[tell](offset, '', message, guess && `did you mean '${toExcerpt(guess)}'?`);
+    reporter[tell](
+      'envoy-unknown-domain',
+      offset,
+      '',
+      message,
+      guess && `did you mean '${toExcerpt(guess)}'?`,
+    );
   }
   for (const { reporter, offset, reason } of unsent) {
-    reporter[tell](offset, '', `these actions are never sent: ${reason}`);
+    reporter[tell]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
   }
   const reached = new Set<PlacedRule>();
   const known = new Map<string, boolean>();
@@ -124,7 +130,7 @@ function tellNoRule(
   const message = `no rule of domain '${toExcerpt(domain)}' takes ${shown}`;
   const explained = rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
-    reporter[tell](offset, '', message);
+    reporter[tell]('envoy-no-rule', offset, '', message);
     return;
   }
   const { nearest, reason, depth } = explained;
@@ -133,7 +139,7 @@ function tellNoRule(
   const hint =
     explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
   const at = entries[depth]?.offset ?? offset;
-  reporter[tell](at, '', `${message}: ${reason}`, hint);
+  reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
 /** The topmost ones: what is below a rule that nothing comes to is not told again. */
@@ -150,7 +156,7 @@ function tellUnreached(
       const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor to those below it';
       const message = `no Envoy action can come to this rule${below}`;
       const hint = 'add an action with its keys in this order, or remove the rule';
-      add(createRuleWarning(rule, undefined, message, hint));
+      add(createRuleWarning('envoy-unreached-rule', rule, undefined, message, hint));
     }
     if (isOnTheWay) tellUnreached(rule.children, reached, add);
   }
@@ -164,6 +170,7 @@ function tellUnasked(
   const document = documents.find((each) => each.domain === domain);
   add({
     severity: 'warning',
+    rule: 'envoy-unasked-domain',
     file: document?.file ?? '',
     line: document?.position?.line,
     column: document?.position?.column,

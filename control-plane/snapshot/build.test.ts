@@ -91,9 +91,13 @@ test('metadata that is nested too deeply to be sent is an error of its file', (t
 
 test('a file that could not be read refuses the revision, a file that is ignored does not', (t) => {
   const of = (severity: 'error' | 'warning') =>
-    buildSnapshots({ files: [], problems: [problemOf(severity, 'x', 'something')] }, defaults, {
-      encode: rateLimitConfig.serialize,
-    });
+    buildSnapshots(
+      { files: [], problems: [problemOf(severity, 'other', 'x', 'something')] },
+      defaults,
+      {
+        encode: rateLimitConfig.serialize,
+      },
+    );
   t.false(of('error').ok);
   t.true(of('warning').ok);
 });

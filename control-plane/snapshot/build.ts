@@ -83,7 +83,7 @@ export function buildSnapshots(
 
   if (ruleFiles.length === 0) {
     const message = 'no file named *.yaml or *.yml; no limit applies';
-    problems.push(problemOf('warning', '(all files)', message));
+    problems.push(problemOf('warning', 'no-rules-file', '(all files)', message));
   }
   const leftOut = new Map<string, readonly string[]>();
   const resources = new Map<string, DomainResource>();
@@ -92,7 +92,9 @@ export function buildSnapshots(
     if (resource instanceof Error) {
       const message = `domain '${toExcerpt(domain)}' cannot be sent to workers: ${resource.message}`;
       const hint = 'metadata may be nested about 40 levels deep';
-      problems.push(problemOf('error', group[0]?.file ?? '(all files)', message, hint));
+      problems.push(
+        problemOf('error', 'response-size', group[0]?.file ?? '(all files)', message, hint),
+      );
       continue;
     }
     resources.set(domain, resource);
@@ -167,7 +169,13 @@ function checkSize({ group, ours, others }: GroupSnapshots, maxBytes: number): P
   const message = `the rules for node group '${toExcerpt(group.name)}' are a response of ${bytes} bytes, more than the ${maxBytes} that its workers take`;
   const hint = `give the group fewer domains in ${nodeGroupsFile}, or raise the limit here and at the workers (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES)`;
   return [
-    problemOf('error', group.offset === undefined ? '(all files)' : nodeGroupsFile, message, hint),
+    problemOf(
+      'error',
+      'response-size',
+      group.offset === undefined ? '(all files)' : nodeGroupsFile,
+      message,
+      hint,
+    ),
   ];
 }
 

@@ -81,7 +81,7 @@ function toWarning(document: RuleDocument): Problem[] {
   const { position } = document;
   return [
     {
-      ...problemOf('warning', document.file, message),
+      ...problemOf('warning', 'worker-only-field', document.file, message),
       path: first,
       line: position?.line,
       column: position?.column,

@@ -87,7 +87,7 @@ function readKeys(
     const guess = nearestWord(name, known);
     if (guess !== undefined) meant.add(guess);
     const hint = guess ? `did you mean '${guess}'?` : `keys here: ${known.join(', ')}`;
-    reporter.error(key.offset, keyPath, `unknown key '${toExcerpt(name)}'`, hint);
+    reporter.error('unknown-key', key.offset, keyPath, `unknown key '${toExcerpt(name)}'`, hint);
   }
   return meant;
 }
@@ -102,7 +102,7 @@ function readRoot(root: TreeNode, reporter: DocumentReporter): NodeGroup[] {
       return;
     }
     if (list.items.length > maxGroups) {
-      reporter.error(list.offset, path, `more than ${maxGroups} groups`);
+      reporter.error('too-large', list.offset, path, `more than ${maxGroups} groups`);
       return;
     }
     list.items.forEach((item, index) => {
@@ -112,7 +112,13 @@ function readRoot(root: TreeNode, reporter: DocumentReporter): NodeGroup[] {
   };
   const meant = readKeys(asMap, '', { groups: readGroups }, reporter);
   if (!meant.has('groups')) {
-    reporter.error(asMap.offset, '', 'there are no groups', "begin the document with 'groups:'");
+    reporter.error(
+      'node-groups',
+      asMap.offset,
+      '',
+      'there are no groups',
+      "begin the document with 'groups:'",
+    );
   }
   return groups;
 }
@@ -143,7 +149,7 @@ function readGroup(
     if (meant.has(key)) continue;
     const hint =
       key === 'name' ? 'give each group a name' : "write 'domains: []' for a group without any";
-    reporter.error(map.offset, path, `the group has no ${key}`, hint);
+    reporter.error('node-groups', map.offset, path, `the group has no ${key}`, hint);
   }
   if (name === undefined || domains === undefined) return undefined;
   return { name, domains, match, offset: map.offset };
@@ -226,7 +232,7 @@ function reportKind(
         ? 'empty'
         : `'${toExcerpt(value.source)}'`
       : `a ${toNoun(value)}`;
-  reporter.error(value.offset, path, `${toExcerpt(name)} is ${shown}, not ${wanted}`);
+  reporter.error('value-type', value.offset, path, `${toExcerpt(name)} is ${shown}, not ${wanted}`);
 }
 
 /** What one group alone does not show. */
@@ -239,16 +245,22 @@ function checkTogether(groups: readonly NodeGroup[], reporter: DocumentReporter)
     const first = offsets.get(name);
     if (name === otherNodes.name) {
       const hint = 'it stands for the nodes that match no group; take another name';
-      reporter.error(offset, path, `the name '${otherNodes.name}' is taken`, hint);
+      reporter.error('node-groups', offset, path, `the name '${otherNodes.name}' is taken`, hint);
     } else if (first !== undefined) {
       const hint = `the first one is at ${reporter.place(first)}`;
-      reporter.error(offset, path, `duplicate group name '${toExcerpt(name)}'`, hint);
+      reporter.error(
+        'node-groups',
+        offset,
+        path,
+        `duplicate group name '${toExcerpt(name)}'`,
+        hint,
+      );
     } else {
       offsets.set(name, offset);
     }
     if (catchAll !== undefined) {
       const message = `no node gets to group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it takes all`;
-      reporter.warning(offset, path, message, 'put the group that takes all last');
+      reporter.warning('node-groups', offset, path, message, 'put the group that takes all last');
     } else if (takesAll(group.match)) {
       catchAll = group;
     }
@@ -267,7 +279,7 @@ function checkDomains(
       const guess = nearestWord(pattern.text, domains);
       const hint = guess && `did you mean '${toExcerpt(guess)}'?`;
       const message = `'${toExcerpt(pattern.text)}' matches no domain`;
-      reporter.warning(pattern.offset, path, message, hint);
+      reporter.warning('node-groups', pattern.offset, path, message, hint);
     });
   });
 }

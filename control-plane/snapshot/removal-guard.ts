@@ -29,7 +29,13 @@ export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefine
     ? 'held back: no domain would be left'
     : `held back: ${removed.length} of ${limits.length} limits would go`;
   const hint = `if that is meant, approve the revision, or say it beforehand: '${removalTrailer}' in the message of the commit, --allow-removal with a change`;
-  return problemOf('error', '(all files)', `${what}${list === '' ? '' : ` (${list})`}`, hint);
+  return problemOf(
+    'error',
+    'large-removal',
+    '(all files)',
+    `${what}${list === '' ? '' : ` (${list})`}`,
+    hint,
+  );
 }
 
 /** Whether the author has said beforehand that the removal is meant. */

@@ -59,12 +59,16 @@ async function apply(directory: string, change: Change): Promise<Problem[]> {
     const link = await findLink(directory, path);
     if (link === undefined) continue;
     const message = `'${link}' is a symbolic link, which is not written through`;
-    problems.push(problemOf('error', path, message, 'change the files that it leads to'));
+    problems.push(
+      problemOf('error', 'unreadable-file', path, message, 'change the files that it leads to'),
+    );
   }
   for (const path of change.delete) {
     const found = await lstat(join(directory, path)).catch(() => undefined);
     if (!found?.isDirectory()) continue;
-    problems.push(problemOf('error', path, 'it is a directory, which is not deleted'));
+    problems.push(
+      problemOf('error', 'unreadable-file', path, 'it is a directory, which is not deleted'),
+    );
   }
   if (problems.length > 0) return problems;
 

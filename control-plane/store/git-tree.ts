@@ -163,7 +163,9 @@ async function listBlobs(
   for (const [count, most, what] of excess) {
     if (count <= most) continue;
     const hint = 'keep nothing but rules files in this directory';
-    problems.push(problemOf('error', '.', `more than ${most} ${what}; nothing is read`, hint));
+    problems.push(
+      problemOf('error', 'too-large', '.', `more than ${most} ${what}; nothing is read`, hint),
+    );
     blobs.length = 0;
   }
   return blobs;
@@ -173,11 +175,18 @@ async function listBlobs(
 function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
   if (mode === modes.submodule) {
     const hint = 'rules in it would not be read: put them into this repository';
-    return problemOf('warning', path, 'a submodule is not read; it is ignored', hint);
+    return problemOf(
+      'warning',
+      'ignored-file',
+      path,
+      'a submodule is not read; it is ignored',
+      hint,
+    );
   }
   if (!isRulesPath(path)) {
     return problemOf(
       'warning',
+      'ignored-file',
       path,
       'only files named *.yaml and *.yml are read; it is ignored',
       'rename it if it holds rules, else move it elsewhere',
@@ -185,16 +194,28 @@ function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): P
   }
   if (mode === modes.link) {
     const hint = 'put the file itself in its place';
-    return problemOf('error', path, 'a symbolic link is not followed in a Git repository', hint);
+    return problemOf(
+      'error',
+      'unreadable-file',
+      path,
+      'a symbolic link is not followed in a Git repository',
+      hint,
+    );
   }
   // A replacement character is what decoding leaves of bytes that are not UTF-8.
-  if (path.includes('\ufffd')) return problemOf('error', path, "the file's name is not UTF-8");
+  if (path.includes('\ufffd'))
+    return problemOf('error', 'unreadable-file', path, "the file's name is not UTF-8");
   if (path.split('/').length > bounds.depth) {
-    return problemOf('error', path, `directories are nested deeper than ${bounds.depth}`);
+    return problemOf(
+      'error',
+      'too-large',
+      path,
+      `directories are nested deeper than ${bounds.depth}`,
+    );
   }
   if (sizeBytes > bounds.fileBytes) {
     const message = `${sizeBytes} bytes, more than the ${bounds.fileBytes} that a file may have`;
-    return problemOf('error', path, message);
+    return problemOf('error', 'too-large', path, message);
   }
   return undefined;
 }

@@ -38,7 +38,7 @@ export function checkChange(
 ): Problem[] {
   const problems: Problem[] = [];
   const refuse = (path: string, message: string, hint?: string) => {
-    problems.push(problemOf('error', path, message, hint));
+    problems.push(problemOf('error', 'unwritable-path', path, message, hint));
   };
   const after = new Set(existing);
   const named = new Set<string>();

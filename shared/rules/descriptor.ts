@@ -56,7 +56,13 @@ function readDescriptor(
   const isNamed = key !== undefined && key !== '' && value !== undefined;
   if (key === '' && !findings.explainsAbsence('key')) {
     const offset = map.entries.get('key')?.value.offset ?? map.offset;
-    reporter.error(offset, joinPath(path, 'key'), 'descriptor has empty key', 'give it a key');
+    reporter.error(
+      'empty-descriptor-key',
+      offset,
+      joinPath(path, 'key'),
+      'descriptor has empty key',
+      'give it a key',
+    );
   }
   for (const [name, text] of [
     ['key', key],
@@ -77,7 +83,13 @@ function readDescriptor(
     const found = `but found key '${toExcerpt(composite)}'`;
     const message = `share_threshold can only be used with wildcard values (ending in '*'), ${found}`;
     const hint = "remove share_threshold, or give the descriptor a value that ends in '*'";
-    reporter.error(offset, joinPath(path, 'share_threshold'), message, hint);
+    reporter.error(
+      'invalid-share-threshold',
+      offset,
+      joinPath(path, 'share_threshold'),
+      message,
+      hint,
+    );
   }
   const metadata = readMetadata(map, path, reporter);
   if (limitMap === 'absent' && !findings.isSuspect) warnWithoutLimit(map, path, reporter);
@@ -108,7 +120,7 @@ function checkDuplicate(
   const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
   const isAlias = first === map.offset;
   const hint = isAlias ? 'an alias repeats it' : `the first one is at ${reporter.place(first)}`;
-  reporter.error(map.offset, path, message, hint);
+  reporter.error('duplicate-descriptor', map.offset, path, message, hint);
 }
 
 /** What is legal on a descriptor without a limit of its own, and hardly ever meant. */
@@ -116,7 +128,7 @@ function warnWithoutLimit(map: TreeMap, path: string, reporter: DocumentReporter
   if (isEmptyList(map, 'descriptors')) {
     const message = 'this descriptor has neither rate_limit nor descriptors: it is never limited';
     const hint = 'if that is meant, write rate_limit: {unlimited: true} to say so';
-    reporter.warning(map.offset, path, message, hint);
+    reporter.warning('no-limit', map.offset, path, message, hint);
     return;
   }
   for (const { name, needsLimit } of descriptorFlags) {
@@ -125,7 +137,7 @@ function warnWithoutLimit(map: TreeMap, path: string, reporter: DocumentReporter
     if (entry?.value.kind !== 'bool' || entry.value.value !== true) continue;
     const message = `${name} has no effect on a descriptor without rate_limit`;
     const hint = 'it is not inherited: write it beside each rate_limit below';
-    reporter.warning(entry.key.offset, joinPath(path, name), message, hint);
+    reporter.warning('flag-without-limit', entry.key.offset, joinPath(path, name), message, hint);
   }
 }
 
@@ -143,7 +155,13 @@ function readRateLimit(
   if (unlimited === true && unit !== undefined) {
     const message = 'should not specify rate limit unit when unlimited';
     const offset = map.entries.get('unit')?.value.offset ?? map.offset;
-    reporter.error(offset, joinPath(path, 'unit'), message, 'remove either unlimited or unit');
+    reporter.error(
+      'unit-when-unlimited',
+      offset,
+      joinPath(path, 'unit'),
+      message,
+      'remove either unlimited or unit',
+    );
   }
   if (unlimited === false) {
     if (unitText !== undefined && unit === undefined) {
@@ -177,7 +195,13 @@ function reportUnit(
   const hint = repaired ?? (guess ? `did you mean '${guess}'? ${allowed}` : allowed);
   const unitPath = joinPath(path, 'unit');
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;
-  reporter.error(offset, unitPath, message, strayHint('unit', descriptor, reporter) ?? hint);
+  reporter.error(
+    'invalid-unit',
+    offset,
+    unitPath,
+    message,
+    strayHint('unit', descriptor, reporter) ?? hint,
+  );
 }
 
 function checkCount(
@@ -194,11 +218,17 @@ function checkCount(
   if (count === 'absent' && !findings.explainsAbsence('requests_per_unit')) {
     const hint = strayHint('requests_per_unit', descriptor, reporter);
     const message = 'requests_per_unit is missing';
-    reporter.error(offset, countPath, message, hint ?? 'write 0 to block everything');
+    reporter.error(
+      'missing-limit',
+      offset,
+      countPath,
+      message,
+      hint ?? 'write 0 to block everything',
+    );
   }
   if (count === 0) {
     const message = 'requests_per_unit is 0, so every matching request is rejected';
-    reporter.warning(offset, countPath, message);
+    reporter.warning('limit-zero', offset, countPath, message);
   }
 }
 
@@ -236,11 +266,11 @@ function readReplacement(
   const hint = 'give it the name of another rule';
   if (name === '' && !findings.explainsAbsence('name')) {
     const message = 'should not have an empty replaces entry';
-    reporter.error(offset, joinPath(path, 'name'), message, hint);
+    reporter.error('invalid-replaces', offset, joinPath(path, 'name'), message, hint);
   }
   if (name && name === ownName) {
     const message = `replaces should not contain name of same descriptor ('${toExcerpt(name)}')`;
-    reporter.error(offset, joinPath(path, 'name'), message, hint);
+    reporter.error('invalid-replaces', offset, joinPath(path, 'name'), message, hint);
   }
   return Object.freeze({ name: name ?? '', position: reporter.position(offset) });
 }

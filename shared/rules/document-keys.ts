@@ -82,7 +82,13 @@ function reportUnknownKey(
   const shown = toExcerpt(name);
   if (key?.kind !== 'text') {
     const message = `key is not of type string: ${shown === '' ? "''" : shown}`;
-    reporter.error(key?.offset, joinPath(path, name), message, `keys here: ${listOf(candidates)}`);
+    reporter.error(
+      'unknown-key',
+      key?.offset,
+      joinPath(path, name),
+      message,
+      `keys here: ${listOf(candidates)}`,
+    );
     return undefined;
   }
   const [, beforeColon, afterColon] = /^([^:]+):(.+)$/s.exec(name) ?? [];
@@ -94,7 +100,7 @@ function reportUnknownKey(
       : afterColon === undefined
         ? `did you mean '${guess}'?`
         : `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`);
-  reporter.error(key.offset, joinPath(path, name), `unknown key '${shown}'`, hint);
+  reporter.error('unknown-key', key.offset, joinPath(path, name), `unknown key '${shown}'`, hint);
   return guess;
 }
 
@@ -133,7 +139,7 @@ function reportMisplaced(
     const message = `${listOf(group.map((name) => `'${name}'`))} ${verb} no effect here`;
     const it = group.length === 1 ? 'it' : 'them';
     const offset = map.entries.get(first)?.key.offset;
-    reporter.warning(offset, joinPath(path, first), message, `move ${it} ${home}`);
+    reporter.warning('misplaced-key', offset, joinPath(path, first), message, `move ${it} ${home}`);
   }
 }
 
@@ -161,7 +167,7 @@ export function reportListItem(
     key !== undefined && value !== undefined
       ? `write a space after the colon: '- ${key}: ${toExcerpt(value)}'`
       : `write each item as a mapping, such as '- ${firstKey}: ${toExcerpt(source) || 'name'}'`;
-  reporter.error(item.offset, path, message, hint);
+  reporter.error('list-item-type', item.offset, path, message, hint);
 }
 
 export function reportFloat(
@@ -172,7 +178,7 @@ export function reportFloat(
 ): void {
   const shown = toExcerpt(source);
   const message = `${shown} is neither text nor a whole number`;
-  reporter.error(offset, path, message, `for text, write it in quotes: '${shown}'`);
+  reporter.error('value-type', offset, path, message, `for text, write it in quotes: '${shown}'`);
 }
 
 export function listOf(words: readonly string[]): string {

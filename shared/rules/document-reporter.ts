@@ -1,12 +1,19 @@
 // How the readers of one document tell its problems: by offset, turned into lines here.
 import type { Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
+import type { ProblemRule } from './problem-rule.ts';
 import { createSourceText, type Position } from './source-text.ts';
 
 export interface DocumentReporter {
   /** `offset` is undefined for what concerns the document as a whole. */
-  error(offset: number | undefined, path: string, message: string, hint?: string): void;
-  warning(offset: number | undefined, path: string, message: string, hint?: string): void;
+  error(
+    rule: ProblemRule,
+    offset: number | undefined,
+    path: string,
+    message: string,
+    hint?: string,
+  ): void;
+  warning: DocumentReporter['error'];
   /** Undefined when the source has no lines. */
   position(offset: number): Position | undefined;
   /** `line:column`, or the path in a source without lines, to name another place in a hint. */
@@ -21,14 +28,16 @@ export function createDocumentReporter(text: string, file: string): DocumentRepo
 
   function add(
     severity: Problem['severity'],
+    rule: ProblemRule,
     offset: number | undefined,
     path: string,
     message: string,
-    hint: string | undefined,
+    hint?: string,
   ): void {
     const position = offset === undefined ? undefined : source.position(offset);
     list.add({
       severity,
+      rule,
       file,
       line: position?.line,
       column: position?.column,
@@ -40,8 +49,8 @@ export function createDocumentReporter(text: string, file: string): DocumentRepo
   }
 
   return {
-    error: (offset, path, message, hint) => add('error', offset, path, message, hint),
-    warning: (offset, path, message, hint) => add('warning', offset, path, message, hint),
+    error: (...problem) => add('error', ...problem),
+    warning: (...problem) => add('warning', ...problem),
     position: (offset) => source.position(offset),
     place(offset) {
       const { line, column } = source.position(offset);

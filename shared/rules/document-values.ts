@@ -147,7 +147,7 @@ function toJson(node: TreeNode, path: string, reporter: DocumentReporter): JsonV
   if (node.kind === 'gap') return null;
   if (typeof node.value === 'number' && !Number.isFinite(node.value)) {
     const message = `error parsing metadata: ${toExcerpt(node.source)} is not a finite number`;
-    reporter.error(node.offset, path, message, 'for text, write it in quotes');
+    reporter.error('invalid-metadata', node.offset, path, message, 'for text, write it in quotes');
   }
   return node.value;
 }
@@ -163,5 +163,11 @@ function reportKind(
   if (node.kind === 'gap') return;
   const shown = 'source' in node ? `'${toExcerpt(node.source)}'` : `a ${toNoun(node)}`;
   const oddity = 'source' in node ? describeRepairedWord(node.source, undefined) : undefined;
-  reporter.error(node.offset, path, `${name} is ${shown}, not ${wanted}`, oddity ?? hint);
+  reporter.error(
+    'value-type',
+    node.offset,
+    path,
+    `${name} is ${shown}, not ${wanted}`,
+    oddity ?? hint,
+  );
 }

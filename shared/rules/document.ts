@@ -28,7 +28,13 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   else if (root?.kind === 'null') reportEmptyDomain(root.offset, reporter);
   else if (root !== undefined && root.kind !== 'gap') {
     const hint = "begin the document with 'domain: <name>'";
-    reporter.error(root.offset, '', `the document is a ${toNoun(root)}, not a mapping`, hint);
+    reporter.error(
+      'document-type',
+      root.offset,
+      '',
+      `the document is a ${toNoun(root)}, not a mapping`,
+      hint,
+    );
   }
   return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
 }
@@ -51,7 +57,7 @@ export function readRuleDocument(
   const descriptors = readDescriptors(map, '', domain ?? '', reporter);
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
     const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
-    reporter.warning(domainOffset, 'descriptors', message);
+    reporter.warning('no-descriptors', domainOffset, 'descriptors', message);
   }
   return Object.freeze({
     file,
@@ -63,7 +69,7 @@ export function readRuleDocument(
 
 function reportEmptyDomain(offset: number, reporter: DocumentReporter): void {
   const hint = "name the domain: 'domain: <name>'";
-  reporter.error(offset, 'domain', 'config file cannot have empty domain', hint);
+  reporter.error('empty-domain', offset, 'domain', 'config file cannot have empty domain', hint);
 }
 
 /** Of a file that is for Kubernetes; a rules document has neither of these keys. */
@@ -83,5 +89,11 @@ function reportKubernetes(map: TreeMap, kind: string, reporter: DocumentReporter
     data === undefined
       ? "give a file that begins with 'domain: <name>'"
       : `the rules are inside data: save ${what} as a file of its own`;
-  reporter.error(data?.key.offset ?? map.offset, data ? 'data' : '', message, hint);
+  reporter.error(
+    'foreign-document',
+    data?.key.offset ?? map.offset,
+    data ? 'data' : '',
+    message,
+    hint,
+  );
 }

@@ -1,6 +1,7 @@
 // The rules of documents together with their places, in the order in which they take effect: what
 // advice, explanations and comparisons start from. Matching requests is left to rule-tree.ts.
 import type { Problem } from './problem.ts';
+import type { ProblemRule } from './problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 
 export interface PlacedRule {
@@ -56,6 +57,7 @@ export function toPlaceText({ document, descriptor, path }: PlacedRule): string 
 
 /** A warning about the rule, or about its field `field`. */
 export function createRuleWarning(
+  rule: ProblemRule,
   { document, descriptor, path }: PlacedRule,
   field: string | undefined,
   message: string,
@@ -64,6 +66,7 @@ export function createRuleWarning(
   const { position } = descriptor;
   return {
     severity: 'warning',
+    rule,
     file: document.file,
     line: position?.line,
     column: position?.column,

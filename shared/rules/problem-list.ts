@@ -43,6 +43,7 @@ export function createProblemList(file: string): ProblemList {
         ...kept,
         {
           severity: errors > 0 ? 'error' : 'warning',
+          rule: 'other',
           file,
           line: undefined,
           column: undefined,

@@ -2,7 +2,6 @@
 // follows from them all.
 import type { LogDetail } from '../log.ts';
 import type { Problem } from './problem.ts';
-import { otherRule, toProblemRule } from './problem-rule.ts';
 import { formatProblem, formatUngraded, toHeading } from './problem-text.ts';
 
 /** More lines about one document or load help nobody; other places have as many as were found. */
@@ -36,14 +35,13 @@ interface Line {
 }
 
 function toLine(problem: Problem, start: string): Line {
-  const { file, line, column, path, hint } = problem;
-  const rule = toProblemRule(problem);
+  const { rule, file, line, column, path, hint } = problem;
   const fields = {
     file,
     ...(line !== undefined && { line }),
     ...(column !== undefined && { column }),
     ...(path !== '' && { path }),
-    ...(rule.id !== otherRule.id && { rule: rule.id }),
+    ...(rule !== 'other' && { rule }),
     ...(hint !== undefined && { hint }),
   };
   const shown = `${start}: ${formatUngraded(problem)}`;

@@ -4,6 +4,7 @@ import { formatProblem, formatProblems } from './problem-text.ts';
 
 const problem: Problem = {
   severity: 'error',
+  rule: 'other',
   file: 'config/a.yaml',
   line: 3,
   column: 7,

@@ -1,7 +1,11 @@
 // What is wrong with a rules document, in a form that every output (log, CLI, API) can print.
 
+import type { ProblemRule } from './problem-rule.ts';
+
 export interface Problem {
   readonly severity: 'error' | 'warning';
+  /** Which kind of problem it is. */
+  readonly rule: ProblemRule;
   /** The file's path, or the resource's name, as the person knows it. */
   readonly file: string;
   /** 1-based; undefined when the source has no lines (a resource that came over xDS). */

@@ -70,7 +70,13 @@ export function unpackMetadata(
   const beside = all.filter(([name]) => name !== ourFieldsKey);
   const nothing = { metadata: undefined, fields: [] };
   if (packed.structValue === undefined) {
-    reporter.error(undefined, keyPath, `metadata key '${ourFieldsKey}' is reserved`, rename);
+    reporter.error(
+      'invalid-metadata',
+      undefined,
+      keyPath,
+      `metadata key '${ourFieldsKey}' is reserved`,
+      rename,
+    );
     return nothing;
   }
   let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };
@@ -81,7 +87,7 @@ export function unpackMetadata(
       metadata = { fields: value.structValue.fields ?? {} };
     } else {
       const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${ourFieldsKey}'`;
-      reporter.error(undefined, joinPath(keyPath, name), message, update);
+      reporter.error('unknown-key', undefined, joinPath(keyPath, name), message, update);
     }
   }
   return { metadata, fields };

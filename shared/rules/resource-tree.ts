@@ -7,7 +7,9 @@ import type {
 } from '../wire/rate-limit-config-message.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import type { DocumentReporter } from './document-reporter.ts';
+import type { Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
+import type { ProblemRule } from './problem-rule.ts';
 import { publicFlags, unpackMetadata } from './resource-fields.ts';
 import { unitFromNumber } from './unit.ts';
 import type { ScalarKind } from './yaml-scalar.ts';
@@ -134,9 +136,16 @@ function createReporter(
   paths: readonly string[],
   list: ReturnType<typeof createProblemList>,
 ): DocumentReporter {
-  const add = (severity: 'error' | 'warning', path: string, message: string, hint?: string) =>
+  const add = (
+    severity: Problem['severity'],
+    rule: ProblemRule,
+    path: string,
+    message: string,
+    hint?: string,
+  ) =>
     list.add({
       severity,
+      rule,
       file,
       line: undefined,
       column: undefined,
@@ -146,8 +155,8 @@ function createReporter(
       sourceLine: undefined,
     });
   return {
-    error: (_offset, path, message, hint) => add('error', path, message, hint),
-    warning: (_offset, path, message, hint) => add('warning', path, message, hint),
+    error: (rule, _offset, ...rest) => add('error', rule, ...rest),
+    warning: (rule, _offset, ...rest) => add('warning', rule, ...rest),
     position: () => undefined,
     place: (offset) => paths[offset] ?? '',
     get hasErrors() {

@@ -6,6 +6,7 @@ import { compareFiles } from './file-order.ts';
 import { nearestWord } from './nearest-word.ts';
 import type { Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
+import type { ProblemRule } from './problem-rule.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import { limitModes } from './rule-keys.ts';
@@ -183,7 +184,17 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   for (const document of others) {
     const message = `duplicate domain '${toExcerpt(document.domain)}' in config file`;
     const hint = `the first one is at ${placeOf(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
-    problems.push(createProblem('error', document, document.position, 'domain', message, hint));
+    problems.push(
+      createProblem(
+        'error',
+        'duplicate-domain',
+        document,
+        document.position,
+        'domain',
+        message,
+        hint,
+      ),
+    );
   }
 }
 
@@ -201,7 +212,17 @@ function checkMergedKeys(documents: readonly RuleDocument[], problems: Problem[]
         const message = `duplicate descriptor composite key '${fullKey}'`;
         const path = `descriptors[${index}]`;
         const hint = `the first one is at ${first.place}`;
-        problems.push(createProblem('error', document, descriptor.position, path, message, hint));
+        problems.push(
+          createProblem(
+            'error',
+            'duplicate-descriptor',
+            document,
+            descriptor.position,
+            path,
+            message,
+            hint,
+          ),
+        );
       }
     });
   }
@@ -228,7 +249,17 @@ function checkReplacedNames(documents: readonly RuleDocument[], problems: Proble
         const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
         const hint = guess && `did you mean '${toExcerpt(guess)}'?`;
         const itemPath = `${path}.rate_limit.replaces[${index}].name`;
-        problems.push(createProblem('warning', document, position, itemPath, message, hint));
+        problems.push(
+          createProblem(
+            'warning',
+            'unknown-replaced-name',
+            document,
+            position,
+            itemPath,
+            message,
+            hint,
+          ),
+        );
       });
     });
   }
@@ -252,6 +283,7 @@ function placeOf(file: string, position: Position | undefined): string {
 
 function createProblem(
   severity: Problem['severity'],
+  rule: ProblemRule,
   document: RuleDocument,
   position: Position | undefined,
   path: string,
@@ -260,6 +292,7 @@ function createProblem(
 ): Problem {
   return {
     severity,
+    rule,
     file: document.file,
     line: position?.line,
     column: position?.column,

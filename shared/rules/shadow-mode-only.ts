@@ -10,7 +10,7 @@ export function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
   if (first === undefined || !limits.every(({ descriptor }) => descriptor.shadowMode)) return [];
   const message = 'every limit is in shadow mode, so nobody is ever refused';
   const hint = 'remove shadow_mode where a limit should refuse';
-  return [createRuleWarning(first, 'shadow_mode', message, hint)];
+  return [createRuleWarning('shadow-mode-only', first, 'shadow_mode', message, hint)];
 }
 
 /** An unlimited rule refuses nobody anyway. */

@@ -51,7 +51,7 @@ export function findSharedCounters(documents: readonly RuleDocument[]): Problem[
 function createWarning(one: PlacedRule, other: PlacedRule): Problem {
   const message = `this rule of domain '${toExcerpt(other.document.domain)}' and one of domain '${toExcerpt(one.document.domain)}' can count under one key, and use up each other's limit`;
   const hint = `the other one is at ${toPlaceText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
-  return createRuleWarning(other, undefined, message, hint);
+  return createRuleWarning('shared-counter', other, undefined, message, hint);
 }
 
 /** What comes before each `_` of the name. */

@@ -1,6 +1,7 @@
 // What is legal in the text of a name, a key or a value, and hardly ever meant.
 import type { DocumentReporter } from './document-reporter.ts';
 import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';
+import type { ProblemRule } from './problem-rule.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
@@ -18,21 +19,30 @@ export interface AdvisedText {
 export function adviseOnText(advised: AdvisedText, reporter: DocumentReporter): void {
   const { name, text, offset, path } = advised;
   const odd = findOddCharacter(text);
-  const warn = (message: string, hint: string) =>
-    reporter.warning(offset, path, `${name} has ${message}`, hint);
+  const warn = (rule: ProblemRule, message: string, hint: string) =>
+    reporter.warning(rule, offset, path, `${name} has ${message}`, hint);
   if (odd !== undefined) {
     const meant = toExcerpt(withoutOddCharacters(text));
-    warn(`${odd.description}; it is part of the ${name}`, `if that is not meant, write '${meant}'`);
+    warn(
+      'odd-text',
+      `${odd.description}; it is part of the ${name}`,
+      `if that is not meant, write '${meant}'`,
+    );
   } else if (outerSpace.test(text)) {
     const meant = toExcerpt(text.trim());
     const place = /^\s/.test(text) ? 'beginning' : 'end';
     warn(
+      'odd-text',
       `white space at its ${place}; it is part of the ${name}`,
       `if that is not meant, write '${meant}'`,
     );
   } else if (name === 'value' && expressionSign.test(text)) {
     const hint = describeWildcard(text);
-    warn(`signs of a regular expression, but only '*' is special: all others are literal`, hint);
+    warn(
+      'regular-expression',
+      `signs of a regular expression, but only '*' is special: all others are literal`,
+      hint,
+    );
   }
 }
 

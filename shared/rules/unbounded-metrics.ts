@@ -15,10 +15,26 @@ export function findUnboundedMetrics(rules: readonly PlacedRule[]): Problem[] {
     const { detailedMetric, valueToMetric } = rule.descriptor;
     const open = detailedMetric && isCounted(rule) ? lineage.find(hasOpenValues) : undefined;
     if (open !== undefined) {
-      problems.push(createRuleWarning(rule, 'detailed_metric', describe('detailed', open), hint));
+      problems.push(
+        createRuleWarning(
+          'unbounded-metric',
+          rule,
+          'detailed_metric',
+          describe('detailed', open),
+          hint,
+        ),
+      );
     }
     if (valueToMetric && hasOpenValues(rule) && namesStatistics(rule)) {
-      problems.push(createRuleWarning(rule, 'value_to_metric', describe('value', rule), hint));
+      problems.push(
+        createRuleWarning(
+          'unbounded-metric',
+          rule,
+          'value_to_metric',
+          describe('value', rule),
+          hint,
+        ),
+      );
     }
     for (const child of rule.children) visit(child, lineage);
   }

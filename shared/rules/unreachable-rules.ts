@@ -45,7 +45,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by '${shown(cover)}' before it`;
       const hint = `move it before the rule at ${toPlaceText(cover)}, or remove it`;
-      problems.push(createRuleWarning(rule, undefined, message, hint));
+      problems.push(createRuleWarning('unreachable-rule', rule, undefined, message, hint));
     });
     for (const rule of level) {
       const { key, value } = rule.descriptor;
@@ -55,7 +55,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by the wildcard '${shown(cover)}'`;
       const hint = `remove it, or the rule at ${toPlaceText(cover)}: a wildcard goes before a rule without a value`;
-      problems.push(createRuleWarning(rule, undefined, message, hint));
+      problems.push(createRuleWarning('unreachable-rule', rule, undefined, message, hint));
     }
     for (const rule of reached) visitLevel(rule.children);
   }

@@ -28,6 +28,12 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
     const names = [...fields].sort().join(' and ');
     const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
     const message = `this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
-    return createRuleWarning(first, listOurFields(first.descriptor)[0], message, hint);
+    return createRuleWarning(
+      'worker-only-field',
+      first,
+      listOurFields(first.descriptor)[0],
+      message,
+      hint,
+    );
   });
 }

@@ -30,7 +30,7 @@ const forbiddenCharacter =
 export function checkYamlText(text: string, reporter: DocumentReporter): boolean {
   if (text.length > maxTextLength) {
     const message = `the document is longer than ${maxTextLength} characters`;
-    reporter.error(undefined, '', message, 'split it into several files');
+    reporter.error('too-large', undefined, '', message, 'split it into several files');
     return false;
   }
   const forbidden = forbiddenCharacter.exec(text);
@@ -55,12 +55,18 @@ export function parseYamlText(
 
 function reportForbidden(character: string, offset: number, reporter: DocumentReporter): void {
   if (character === '\ufffd') {
-    reporter.error(offset, '', 'the text is not valid UTF-8', 'save the file as UTF-8');
+    reporter.error(
+      'text-encoding',
+      offset,
+      '',
+      'the text is not valid UTF-8',
+      'save the file as UTF-8',
+    );
     return;
   }
   const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
   const message = `the character U+${code} is not allowed in YAML`;
-  reporter.error(offset, '', message, 'remove it');
+  reporter.error('text-encoding', offset, '', message, 'remove it');
 }
 
 /** The tokens up to the second document, or undefined when a bound was passed. */
@@ -77,7 +83,7 @@ function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[
         const [, domain] = /^domain:[ \t]*(\S.*)$/m.exec(text.slice(token.offset)) ?? [];
         const lost = domain ? `domain ${toExcerpt(domain)}` : 'all from here on';
         const message = `only the first document of a file is read: ${lost} is lost`;
-        reporter.warning(token.offset, '', message, hint);
+        reporter.warning('further-document', token.offset, '', message, hint);
       }
       if (documents < 2) tokens.push(token);
     }
@@ -87,12 +93,18 @@ function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[
     takeAll(parser.next(lexeme));
     if (documents === 2) return tokens;
     if (parser.stack.length > maxDepth) {
-      reporter.error(parser.offset, '', `nested more than ${maxDepth} levels deep`);
+      reporter.error('too-large', parser.offset, '', `nested more than ${maxDepth} levels deep`);
       return undefined;
     }
     if (++lexemes > maxLexemes) {
       const hint = 'split the document into several files';
-      reporter.error(parser.offset, '', `the document has more than ${maxLexemes} parts`, hint);
+      reporter.error(
+        'too-large',
+        parser.offset,
+        '',
+        `the document has more than ${maxLexemes} parts`,
+        hint,
+      );
       return undefined;
     }
   }
@@ -129,7 +141,7 @@ function composeDocument(
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
     const offset = locateError(first, document?.contents ?? null, source);
     const hint = describeLine(source, offset) ?? describeRepair(first);
-    reporter.error(offset, '', message, hint);
+    reporter.error('yaml-syntax', offset, '', message, hint);
     return undefined;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;

@@ -81,14 +81,14 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
   function toTree(node: YamlNode | null, path: string, depth: number, site: number): TreeNode {
     const offset = node?.range?.[0] ?? site;
     if (depth > maxDepth) {
-      reporter.error(offset, path, `nested more than ${maxDepth} levels deep`);
+      reporter.error('too-large', offset, path, `nested more than ${maxDepth} levels deep`);
       return { kind: 'gap', offset };
     }
     if (aliasDepth > 0 && ++aliasedNodes > maxAliasedNodes) {
       // Only the first time: all that follows is passed over.
       if (aliasedNodes === maxAliasedNodes + 1) {
         const message = `aliases stand for more than ${maxAliasedNodes} values`;
-        reporter.error(offset, path, message, 'use fewer aliases within anchors');
+        reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
       }
       return { kind: 'gap', offset };
     }
@@ -108,11 +108,11 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
     const name = toExcerpt(alias.source);
     if (target === undefined) {
       const hint = describeUnknownAnchor(alias);
-      reporter.error(offset, path, `unknown anchor '${name}'`, hint);
+      reporter.error('yaml-anchor', offset, path, `unknown anchor '${name}'`, hint);
       return { kind: 'gap', offset };
     }
     if (open.has(target)) {
-      reporter.error(offset, path, `anchor '${name}' contains itself`);
+      reporter.error('yaml-anchor', offset, path, `anchor '${name}' contains itself`);
       return { kind: 'gap', offset };
     }
     aliasDepth++;
@@ -160,7 +160,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
         continue;
       }
       if (key.kind === 'list' || key.kind === 'map') {
-        reporter.error(site, path, `key is not of type string: a ${toNoun(key)}`);
+        reporter.error('unknown-key', site, path, `key is not of type string: a ${toNoun(key)}`);
         isIncomplete = true;
         continue;
       }
@@ -175,7 +175,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
       if (earlier) {
         const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
         const hint = `the one at ${reporter.place(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
-        reporter.warning(key.offset, valuePath, message, hint);
+        reporter.warning('repeated-key', key.offset, valuePath, message, hint);
       }
       entries.set(key.source, { key, value });
     }
@@ -193,7 +193,13 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
         for (const [key, entry] of source.entries) merged.set(key, entry);
       } else if (source.kind !== 'gap') {
         const message = `'<<' can only merge a mapping, not a ${toNoun(source)}`;
-        reporter.error(source.offset, path, message, 'give it an alias, such as <<: *name');
+        reporter.error(
+          'yaml-merge',
+          source.offset,
+          path,
+          message,
+          'give it an alias, such as <<: *name',
+        );
       }
     }
   }
@@ -238,7 +244,7 @@ function toScalar(
   // An escape can make one of what the text itself may not have; no wire could carry it.
   if (!source.isWellFormed()) {
     const hint = 'write the character itself, or both halves of its escape';
-    reporter.error(offset, path, 'the text has half of a surrogate pair', hint);
+    reporter.error('text-encoding', offset, path, 'the text has half of a surrogate pair', hint);
     return { kind: 'gap', offset };
   }
   if (scalar.tag === undefined) {
@@ -251,7 +257,7 @@ function toScalar(
   }
   const resolved = toScalarValue(source);
   if (resolved.kind === wanted) return { ...resolved, source, isQuoted, offset };
-  reporter.error(offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
+  reporter.error('yaml-tag', offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
   return { kind: 'gap', offset };
 }
 

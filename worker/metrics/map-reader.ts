@@ -42,7 +42,7 @@ export function createMapReader(
 
   function refuse(node: TreeNode, name: string, wanted: string, at = pathOf(name)): undefined {
     const shown = 'source' in node ? `'${toExcerpt(node.source)}'` : `a ${toNoun(node)}`;
-    reporter.error(node.offset, at, `${name} is ${shown}, not ${wanted}`);
+    reporter.error('value-type', node.offset, at, `${name} is ${shown}, not ${wanted}`);
   }
 
   function toText(node: TreeNode, name: string, at?: string): string | undefined {
@@ -128,7 +128,7 @@ export function createMapReader(
     },
     error(name, message, hint) {
       const offset = map?.entries.get(name)?.value.offset ?? map?.offset;
-      reporter.error(offset, pathOf(name), message, hint);
+      reporter.error('metric-mapping', offset, pathOf(name), message, hint);
     },
     warnOfOthers() {
       for (const [name, { key }] of map?.entries ?? []) {
@@ -136,6 +136,7 @@ export function createMapReader(
         const guess = nearestWord(name, [...known]);
         const hint = guess === undefined ? undefined : `did you mean ${guess}?`;
         reporter.warning(
+          'misplaced-key',
           key.offset,
           pathOf(toExcerpt(name)),
           `${toExcerpt(name)} has no effect here`,

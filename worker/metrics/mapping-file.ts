@@ -63,7 +63,7 @@ export function parseMapping(text: string, file: string): ParsedMapping {
   if (root?.kind === 'map') mapping = readMapping(createMapReader(root, '', reporter), reporter);
   else if (root !== undefined && root.kind !== 'gap') {
     const hint = "begin with 'mappings:' and a list";
-    reporter.error(root.offset, '', 'the document is not a mapping', hint);
+    reporter.error('document-type', root.offset, '', 'the document is not a mapping', hint);
   }
   return {
     mapping: reporter.hasErrors ? undefined : mapping,

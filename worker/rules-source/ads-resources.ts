@@ -193,6 +193,7 @@ function createNames(): (config: RateLimitConfigMessage) => string {
 function toProblem(file: string, message: string): Problem {
   return {
     severity: 'error',
+    rule: 'unreadable-resource',
     file,
     line: undefined,
     column: undefined,

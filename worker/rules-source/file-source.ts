@@ -282,7 +282,7 @@ export function createFileSource({
     } catch (error) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       const defect = `these files met a defect of the program: ${text}`;
-      loaded = { ok: false, problems: [problemOf('error', directory, defect)] };
+      loaded = { ok: false, problems: [problemOf('error', 'program-defect', directory, defect)] };
     }
     if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };
     if (all.some(isError)) {
@@ -295,18 +295,25 @@ export function createFileSource({
     if (watchRoot && !hasLoaded) {
       return problemOf(
         'warning',
+        'no-rules-file',
         directory,
         'the directory does not exist; no limit applies',
         `create it, then replace ${root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`,
       );
     }
-    return problemOf('error', directory, 'the directory does not exist any more');
+    return problemOf(
+      'error',
+      'unreadable-file',
+      directory,
+      'the directory does not exist any more',
+    );
   }
 
   /** Taking away every limit is hardly ever meant: a mount that is gone looks the same. */
   function emptiedProblem(): Problem {
     return problemOf(
       'error',
+      'no-rules-file',
       directory,
       'no file named *.yaml or *.yml any more',
       'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew',
@@ -316,6 +323,7 @@ export function createFileSource({
   function emptyProblem(): Problem {
     return problemOf(
       'warning',
+      'no-rules-file',
       directory,
       'no file named *.yaml or *.yml; no limit applies',
       watchRoot

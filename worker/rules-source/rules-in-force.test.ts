@@ -21,6 +21,7 @@ function ruleSet(domainCount: number, limitCount: number): RuleSet {
 function problem(severity: Problem['severity'], message: string): Problem {
   return {
     severity,
+    rule: 'other',
     file: 'config/a.yaml',
     line: 3,
     column: 5,

@@ -173,6 +173,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       );
       const problem: Problem = {
         severity: 'error',
+        rule: 'program-defect',
         file: 'the response',
         line: undefined,
         column: undefined,

@@ -1,6 +1,5 @@
 // Problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
 import type { Problem } from '../../../shared/rules/problem.ts';
-import { toProblemRule } from '../../../shared/rules/problem-rule.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import { summarize } from './summary.ts';
 
@@ -11,12 +10,12 @@ export function formatGithub(rules: LoadedRules): string {
 }
 
 function toCommand(problem: Problem): string {
-  const { severity, file, line, column, path, message, hint } = problem;
+  const { severity, rule, file, line, column, path, message, hint } = problem;
   const properties = [
     ['file', file],
     ['line', line],
     ['col', line === undefined ? undefined : column],
-    ['title', toProblemRule(problem).id],
+    ['title', rule],
   ] as const;
   const shown = properties.flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${escapeProperty(String(value))}`],

@@ -1,5 +1,4 @@
 // Problems for programs. The shape is stable: fields may be added, none changes or goes.
-import { toProblemRule } from '../../../shared/rules/problem-rule.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 /** One JSON object; `domains` and `limits` are null when there are errors. */
@@ -15,7 +14,7 @@ export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules
     warnings: problems.length - errors,
     problems: problems.map((problem) => ({
       severity: problem.severity,
-      rule: toProblemRule(problem).id,
+      rule: problem.rule,
       file: problem.file,
       line: problem.line ?? null,
       column: problem.column ?? null,

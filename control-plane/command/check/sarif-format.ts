@@ -2,16 +2,11 @@
 import { isAbsolute, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Problem } from '../../../shared/rules/problem.ts';
-import { type ProblemRule, toProblemRule } from '../../../shared/rules/problem-rule.ts';
+import { problemRules } from '../../../shared/rules/problem-rule.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function formatSarif({ problems, commit }: LoadedRules): string {
-  const rules = new Map<string, ProblemRule>();
-  for (const problem of problems) {
-    const rule = toProblemRule(problem);
-    rules.set(rule.id, rule);
-  }
-  const ids = [...rules.keys()];
+  const ids = [...new Set(problems.map(({ rule }) => rule))];
   const sarif = {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
     version: '2.1.0',
@@ -20,9 +15,9 @@ export function formatSarif({ problems, commit }: LoadedRules): string {
         tool: {
           driver: {
             name: 'Ratelane',
-            rules: [...rules.values()].map(({ id, summary }) => ({
+            rules: ids.map((id) => ({
               id,
-              shortDescription: { text: `${summary}.` },
+              shortDescription: { text: `${problemRules[id]}.` },
             })),
           },
         },
@@ -36,11 +31,10 @@ export function formatSarif({ problems, commit }: LoadedRules): string {
 }
 
 function toResult(problem: Problem, ids: readonly string[]) {
-  const { severity, message, hint, path } = problem;
-  const { id } = toProblemRule(problem);
+  const { severity, rule, message, hint, path } = problem;
   return {
-    ruleId: id,
-    ruleIndex: ids.indexOf(id),
+    ruleId: rule,
+    ruleIndex: ids.indexOf(rule),
     level: severity,
     message: { text: [message, ...(hint === undefined ? [] : [hint])].map(toSentence).join(' ') },
     locations: [

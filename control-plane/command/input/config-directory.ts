@@ -27,11 +27,11 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
   try {
     names = await readdir(directory);
   } catch (error) {
-    problems.push(problemOf('error', directory, unreadable(error)));
+    problems.push(problemOf('error', 'unreadable-file', directory, unreadable(error)));
   }
   if (names.length > defaultBounds.files) {
     const message = `more than ${defaultBounds.files} files; nothing is read`;
-    problems.push(problemOf('error', directory, message));
+    problems.push(problemOf('error', 'too-large', directory, message));
     names = [];
   }
   for (const name of names.sort()) {
@@ -40,12 +40,21 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     const path = join(directory, name);
     lines.push(`opening config file: ${path}`);
     const found = await stat(path).catch((error: unknown) => unreadable(error));
-    if (typeof found === 'string') problems.push(problemOf('error', path, found));
+    if (typeof found === 'string')
+      problems.push(problemOf('error', 'unreadable-file', path, found));
     else if (found.isFile()) listed.push({ path });
     else {
       const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';
       const hint = '-config_dir does not look into subdirectories; check PATH does';
-      problems.push(problemOf('error', path, message, found.isDirectory() ? hint : undefined));
+      problems.push(
+        problemOf(
+          'error',
+          'unreadable-file',
+          path,
+          message,
+          found.isDirectory() ? hint : undefined,
+        ),
+      );
     }
   }
   const read = await readRulesFiles(listed, defaultBounds);

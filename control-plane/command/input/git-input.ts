@@ -92,7 +92,9 @@ async function readInput(
   const files = read.files.map(({ path, text }) => ({ path: toPath(path), text }));
   const problems = read.problems.map((problem) => ({ ...problem, file: toPath(problem.file) }));
   if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
-    problems.push(problemOf('error', toPath('.'), 'no file named *.yaml or *.yml'));
+    problems.push(
+      problemOf('error', 'no-rules-file', toPath('.'), 'no file named *.yaml or *.yml'),
+    );
   }
   return { files, problems, nodeGroupsPath: toPath(nodeGroupsFile), commit };
 }

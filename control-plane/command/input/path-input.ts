@@ -62,7 +62,7 @@ async function listDirectory(
   const files = listing.files.filter(({ path }) => !isForeign(path));
   const problems = listing.problems.filter(({ file }) => !isForeign(file));
   if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
-    problems.push(problemOf('error', directory, 'no file named *.yaml or *.yml'));
+    problems.push(problemOf('error', 'no-rules-file', directory, 'no file named *.yaml or *.yml'));
   }
   return { files, problems };
 }
