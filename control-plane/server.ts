@@ -28,12 +28,8 @@ import { createCredentialReader } from './store/git-credentials.ts';
 import { createGitStore } from './store/git-store.ts';
 import type { ConfigStore } from './store/store.ts';
 import { verifyWebhook } from './store/webhook.ts';
-import {
-  type AdsServer,
-  type AdsTls,
-  type Authorization,
-  createAdsServer,
-} from './xds/ads-server.ts';
+import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
+import type { AdsTls } from './xds/http2-server.ts';
 
 export interface ControlPlaneDeps {
   readonly settings: ControlPlaneSettings;

@@ -53,7 +53,8 @@ export function limitConnections(
   { max, maxHandshakes, onClosed, clock = systemClock }: ConnectionLimitOptions,
 ): ConnectionLimit {
   const entries = new Map<Socket, Entry>();
-  /** TLS has a socket of its own on the one that came, known by the other end's address alone. */
+  /** TLS has a socket of its own on the one that came, and HTTP/2 hands out none: they are known by the
+   * other end's address alone. */
   const byAddress = new Map<string, Entry>();
   const handshakes = new Set<Entry>();
   /** The least used ones when they were looked for, the least last: looking at all each time would cost
@@ -82,9 +83,9 @@ export function limitConnections(
         oldest?.socket.destroy();
       }
       handshakes.add(entry);
-      byAddress.set(address, entry);
     }
     entries.set(socket, entry);
+    byAddress.set(address, entry);
     socket.once('close', leave);
   });
 

@@ -1,6 +1,6 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
-import { limitHttpConnections } from '../../shared/connection-limit.ts';
+import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
@@ -139,7 +139,11 @@ function createFastify(
   tls: TlsMaterial | undefined,
 ): FastifyInstance {
   if (tls === undefined) return Fastify(options);
-  const https = { ...toTlsOptions(tls), minVersion: 'TLSv1.2' as const };
+  const https = {
+    ...toTlsOptions(tls),
+    minVersion: 'TLSv1.2' as const,
+    handshakeTimeout: handshakeLimitMs,
+  };
   return Fastify({ ...options, https } as FastifyServerOptions);
 }
 

@@ -5,18 +5,10 @@
 // first load, where this takes 180 MB and 0.7 s.
 // Which snapshot a node gets is the provider's matter, who may ask at all is `authorize`'s.
 import { once } from 'node:events';
-import {
-  createSecureServer,
-  createServer,
-  type Http2SecureServer,
-  type Http2Server,
-  type IncomingHttpHeaders,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-  type ServerOptions,
-} from 'node:http2';
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
+import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
@@ -28,6 +20,7 @@ import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
 import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
+import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
@@ -45,15 +38,6 @@ export interface AdsServerDeps {
    * and the log, without the secret. Without this function everybody may ask. */
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
   readonly metrics?: XdsMetrics;
-}
-
-/** PEM texts. */
-export interface AdsTls {
-  readonly certificate: string;
-  readonly key: string;
-  /** Given: clients must present a certificate that one of these authorities has signed; its names
-   * do not matter. */
-  readonly clientAuthorities?: string;
 }
 
 export interface AdsServerOptions {
@@ -76,9 +60,6 @@ export interface AdsServer {
   readonly workers: ConnectedWorkers;
 }
 
-/** A peer that does not finish a TLS handshake by then is closed. */
-const handshakeTimeoutMs = 10_000;
-
 export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
   const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
   const limits: AdsLimits = { ...defaultLimits, ...options.limits };
@@ -97,6 +78,16 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     timeoutMs: limits.requestMs,
   });
   const server = createHttp2Server(limits, options.tls);
+  const maxConnections = options.tls ? limits.maxTlsConnections : limits.maxConnections;
+  const connectionLimit = limitConnections(server, {
+    max: maxConnections,
+    ...(options.tls ? { maxHandshakes: limits.maxHandshakes } : {}),
+    onClosed(which) {
+      const text = `xDS: there are ${maxConnections} connections already: the one that was ${which} was closed`;
+      events.note('warning', 'too_many_connections', text);
+    },
+    clock,
+  });
   let calls = 0;
   let stopping: Promise<void> | undefined;
   let stopWatching = (): void => {};
@@ -135,7 +126,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
   function onSession(session: ServerHttp2Session): void {
     const onClose = (): void => void connections.delete(session);
-    connections.set(session, createConnection(session, { clock, limits, onClose }));
+    const connection = createConnection(session, { clock, limits, onClose });
+    connections.set(session, connection);
+    connectionLimit.use(session.socket, connection.use);
   }
 
   function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -177,7 +170,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     },
   ): void {
     const { connection, peerAddress, method } = admission;
-    const { closed, abandon } = connection.openCall();
+    const { asked, closed, abandon } = connection.openCall();
     calls++;
     const maxMessageBytes = limits.maxRequestBytes;
     const callOptions = { peerAddress, maxMessageBytes, unfinishedRequests, clock };
@@ -191,6 +184,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       });
       return {
         ...handler,
+        onMessage(message) {
+          asked();
+          handler.onMessage(message);
+        },
         onClose() {
           calls--;
           closed();
@@ -217,11 +214,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     events.flush();
   }
 
-  server.maxConnections = limits.maxConnections;
-  server.on('drop', () => {
-    const text = `xDS: there are ${limits.maxConnections} connections already: one was closed`;
-    events.note('warning', 'too_many_connections', text);
-  });
   server.on('session', onSession);
   server.on('stream', onStream);
   server.on('sessionError', () => {});
@@ -259,35 +251,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       }
       server.setSecureContext(toTlsOptions(tls));
     },
-  };
-}
-
-function createHttp2Server(
-  limits: AdsLimits,
-  tls: AdsTls | undefined,
-): Http2Server | Http2SecureServer {
-  const options: ServerOptions = {
-    settings: { maxConcurrentStreams: limits.maxStreamsPerConnection, enablePush: false },
-    // In megabytes, and responses that wait count in full although they are shared. What a connection
-    // may hold is bounded by its streams, so this bound only must not bite.
-    maxSessionMemory: 1_000_000,
-  };
-  if (tls === undefined) return createServer(options);
-  return createSecureServer({
-    ...options,
-    ...toTlsOptions(tls),
-    minVersion: 'TLSv1.2',
-    handshakeTimeout: handshakeTimeoutMs,
-  });
-}
-
-function toTlsOptions({ certificate, key, clientAuthorities }: AdsTls) {
-  return {
-    cert: certificate,
-    key,
-    ...(clientAuthorities === undefined
-      ? {}
-      : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: true }),
   };
 }
 

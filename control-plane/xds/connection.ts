@@ -1,15 +1,27 @@
-// One client's HTTP/2 connection: is it alive, and when is it closed. Its streams are calls.
+// One client's HTTP/2 connection: is it alive, how is it used, and when is it closed. Its streams are
+// calls.
 import type { ServerHttp2Session } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
+import type { ConnectionUse } from '../../shared/connection-limit.ts';
 import type { AdsLimits } from './limits.ts';
 
 export interface Connection {
-  /** A call begins; the returned function says that it has ended. `abandon` also closes the
-   * connection when there is no other call on it: a socket that nobody reads never drains. */
-  openCall(): { readonly closed: () => void; readonly abandon: () => void };
+  openCall(): ConnectionCall;
+  /** Busy while a call is open that has asked something: a worker waits for what may never change. */
+  readonly use: ConnectionUse;
   /** Lets the calls end, takes no more. */
   close(): void;
   destroy(): void;
+}
+
+/** A call that has begun. */
+export interface ConnectionCall {
+  /** Its request has come. */
+  readonly asked: () => void;
+  readonly closed: () => void;
+  /** It ends with the connection, unless there is another call on it: a socket that nobody reads never
+   * drains. */
+  readonly abandon: () => void;
 }
 
 export interface ConnectionDeps {
@@ -23,6 +35,8 @@ export function createConnection(
   { clock, limits, onClose }: ConnectionDeps,
 ): Connection {
   let calls = 0;
+  let askingCalls = 0;
+  let lastAskedMs: number | undefined;
   let cancelTimer = clock.after(limits.keepaliveMs, checkLife);
 
   function checkLife(): void {
@@ -50,17 +64,35 @@ export function createConnection(
     openCall() {
       calls++;
       let isOpen = true;
+      let hasAsked = false;
       const closed = (): void => {
-        if (isOpen) calls--;
+        if (!isOpen) return;
         isOpen = false;
+        calls--;
+        if (hasAsked) askingCalls--;
       };
       return {
+        asked() {
+          lastAskedMs = clock.monotonicMs();
+          if (hasAsked || !isOpen) return;
+          hasAsked = true;
+          askingCalls++;
+        },
         closed,
         abandon() {
           closed();
           if (calls === 0) session.destroy();
         },
       };
+    },
+    use: {
+      get lastAskedMs() {
+        return lastAskedMs;
+      },
+      get isBusy() {
+        return askingCalls > 0;
+      },
+      close: () => session.destroy(),
     },
     close: () => session.close(),
     destroy: () => session.destroy(),

@@ -1,8 +1,12 @@
 // The bounds that keep slow and hostile clients from taking more than their share.
+import { maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 
 export interface AdsLimits {
-  /** Connections at once; more are closed as they come. */
+  /** Connections at once, without TLS and with it; for one more the one that is used least is closed. */
   readonly maxConnections: number;
+  readonly maxTlsConnections: number;
+  /** TLS handshakes at once that are not finished; for one more the oldest is closed. */
+  readonly maxHandshakes: number;
   /** Streams at once, over all connections; more are refused with RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
   /** On one connection, as HTTP/2 announces it; proxies carry many. */
@@ -27,7 +31,11 @@ export interface AdsLimits {
 }
 
 export const defaultLimits: AdsLimits = {
+  // A worker that is served takes some 31 kB, and some 83 with TLS. Either fits into the 512 MiB that the
+  // chart gives, beside all else.
   maxConnections: 10_000,
+  maxTlsConnections: 3_000,
+  maxHandshakes: maxUnfinishedHandshakes,
   maxStreams: 10_000,
   maxStreamsPerConnection: 1_000,
   // gRPC's own default. A delta client that reconnects names all that it holds.

@@ -1,7 +1,9 @@
 // The ADS server against clients that each stay within their bounds and together would end it: what they
 // hold has a total, and a worker that is subscribed gets its changes all the while.
-import type { ExecutionContext } from 'ava';
-import test from 'ava';
+import { connect } from 'node:net';
+import { credentials } from '@grpc/grpc-js';
+import test, { type ExecutionContext } from 'ava';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../support/ads-fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -9,12 +11,23 @@ import { openOn, openRaw, request } from '../support/raw-discovery.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 
+/** A client's first bytes: its preface and empty SETTINGS. */
+const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
+
 /** A server with a worker that has its configuration; `change` says whether it gets the next one. */
-async function startAttacked(t: ExecutionContext, options: Parameters<typeof startAds>[0]) {
+async function startAttacked(t: ExecutionContext, options: Parameters<typeof startAds>[0] = {}) {
   const ads = await startAds({ snapshot: snapshotOf({ shop: 'first' }), ...options });
   t.teardown(ads.stop);
-  const worker = callDiscovery(ads.port, sotw);
-  t.teardown(worker.close);
+  const open = () => {
+    const call = callDiscovery(
+      ads.port,
+      sotw,
+      options.tls ? { credentials: credentials.createSsl(Buffer.from(authority)) } : {},
+    );
+    t.teardown(call.close);
+    return call;
+  };
+  const worker = open();
   const answer = async () => {
     const { versionInfo = '', nonce = '' } = await worker.next();
     worker.send({ versionInfo, responseNonce: nonce });
@@ -25,6 +38,12 @@ async function startAttacked(t: ExecutionContext, options: Parameters<typeof sta
   let changes = 0;
   return {
     ...ads,
+    /** A worker that comes now is served. */
+    async newcomer() {
+      const call = open();
+      call.send({ node: { id: 'newcomer' } });
+      await call.next();
+    },
     async change() {
       const next = snapshotOf({ shop: `change ${changes++}` });
       ads.set(next);
@@ -77,3 +96,46 @@ test('a request that is begun must be complete in time, with what comes of it or
   t.is(await raw.status(), '8 a request was not complete after 30 s');
   await ads.change();
 });
+
+/** Connections that send these bytes and no more; `closed` says how many of them the server has ended. */
+function connectMany(t: ExecutionContext, port: number, count: number, bytes: Buffer) {
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .resume();
+    t.teardown(() => socket.destroy());
+    socket.write(bytes);
+    return socket;
+  });
+  return { closed: () => sockets.filter(({ closed }) => closed).length };
+}
+
+test('of unfinished TLS handshakes the oldest goes, and workers come through', async (t) => {
+  const { cert, key } = serverCertificate;
+  const limits = { maxHandshakes: 50 };
+  const ads = await startAttacked(t, { tls: { certificate: cert, key }, limits });
+  // A handshake record whose rest does not come.
+  const hello = Buffer.from('16030100c8010000c40303', 'hex');
+  const { closed } = connectMany(t, ads.port, 150, hello);
+  await eventually('all but the newest are gone', () => closed() === 100);
+  await ads.newcomer();
+  await ads.change();
+  const timedOut = ads.log.lines.filter((line) => line.includes('timeout'));
+  t.deepEqual(timedOut, [], 'they were closed for others, and not because of the time');
+});
+
+for (const { what, bytes } of [
+  { what: 'silent connections', bytes: '' },
+  { what: 'connections that have asked nothing', bytes: preface },
+]) {
+  test(`${what}: at the bound they go, and never a worker that is served`, async (t) => {
+    const ads = await startAttacked(t, { limits: { maxConnections: 20 } });
+    const { closed } = connectMany(t, ads.port, 60, Buffer.from(bytes));
+    await eventually('there are 20', () => closed() === 41);
+    await ads.newcomer();
+    await ads.newcomer();
+    await eventually('they made room', () => closed() === 43);
+    await ads.change();
+    t.is(ads.server.workers.list().length, 3);
+  });
+}

@@ -231,15 +231,18 @@ test('streams beyond the limit are refused, and admitted when others have left',
   await ads.stop();
 });
 
-test('connections beyond the limit are closed', async (t) => {
+test('where all connections are served, those beyond the limit are closed', async (t) => {
   const ads = await startAds({ snapshot: small, limits: { maxConnections: 1 } });
   const raw = await openRaw(ads);
+  raw.stream.write(request());
+  await eventually('the first is served', () => ads.server.workers.list().length === 1);
   const second = connect(`http://127.0.0.1:${ads.port}`);
   second.on('error', () => {});
   await once(second, 'close');
-  raw.stream.write(request());
-  await eventually('the first goes on', () => ads.server.workers.list().length === 1);
-  t.true(ads.log.lines.includes('warning xDS: there are 1 connections already: one was closed'));
+  t.is(ads.server.workers.list().length, 1);
+  const line =
+    'warning xDS: there are 1 connections already: the one that was last come was closed';
+  t.true(ads.log.lines.includes(line));
   raw.session.destroy();
   await ads.stop();
 });
