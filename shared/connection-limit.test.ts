@@ -8,7 +8,7 @@ import { createManualClock } from '../test/support/manual-clock.ts';
 import { limitConnections } from './connection-limit.ts';
 
 /** A listener on which each connection is used as the test says, by the order in which they came. */
-async function start(t: ExecutionContext, max: number) {
+async function start(t: ExecutionContext, max: number, maxOfOneAddress = max) {
   const clock = createManualClock();
   const uses: { lastAskedMs: number | undefined; isBusy: boolean }[] = [];
   const closed: string[] = [];
@@ -18,15 +18,20 @@ async function start(t: ExecutionContext, max: number) {
     limit.use(socket, use);
     socket.on('error', () => {});
   });
-  const limit = limitConnections(server, { max, clock, onClosed: (which) => closed.push(which) });
+  const limit = limitConnections(server, {
+    max,
+    maxOfOneAddress,
+    clock,
+    onClosed: (which) => closed.push(which),
+  });
   const port = await listen(t, server);
   const clients: Socket[] = [];
   return {
     clock,
     uses,
     closed,
-    async open() {
-      const client = connect(port, '127.0.0.1')
+    async open(from = '127.0.0.1') {
+      const client = connect({ port, host: '127.0.0.1', localAddress: from })
         .on('error', () => {})
         .resume();
       t.teardown(() => client.destroy());
@@ -54,6 +59,22 @@ async function listen(t: ExecutionContext, server: Server): Promise<number> {
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
+
+test('those of one address make room among themselves, and others always find some', async (t) => {
+  const { clock, uses, open, gone } = await start(t, 6, 4);
+  await open('127.0.0.2');
+  clock.advance(1);
+  for (let index = 0; index < 4; index++) await open();
+  // Of that address all wait for answers but one; the other address has been idle for longer.
+  for (const index of [1, 2, 4]) Object.assign(uses[index] ?? {}, { isBusy: true });
+  await open();
+  t.deepEqual(await gone(1), [3]);
+  for (const use of uses.slice(1)) use.isBusy = true;
+  await open();
+  t.deepEqual(await gone(2), [3, 6], 'the last come goes, as nobody of its address can');
+  await open('127.0.0.3');
+  t.deepEqual(await gone(2), [3, 6]);
+});
 
 test('at the bound the oldest connection that has asked nothing goes first', async (t) => {
   const { clock, uses, closed, open, gone } = await start(t, 3);

@@ -17,6 +17,8 @@ export interface ConnectionUse {
 
 export interface ConnectionLimitOptions {
   readonly max: number;
+  /** Of one remote address, where those of others must always find room. */
+  readonly maxOfOneAddress?: number;
   /** For a listener of TLS: unfinished handshakes at once; the oldest makes room. */
   readonly maxHandshakes?: number;
   /** One was closed: the least used, or, when all of them wait for answers, the one that came last. */
@@ -38,6 +40,8 @@ const silenceMs = 1000;
 
 interface Entry {
   readonly socket: Socket;
+  /** All that came from its address. */
+  readonly neighbours: Set<Entry>;
   readonly cameMs: number;
   use: ConnectionUse | undefined;
 }
@@ -50,13 +54,21 @@ interface Candidate {
 
 export function limitConnections(
   server: Server,
-  { max, maxHandshakes, onClosed, clock = systemClock }: ConnectionLimitOptions,
+  {
+    max,
+    maxOfOneAddress = max,
+    maxHandshakes,
+    onClosed,
+    clock = systemClock,
+  }: ConnectionLimitOptions,
 ): ConnectionLimit {
   const entries = new Map<Socket, Entry>();
   /** TLS has a socket of its own on the one that came, and HTTP/2 hands out none: they are known by the
    * other end's address alone. */
   const byAddress = new Map<string, Entry>();
   const handshakes = new Set<Entry>();
+  /** By the address without the port. */
+  const byHost = new Map<string | undefined, Set<Entry>>();
   /** The least used ones when they were looked for, the least last: looking at all each time would cost
    * more than the connection. */
   let candidates: Candidate[] = [];
@@ -65,13 +77,18 @@ export function limitConnections(
 
   server.prependListener('connection', (socket: Socket) => {
     const address = toAddress(socket);
-    const entry: Entry = { socket, cameMs: clock.monotonicMs(), use: undefined };
+    const host = socket.remoteAddress;
+    const neighbours = byHost.get(host) ?? new Set();
+    const entry: Entry = { socket, neighbours, cameMs: clock.monotonicMs(), use: undefined };
     const leave = () => {
-      entries.delete(socket);
-      handshakes.delete(entry);
+      forget(entry);
+      if (neighbours.size === 0 && byHost.get(host) === neighbours) byHost.delete(host);
       if (byAddress.get(address) === entry) byAddress.delete(address);
     };
-    if (entries.size >= max && !makeRoom()) {
+    const hasRoom =
+      (neighbours.size < maxOfOneAddress || makeRoomAmong(neighbours)) &&
+      (entries.size < max || makeRoom());
+    if (!hasRoom) {
       // Not at once: the server has not looked at it yet.
       process.nextTick(() => socket.destroy());
       onClosed('last come');
@@ -86,6 +103,7 @@ export function limitConnections(
     }
     entries.set(socket, entry);
     byAddress.set(address, entry);
+    byHost.set(host, neighbours.add(entry));
     socket.once('close', leave);
   });
 
@@ -99,12 +117,22 @@ export function limitConnections(
       unlookedFor = Math.floor(max / 100);
       return false;
     }
-    entries.delete(entry.socket);
-    handshakes.delete(entry);
+    close(entry);
+    return true;
+  }
+
+  function makeRoomAmong(neighbours: ReadonlySet<Entry>): boolean {
+    // Where the bound of one is that of all, all are looked at, which is not done for each.
+    const entry = maxOfOneAddress === max ? undefined : rank(neighbours).at(-1)?.entry;
+    if (entry !== undefined) close(entry);
+    return maxOfOneAddress === max || entry !== undefined;
+  }
+
+  function close(entry: Entry): void {
+    forget(entry);
     if (entry.use?.close === undefined) entry.socket.destroy();
     else entry.use.close();
     onClosed('least used');
-    return true;
   }
 
   function nextCandidate(): Entry | undefined {
@@ -117,18 +145,29 @@ export function limitConnections(
   }
 
   function findCandidates(): Entry | undefined {
+    candidates = rank(entries.values()).slice(-Math.ceil(max / 20));
+    return nextCandidate();
+  }
+
+  function forget(entry: Entry): void {
+    entries.delete(entry.socket);
+    entry.neighbours.delete(entry);
+    handshakes.delete(entry);
+  }
+
+  /** Those that may go, the least used last. */
+  function rank(some: Iterable<Entry>): Candidate[] {
     const nowMs = clock.monotonicMs();
-    for (const entry of entries.values()) {
+    const ranked: Candidate[] = [];
+    for (const entry of some) {
       if (entry.use?.isBusy) continue;
       const isSilent = entry.use?.lastAskedMs === undefined && nowMs - entry.cameMs >= silenceMs;
-      candidates.push({ entry, isSilent, sinceMs: sinceOf(entry) });
+      ranked.push({ entry, isSilent, sinceMs: sinceOf(entry) });
     }
-    candidates.sort(
+    return ranked.sort(
       (left, right) =>
         Number(left.isSilent) - Number(right.isSilent) || right.sinceMs - left.sinceMs,
     );
-    candidates = candidates.slice(-Math.ceil(max / 20));
-    return nextCandidate();
   }
 
   return {

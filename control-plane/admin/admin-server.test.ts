@@ -336,6 +336,52 @@ test('what needs no token takes no body to speak of, whatever its type', async (
   }
 });
 
+test('requests that are never finished shut nobody out', async (t) => {
+  const { port, ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const heads = ['GET /status HTTP/1.1\r\nhost: local', unfinishedWebhook(10)];
+  const attackers = Array.from({ length: 300 }, (_, index) => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    t.teardown(() => socket.destroy());
+    socket.write(heads[index % heads.length] ?? '');
+    return socket;
+  });
+  await eventually(
+    'the bound is reached',
+    () => attackers.filter((each) => each.closed).length > 100,
+  );
+  for (let round = 0; round < 20; round++) {
+    // A connection of its own each time, as a probe has.
+    t.is((await ask('GET', '/healthcheck', { headers: { connection: 'close' } })).status, 200);
+    t.is((await ask('GET', '/status')).status, 200);
+  }
+});
+
+test('unfinished bodies make room for others before they are too much', async (t) => {
+  const { port, ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const part = Buffer.alloc(4 * 1024 * 1024);
+  const attackers = Array.from({ length: 18 }, () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    t.teardown(() => socket.destroy());
+    socket.write(unfinishedWebhook(part.length + 1));
+    socket.write(part);
+    return socket;
+  });
+  // 72 MiB are more than 64: two or three have to go, and no more.
+  await eventually('some were cut', () => attackers.filter((each) => each.closed).length >= 2);
+  t.is(
+    (await ask('PUT', '/domains/shop', { yaml: ruleText('shop', 2), headers: { 'if-match': '*' } }))
+      .status,
+    200,
+  );
+  t.is((await ask('POST', '/webhooks', { json: {} })).status, 401, 'it was read to its end');
+  t.true(attackers.filter((each) => each.closed).length <= 4);
+});
+
+function unfinishedWebhook(length: number): string {
+  const type = 'content-type: application/json';
+  return `POST /webhooks HTTP/1.1\r\nhost: localhost\r\n${type}\r\ncontent-length: ${length}\r\n\r\n`;
+}
+
 test('metrics count answers by route, never by path', async (t) => {
   const { ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
   await ask('GET', '/domains/shop');

@@ -1,5 +1,6 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import { systemClock } from '../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
@@ -7,8 +8,10 @@ import type { Log } from '../../shared/log.ts';
 import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
+import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
+import { countBody } from './held-bodies.ts';
 import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
 import { toJsonRequest } from './yaml-body.ts';
 
@@ -43,8 +46,16 @@ const maxConnections = 256;
 /** Of what is said about those that are refused. */
 const refusalLogMs = 60_000;
 
+/** Of one address: a probe from elsewhere always finds room. */
+const maxConnectionsOfOne = 192;
+/** Of all bodies that are being read; enough for two of the largest. */
+const maxHeldBytes = 2 * maxBodyBytes;
+const bodyTimeoutMs = 30_000;
+
 /** A write to a slow Git host takes a while, during which nothing is sent. */
 const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
+/** Before anybody can know who asks. */
+const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
 
 export async function createAdminServer(
   deps: AdminServerDeps,
@@ -61,8 +72,15 @@ export async function createAdminServer(
       );
     },
   });
-  const dispatch: typeof app.dispatch = (request) =>
-    app.dispatch(toJsonRequest(request, maxYamlBytes));
+  const unfinished = createUnfinishedRequests({
+    clock: systemClock,
+    maxBytes: maxHeldBytes,
+    timeoutMs: bodyTimeoutMs,
+  });
+  const dispatch: typeof app.dispatch = (request) => {
+    const body = request.body && countBody(request.body, unfinished);
+    return app.dispatch(toJsonRequest({ ...request, body }, maxYamlBytes));
+  };
   const serverOptions = { ...fastifyOptions(app), ...timeouts, rewriteUrl: withoutVersion };
   const fastify = createFastify(serverOptions, options.tls);
   fastify.addHook('onResponse', async (request, reply) => {
@@ -76,18 +94,19 @@ export async function createAdminServer(
     }
   });
   const known = new Set(['webhooks', ...app.routes.map(({ path }) => path.split('/')[1] ?? '')]);
-  await addWebhookRoute(fastify, webhook);
+  await addWebhookRoute(fastify, webhook, unfinished);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
   let saidMs = Number.NEGATIVE_INFINITY;
   limitHttpConnections(fastify.server, {
     max: maxConnections,
+    maxOfOneAddress: maxConnectionsOfOne,
     isTls: options.tls !== undefined,
     onClosed(which) {
       if (performance.now() - saidMs < refusalLogMs) return;
       saidMs = performance.now();
       log.warning(
-        `admin API: there are ${maxConnections} connections already: the one that was ${which} was closed`,
+        `admin API: there are too many connections (${maxConnections}, of one address ${maxConnectionsOfOne}): the one that was ${which} was closed`,
       );
     },
   });
@@ -138,8 +157,9 @@ function createFastify(
   options: FastifyServerOptions,
   tls: TlsMaterial | undefined,
 ): FastifyInstance {
-  if (tls === undefined) return Fastify(options);
+  if (tls === undefined) return Fastify({ ...options, http: headTimeouts } as FastifyServerOptions);
   const https = {
+    ...headTimeouts,
     ...toTlsOptions(tls),
     minVersion: 'TLSv1.2' as const,
     handshakeTimeout: handshakeLimitMs,

@@ -9,7 +9,9 @@ import type {
 } from 'fastify';
 import { HttpError } from '../../shared/router/errors.ts';
 import { toErrorResponse } from '../../shared/router/problem.ts';
+import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
+import { watchBody } from './held-bodies.ts';
 
 export interface WebhookDeps {
   /** Whether the sender knows the secret. */
@@ -29,9 +31,14 @@ const maxBytes = 5 * 1024 * 1024;
 export async function addWebhookRoute(
   instance: FastifyInstance,
   { verify, trigger, onCall }: WebhookDeps,
+  unfinished: UnfinishedRequests,
 ): Promise<void> {
   const route: FastifyPluginAsync = async (scope) => {
     scope.removeAllContentTypeParsers();
+    scope.addHook('preParsing', (request, _reply, payload, done) => {
+      watchBody(request.raw, maxBytes, unfinished);
+      done(null, payload);
+    });
     scope.addContentTypeParser(
       '*',
       { parseAs: 'buffer', bodyLimit: maxBytes },

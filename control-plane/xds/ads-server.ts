@@ -11,6 +11,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -24,7 +25,6 @@ import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts'
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
-import { createUnfinishedRequests } from './unfinished-requests.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
 export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };

@@ -2,10 +2,10 @@
 // method it is, and what the messages say, is left to its handler.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
+import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
 import { createMessageReader } from './message-reader.ts';
 import { createSliceSender } from './slice-sender.ts';
-import type { UnfinishedRequests } from './unfinished-requests.ts';
 
 export interface GrpcCall {
   /** `<host>:<port>` of the peer. */

@@ -11,7 +11,8 @@ const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: f
 );
 
 test('the schema that is kept is the one that the code makes', (t) => {
-  t.is(read('shared/rules/rules.schema.json'), formatRuleSchema(), 'run npm run generate');
+  const kept = JSON.parse(read('shared/rules/rules.schema.json'));
+  t.deepEqual(kept, JSON.parse(formatRuleSchema()), 'run npm run generate');
 });
 
 for (const folder of ['compose/rules', 'test/fixtures/rules/good']) {

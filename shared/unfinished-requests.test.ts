@@ -1,6 +1,6 @@
 // Who is ended for what it has begun and not finished.
 import test from 'ava';
-import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createManualClock } from '../test/support/manual-clock.ts';
 import { createUnfinishedRequests } from './unfinished-requests.ts';
 
 function start() {

@@ -1,6 +1,6 @@
-// What clients make us hold by not finishing the requests that they have begun: so many bytes on all streams
+// What clients make us hold by not finishing the requests that they have begun: so many bytes of all of them
 // together, and each for a time. A stream on which no request is begun holds nothing, and never ends by this.
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from './clock.ts';
 
 export interface UnfinishedRequests {
   /** For one stream; `end` is called when its request is not waited for any longer. */

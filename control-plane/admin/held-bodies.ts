@@ -1,0 +1,54 @@
+// Bodies of requests while they are being read: what all of them hold together is bounded. Webhooks bring
+// theirs before their signature can be checked, so who sends them may be anybody.
+import type { IncomingMessage } from 'node:http';
+import { HttpError } from '../../shared/router/errors.ts';
+import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
+
+/** The same body, counted while it is read. Throws 503 when it has to make room for others. */
+export async function* countBody(
+  body: AsyncIterable<Uint8Array>,
+  unfinished: UnfinishedRequests,
+): AsyncIterable<Uint8Array> {
+  const ended = Promise.withResolvers<never>();
+  // Nobody may be waiting for it.
+  ended.promise.catch(() => {});
+  const held = unfinished.open((reason) => {
+    held.holds(0, false);
+    ended.reject(new HttpError(503, { detail: reason, headers: { 'retry-after': '1' } }));
+  });
+  const iterator = body[Symbol.asyncIterator]();
+  let bytes = 0;
+  try {
+    while (true) {
+      const next = await Promise.race([iterator.next(), ended.promise]);
+      if (next.done === true) return;
+      bytes += next.value.byteLength;
+      held.holds(bytes, false);
+      yield next.value;
+    }
+  } finally {
+    held.holds(0, false);
+    // Not awaited: where the body has stalled, the return waits for it too.
+    iterator.return?.().catch(() => {});
+  }
+}
+
+/** Counts what others read of the body, up to the `maxBytes` that they keep; the connection is cut when it
+ * has to make room. */
+export function watchBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  unfinished: UnfinishedRequests,
+): void {
+  const held = unfinished.open(() => {
+    held.holds(0, false);
+    request.destroy();
+  });
+  let bytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    held.holds(bytes > maxBytes ? 0 : bytes, false);
+  });
+  request.once('end', () => held.holds(0, false));
+  request.once('close', () => held.holds(0, false));
+}
