@@ -1,7 +1,12 @@
 // `npm run -s control-plane -- <command>`: the control plane's command line.
-import { systemClock } from '../shared/clock.ts';
-import { endWhenOutputIsClosed } from '../shared/closed-output.ts';
-import { runCommand } from './command/run-command.ts';
+import { endOnStopSignals } from '../shared/stop-signals.ts';
+
+// Other commands end by a signal as any program does.
+if (process.argv[2] === 'serve') endOnStopSignals();
+
+const { systemClock } = await import('../shared/clock.ts');
+const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');
+const { runCommand } = await import('./command/run-command.ts');
 
 endWhenOutputIsClosed();
 

@@ -22,6 +22,7 @@ import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
+import { removeStagedFiles } from './store/atomic-file.ts';
 import { createDirectoryStore } from './store/directory-store.ts';
 import { fetchTimeoutMs } from './store/git-command.ts';
 import { createCredentialReader } from './store/git-credentials.ts';
@@ -54,6 +55,8 @@ export interface ControlPlane {
 }
 
 const tlsIntervalMs = 5_000;
+/** Another control plane may write into the same directory of rules. */
+const stagedByOthersMs = 60_000;
 const gitTimeoutMs = 60_000;
 const firstReadMs = 5_000;
 /** Silence of more than two seconds looks like a program that hangs. */
@@ -175,6 +178,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       // What is under way at the store ends, so that a stop need not wait for it.
       signal.addEventListener('abort', () => void store.close(), { once: true });
       const adminUrl = await startAdmin();
+      await removeLeftovers(settings);
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
       await snapshots.start();
@@ -194,6 +198,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await store.close();
     },
   };
+}
+
+/** Half-written files of a process that was killed. */
+async function removeLeftovers({ config, stateDirectory }: ControlPlaneSettings): Promise<void> {
+  await removeStagedFiles(stateDirectory, 0);
+  if (config.kind === 'directory') await removeStagedFiles(config.directory, stagedByOthersMs);
 }
 
 function createEncoder() {

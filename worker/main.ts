@@ -1,5 +1,5 @@
 // `npm run -s worker`: a worker with the settings of the environment.
-import { leaveSignals } from './early-signals.ts';
+import './early-signals.ts';
 import './fast-strings.ts';
 import { exitCodes } from '../shared/lifecycle.ts';
 
@@ -7,7 +7,7 @@ const [argument] = process.argv.slice(2);
 if (argument === undefined) {
   // Most of the time until the worker is there goes into reading its modules.
   const { runWorker } = await import('./run-worker.ts');
-  await runWorker(process.env, leaveSignals);
+  await runWorker(process.env);
 } else if (/^--?h(elp)?$/.test(argument)) {
   await prepareCommand();
   const { commandLine } = await import('../shared/command-line.ts');

@@ -17,12 +17,9 @@ const closeGraceMs = 5_000;
 
 /**
  * Runs until a signal ends it. Exit codes: 0 stopped, 1 not started (the reason is on standard
- * error). `leaveSignals` is called when signals are listened for here.
+ * error).
  */
-export async function runWorker(
-  environment: Environment,
-  leaveSignals: () => void,
-): Promise<never> {
+export async function runWorker(environment: Environment): Promise<never> {
   const result = parseWorkerSettings(environment);
   const log = createWorkerLog(
     result.ok ? result.settings.log : { level: 'warning', format: 'text' },
@@ -60,7 +57,6 @@ export async function runWorker(
     standardOutput: createLineOutput(process.stdout),
     warmUp: (signal) => warmUp({ settings, clock }, signal),
   });
-  leaveSignals();
   return runUntilStopped({
     log,
     start: async (signal) => void (await worker.start(signal)),

@@ -1,6 +1,6 @@
 // Files that are there as a whole or not at all, whenever the machine stops.
 import { randomUUID } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 /** A file that is written but does not have its name yet. */
@@ -47,6 +47,26 @@ export async function writeFileAtomically(path: string, text: string, mode: numb
     await staged.discard();
     throw error;
   }
+}
+
+const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
+
+/** Removes what processes that were killed have left under their passing names, in `folder` and all folders
+ * in it. Younger ones than `minAgeMs` may be written right now. Best effort: never rejects. */
+export async function removeStagedFiles(folder: string, minAgeMs: number): Promise<void> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  for (const name of names) {
+    if (!stagedName.test(basename(name))) continue;
+    const path = join(folder, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined || isYounger(found.mtimeMs, minAgeMs)) continue;
+    await rm(path, { force: true }).catch(() => {});
+  }
+}
+
+/** A time in the future is that of a clock that was set back since. */
+export function isYounger(mtimeMs: number, ageMs: number): boolean {
+  return Math.abs(Date.now() - mtimeMs) < ageMs;
 }
 
 /** A name outlives a power cut only when its folder has been written as well. */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { codeOf, problemOf } from '../../shared/rules-directory.ts';
-import { type StagedFile, stageFile } from './atomic-file.ts';
+import { isYounger, type StagedFile, stageFile } from './atomic-file.ts';
 import type { Change } from './store.ts';
 
 const lockName = '.ratelane.lock';
@@ -43,11 +43,11 @@ async function takeLock(path: string, waitMs: number): Promise<boolean> {
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw unwritable(dirname(path), error);
     }
-    const ageMs = await stat(path).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
-      () => 0,
+    const isStale = await stat(path).then(
+      ({ mtimeMs }) => !isYounger(mtimeMs, staleLockMs),
+      () => false,
     );
-    if (ageMs > staleLockMs) await rm(path, { force: true });
+    if (isStale) await rm(path, { force: true });
     else if (performance.now() > giveUpAtMs) return false;
     else await sleep(lockPauseMs);
   }

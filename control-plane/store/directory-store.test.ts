@@ -197,6 +197,10 @@ test('a write waits for the lock of another, and takes over one that was left be
   utimesSync(lock, 1, 1);
   t.true((await write).ok);
   t.false(existsSync(lock));
+  writeFileSync(lock, '');
+  const inAnHour = new Date(Date.now() + 3_600_000);
+  utimesSync(lock, inAnHour, inAnHour);
+  t.true((await store.write(put('a.yaml', '3'), unconditional)).ok, 'the clock was set back');
 });
 
 test('a write that fails says what was written', async (t) => {

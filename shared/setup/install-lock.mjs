@@ -1,6 +1,7 @@
 // Lets one installation at a time touch node_modules: a file that its holder touches every second.
 // A file that was not touched for a while belongs to a process that is gone, whatever its machine
-// or container, and is taken over.
+// or container, and is taken over: its time says so, or, as clocks are set back, that it did not change
+// while somebody waited for it.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 
@@ -17,10 +18,11 @@ const settleMs = 300;
  */
 export async function takeInstallLock(path, timeoutMs) {
   const token = randomUUID();
-  const deadline = Date.now() + timeoutMs;
-  while (Date.now() < deadline) {
+  const isStale = createStaleness(path);
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline) {
     const created = tryCreate(path, token);
-    if (created || (await tryTakeOver(path, token))) {
+    if (created || (await tryTakeOver(path, token, isStale))) {
       return {
         takenOver: !created,
         touch: () => {
@@ -53,10 +55,23 @@ function tryCreate(path, token) {
   }
 }
 
-async function tryTakeOver(path, token) {
+/** @param {string} path the lock file */
+function createStaleness(path) {
+  let seen = { mtimeMs: Number.NaN, sinceMs: 0 };
+  return () => {
+    const { mtimeMs } = statSync(path);
+    const nowMs = performance.now();
+    if (mtimeMs !== seen.mtimeMs) {
+      seen = { mtimeMs, sinceMs: nowMs };
+    }
+    return Date.now() - mtimeMs >= staleAfterMs || nowMs - seen.sinceMs >= staleAfterMs;
+  };
+}
+
+async function tryTakeOver(path, token, isStale) {
   const own = `${path}.${token}`;
   try {
-    if (Date.now() - statSync(path).mtimeMs < staleAfterMs) {
+    if (!isStale()) {
       return false;
     }
     writeFileSync(own, token);

@@ -232,6 +232,17 @@ test('what an installer left behind that was killed is taken over, and installed
   t.false(existsSync(lockFile));
 });
 
+test('a lock of the future is taken over when nobody touches it: the clock was set back', async (t) => {
+  const project = createProject(t);
+  project.plan({ installs: production });
+  const lockFile = join(project.folder, '.installing');
+  writeFileSync(lockFile, 'somebody else');
+  const inAnHour = new Date(Date.now() + 3_600_000);
+  utimesSync(lockFile, inAnHour, inAnHour);
+  t.is((await project.run()).code, 0);
+  t.false(existsSync(lockFile));
+});
+
 test('a missing lock file is named', async (t) => {
   const project = createProject(t);
   rmSync(join(project.folder, 'package-lock.json'));

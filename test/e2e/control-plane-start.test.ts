@@ -1,6 +1,7 @@
 // How the control plane begins and ends: what is wrong at the start, a store that does not answer, and
 // TLS with certificates on both sides.
-import { writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test from 'ava';
@@ -95,6 +96,50 @@ test.serial(
     t.false(plane.output().includes(access.password));
   },
 );
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  test.serial(
+    `${signal} while the modules are being read ends serve with exit code 0`,
+    async (t) => {
+      const rules = createRulesFolder(t);
+      // Sends itself the signal at that very moment.
+      const hook = `import { registerHooks } from 'node:module';
+registerHooks({
+  load(url, context, next) {
+    if (url.endsWith('/command/run-command.ts')) process.kill(process.pid, '${signal}');
+    return next(url, context);
+  },
+});`;
+      const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
+      const plane = await createControlPlaneProcess(t, {
+        flags: ['--config-dir', rules.path],
+        env: { NODE_OPTIONS: preload },
+      });
+      plane.begin();
+      t.is(await plane.ended(), 0, plane.output());
+    },
+  );
+}
+
+test.serial('half-written files of one that was killed are removed at the start', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('deep/shop.yaml', ruleText('shop', 1));
+  const staged = `.shop.yaml.${randomUUID()}.tmp`;
+  const [old, young] = [join('deep', staged), `.other.yaml.${randomUUID()}.tmp`];
+  for (const name of [old, young]) rules.write(name, 'half');
+  utimesSync(join(rules.path, old), 1, 1);
+  const state = createRulesFolder(t);
+  state.write(`.last-good.revision.json.${randomUUID()}.tmp`, 'half');
+  const [leftOver = ''] = readdirSync(state.path);
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path],
+    stateDirectory: state.path,
+  });
+  await plane.start();
+  t.false(existsSync(join(rules.path, old)));
+  t.true(existsSync(join(rules.path, young)), 'another control plane may be writing it');
+  t.false(existsSync(join(state.path, leftOver)));
+});
 
 test.serial('both ports speak TLS, with certificates of the clients', async (t) => {
   const rules = createRulesFolder(t);
