@@ -29,6 +29,7 @@ import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
 import type { CreateGrpcTransport } from './listen/grpc/transport.ts';
 import { createHttpServer } from './listen/http.ts';
+import { LargeRequests } from './listen/large-requests.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
 import type { LoadResult } from './rules-source/source.ts';
@@ -135,8 +136,17 @@ export function createServing(deps: ServingDeps): Serving {
       headers: toHeaderOptions(settings.headers),
     },
   });
+  const largeRequests = new LargeRequests(() => clock.monotonicMs());
   const http = createHttpServer(
-    { shouldRateLimit, health, log, clock, tracer },
+    {
+      shouldRateLimit,
+      requestBounds: settings.requests,
+      largeRequests,
+      health,
+      log,
+      clock,
+      tracer,
+    },
     {
       ...settings.http,
       tls: settings.http.tls.enabled ? settings.http.tls : undefined,
@@ -159,6 +169,7 @@ export function createServing(deps: ServingDeps): Serving {
         {
           shouldRateLimit,
           requestBounds: settings.requests,
+          largeRequests,
           health,
           metrics,
           log,

@@ -83,7 +83,7 @@ test('all other settings have their defaults', (t) => {
       maxConnections: undefined,
       tls: { enabled: false, certFile: '', keyFile: '', clientCaFile: '', clientSan: '' },
     },
-    requests: { maxDescriptors: 1000, maxEntries: 10_000 },
+    requests: { maxDescriptors: 256, maxEntries: 2560 },
     debug: { host: '0.0.0.0', port: 6070, tls: { enabled: false } },
     processes: { count: 1 },
     log: { level: 'warning', format: 'text' },

@@ -2,8 +2,8 @@
 // file. Messages, addresses and the life of connections, and the services that are carried have files
 // of their own; what the methods mean is tested beside them.
 import type { ExecutionContext, TestFn } from 'ava';
+import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
-import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { frame } from './grpc-transport-caller.ts';
 import { checkConnectionEnds } from './grpc-transport-connection-ends.ts';
@@ -124,14 +124,14 @@ function checkCalls(check: Check, suite: TransportSuite): void {
     }
   });
 
-  check('a request of 4 MiB is taken and a larger one refused', async (t) => {
+  check('a request of 1 MiB is taken and a larger one refused', async (t) => {
     const caller = await (await start(t)).connect();
     const largest = await caller.call('/test.Echo/Echo', Buffer.alloc(maxRequestBytes));
     t.is(largest.grpcStatus, 0);
     t.is(largest.messages[0]?.length, maxRequestBytes);
     const larger = await caller.call('/test.Echo/Echo', Buffer.alloc(maxRequestBytes + 1));
     t.is(larger.grpcStatus, 8);
-    t.is(larger.text, 'grpc: received message larger than max (4194305 vs. 4194304)');
+    t.is(larger.text, 'grpc: received message larger than max (1048577 vs. 1048576)');
     t.is((await caller.call('/test.Echo/Echo', Buffer.of(1))).grpcStatus, 0);
   });
 

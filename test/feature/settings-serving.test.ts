@@ -99,11 +99,16 @@ test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, 
 });
 
 test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
-  const { call } = await connectTo(t, {
-    REQUEST_MAX_DESCRIPTORS: '2',
-    REQUEST_MAX_ENTRIES: '3',
-    FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+  const { decide, started } = await startWorker(t, {
+    env: {
+      ...memory,
+      REQUEST_MAX_DESCRIPTORS: '2',
+      REQUEST_MAX_ENTRIES: '3',
+      FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+    },
   });
+  const { call, close } = await createCaller((await started).grpc);
+  t.teardown(close);
   const { path, requestSerialize } = loadProtos().rateLimitService.ShouldRateLimit;
   const ask = (...entryCounts: number[]) => {
     const descriptors = entryCounts.map((count) => ({
@@ -122,6 +127,7 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about mo
     (await ask(2, 2)).text,
     'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
   );
+  t.deepEqual(await decide('a', 'b', 'c'), { status: 400, text: `${text}\n` });
 });
 
 /** Files of a certificate for localhost, and of the authority it comes from. */

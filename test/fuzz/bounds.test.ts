@@ -8,6 +8,7 @@ import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { defaultRequestBounds, maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
 import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
 import { parseMapping } from '../../worker/metrics/mapping-file.ts';
@@ -161,9 +162,11 @@ test.serial('as many rules as fit into a document are built and advised on in ti
 
 test.serial('requests of the largest size are read or refused in time', (t) => {
   t.timeout(120_000);
-  const bytes = 8 * 1024 * 1024;
-  const entry = '{"entries":[{"key":"k","value":"v"}]},';
-  const many = `{"descriptors":[${entry.repeat(Math.floor(bytes / entry.length) - 2).slice(0, -1)}]}`;
+  const bytes = maxRequestBytes;
+  const { maxDescriptors, maxEntries } = defaultRequestBounds;
+  const listOf = (item: string, count: number) => `[${Array(count).fill(item).join(',')}]`;
+  const entries = listOf('{"key":"k","value":"v"}', maxEntries / maxDescriptors);
+  const many = `{"descriptors":${listOf(`{"entries":${entries}}`, maxDescriptors)}}`.padEnd(bytes);
   t.true(measure(t, 'JSON: many descriptors', () => parseJsonRequest(Buffer.from(many))).ok);
   for (const [what, text] of [
     ['brackets', '{"descriptors":'.repeat(500_000)],
@@ -171,6 +174,8 @@ test.serial('requests of the largest size are read or refused in time', (t) => {
     ['escapes', `{"domain":"${'\\u0041'.repeat(bytes / 6)}`],
     ['blanks', ' '.repeat(bytes)],
     ['digits', `{"hitsAddend":${'9'.repeat(bytes)}}`],
+    ['digits that are zeros by their exponent', `{"hitsAddend":${'9'.repeat(bytes)}00000e-5}`],
+    ['too many descriptors', `{"descriptors":${listOf('{}', maxDescriptors + 1)}`],
     ['zeros', `{"hitsAddend":0.${'0'.repeat(bytes)}1}`],
     ['an exponent', `{"hitsAddend":1e${'9'.repeat(bytes)}}`],
     ['members', `{${'"x":1,'.repeat(bytes / 6)}`],
@@ -179,7 +184,7 @@ test.serial('requests of the largest size are read or refused in time', (t) => {
     const parsed = measure(t, `JSON: ${what}`, () => parseJsonRequest(Buffer.from(text)));
     t.true(!parsed.ok && parsed.problem.length < 300, what);
   }
-  const size = 4 * 1024 * 1024;
+  const size = maxRequestBytes;
   for (const [what, unit] of [
     ['empty descriptors', '1200'],
     ['groups', '2b'],

@@ -1,10 +1,17 @@
 // Every known attack on HTTP/2 servers, against the engine: where it is stopped, and that another
 // caller is served all the while. limits.ts has the bounds.
+import { execFile } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import * as limits from '../../worker/listen/grpc/http2/limits.ts';
 import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
-import { maxRequestBytes } from '../../worker/listen/grpc/transport.ts';
+import { maxWaitingBytes } from '../../worker/listen/large-requests.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { toStream } from '../contract/grpc-transport-fixture.ts';
 import {
@@ -614,25 +621,42 @@ attack(
   { methods: { '/quick': quick } },
 );
 
-/** Four messages that unfold to much take all turns; further ones, which are tiny, wait behind them. */
-function toWaitingForTheirTurn() {
-  const bomb = gzipSync(Buffer.alloc(maxRequestBytes));
-  const tiny = gzipSync(small);
-  const toCompressed = (bytes: Buffer) =>
-    Buffer.concat([Buffer.of(1), toUInt32(bytes.length), bytes]);
-  return (index: number, ...more: readonly (readonly [string, string])[]) => {
-    const streamId = 2 * index + 1;
-    const message = toCompressed(index < limits.maxDecompressions ? bomb : tiny);
-    const fields = grpcRequest('/attacked', ['grpc-encoding', 'gzip'], ...more);
-    return Buffer.concat([toHeaders(streamId, fields), toData(streamId, message, flags.endStream)]);
+/** Makes whatever is unfolded wait, by taking every thread that does it, until the returned function is called. */
+async function holdThreads(t: ExecutionContext): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-threads-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const pipe = join(folder, 'pipe');
+  await promisify(execFile)('mkfifo', [pipe]);
+  // Opening one end waits for the other.
+  const held = Array.from({ length: limits.maxDecompressions }, () => open(pipe, 'r'));
+  let released: Promise<void> | undefined;
+  const release = async () => {
+    // For both directions, which never waits.
+    const other = openSync(pipe, 'r+');
+    for (const handle of await Promise.all(held)) await handle.close();
+    closeSync(other);
   };
+  const releaseOnce = () => {
+    released ??= release();
+    return released;
+  };
+  t.teardown(releaseOnce);
+  return releaseOnce;
 }
 
 attack(
   'compressed messages that are reset before their turn',
   async (t, { connectPeer, calls }) => {
     const peer = await connectPeer();
-    const toWaiting = toWaitingForTheirTurn();
+    const release = await holdThreads(t);
+    const tiny = gzipSync(small);
+    const message = Buffer.concat([Buffer.of(1), toUInt32(tiny.length), tiny]);
+    const headers = grpcRequest('/attacked', ['grpc-encoding', 'gzip']);
+    const toWaiting = (index: number) =>
+      Buffer.concat([
+        toHeaders(2 * index + 1, headers),
+        toData(2 * index + 1, message, flags.endStream),
+      ]);
     const begun = 20 * limits.maxConcurrentStreams;
     const portion = 200;
     // A reset comes in a later read than its call, as it is not told from a caller in a hurry otherwise.
@@ -647,8 +671,9 @@ attack(
     t.false(peer.isEnded);
     t.is(calls.gone, calls.replies.length);
     const refused = countResets(peer, errorCodes.refusedStream);
-    t.true(begun - refused < begun / 2);
+    t.true(begun - refused <= limits.maxConcurrentStreams);
     // The turns of those that were reset pass at once when the first are over.
+    await release();
     let index = begun;
     const isServed = () => {
       peer.send(toCall(2 * index++ + 1, '/test.Echo/Echo', small));
@@ -859,7 +884,7 @@ attack(
     for (let index = 0; index < 10; index++) {
       const peer = await connectPeer();
       peers.push(peer);
-      for (let streamId = 1; streamId <= 5; streamId += 2) {
+      for (let streamId = 1; streamId <= 9; streamId += 2) {
         peer.send(toHeaders(streamId, grpcRequest('/attacked')));
         for (let start = 0; start < message.length; start += 16_000) {
           const end = start + 16_000;
@@ -870,7 +895,8 @@ attack(
         sent++;
       }
     }
-    t.is(calls.replies.length, 1, 'one is at work');
+    const atWork = calls.replies.length;
+    t.true(atWork > 0 && atWork < 5, `${atWork} are at work`);
     t.true(
       peers.every(({ isEnded }) => !isEnded),
       'nobody is cut for waiting for us',
@@ -879,10 +905,10 @@ attack(
     t.true(refused > 0 && refused < sent, `${refused} refused`);
     const held = await heldBytes();
     for (const { close } of peers) close();
-    t.true(await waitUntil(() => calls.gone === 1, 20_000));
+    t.true(await waitUntil(() => calls.gone === atWork, 20_000));
     // Without what the test's own end of the connections keeps.
     const ours = held - (await heldBytes());
-    t.true(ours < limits.maxLargeRequestsWaitingBytes + 2 * size, `${ours} bytes held`);
+    t.true(ours < maxWaitingBytes + 2 * size, `${ours} bytes held`);
     return `${ours} bytes held for ${sent} requests of ${size} bytes, ${refused} refused`;
   },
 );

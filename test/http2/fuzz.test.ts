@@ -5,9 +5,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
 import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
-import { LargeRequests } from '../../worker/listen/grpc/http2/large-requests.ts';
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
 import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
+import { LargeRequests } from '../../worker/listen/large-requests.ts';
 import { echo, startTransport } from '../contract/grpc-transport-fixture.ts';
 import {
   type Frame,

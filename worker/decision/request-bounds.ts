@@ -1,5 +1,5 @@
-// How much one request may ask about. A request is refused where it is decoded, whatever its encoding, so
-// that what is beyond the bounds is never made.
+// How much one request may ask about, whatever its encoding. A request is refused where it is decoded, so that
+// what is beyond the bounds is never made.
 
 export interface RequestBounds {
   /** Of a request. */
@@ -8,8 +8,13 @@ export interface RequestBounds {
   readonly maxEntries: number;
 }
 
-/** Far above what proxies ask: a request of Envoy has a descriptor for each of a route's actions. */
-export const defaultRequestBounds: RequestBounds = { maxDescriptors: 1000, maxEntries: 10_000 };
+/** Far above what proxies ask: a request of Envoy has a descriptor for each of a route's actions. What these
+ * take of the event loop is what everybody else waits for. */
+export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEntries: 2560 };
+
+/** Of a message or a body: a request of Envoy holds parts of the headers that it got, of which there are 60 KiB
+ * by default. */
+export const maxRequestBytes = 1_048_576;
 
 /** The request asks about more than it may. */
 export class RequestTooLarge extends Error {}

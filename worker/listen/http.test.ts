@@ -7,9 +7,11 @@ import { AppError } from '../../shared/errors.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
+import { maxRequestBytes } from '../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import { createHealth } from '../health.ts';
-import { createHttpServer } from './http.ts';
+import { createHttpServer, type HttpDeps } from './http.ts';
+import { LargeRequests, maxWaitingBytes } from './large-requests.ts';
 
 function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
   return (_request, _timeoutMs, done) => {
@@ -28,11 +30,15 @@ function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
   };
 }
 
-async function start(t: ExecutionContext, shouldRateLimit: ShouldRateLimit = answerWith({})) {
+async function start(
+  t: ExecutionContext,
+  shouldRateLimit: ShouldRateLimit = answerWith({}),
+  options: Partial<HttpDeps> = {},
+) {
   const log = createRecordedLog();
   const health = createHealth({ requireConfig: false });
   const server = createHttpServer(
-    { shouldRateLimit, health, log, clock: systemClock },
+    { shouldRateLimit, health, log, clock: systemClock, ...options },
     { host: '127.0.0.1', port: 0 },
   );
   const address = await server.start();
@@ -136,6 +142,59 @@ test('whatever is wrong with a request is Bad Request, and the log says what', a
   t.true(log.lines.includes('warning /json: (line 1:1): unexpected end instead of "{"'));
 });
 
+test('a request that asks about more than it may is refused with the numbers', async (t) => {
+  const { url, log } = await start(t, undefined, {
+    requestBounds: { maxDescriptors: 1, maxEntries: 1 },
+  });
+  t.is((await send(`${url}/json`, 'POST', '{"descriptors":[{"entries":[{}]}]}')).status, 200);
+  const answer = await send(`${url}/json`, 'POST', '{"descriptors":[{},{}]}');
+  t.is(answer.status, 400);
+  const text =
+    'the request has more than 1 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be';
+  t.is(answer.body, `${text}\n`);
+  t.true(log.lines.includes(`warning /json: ${text}`));
+});
+
+test('large requests wait for their turn, small ones do not', async (t) => {
+  const largeRequests = new LargeRequests(() => systemClock.monotonicMs());
+  const asked: string[] = [];
+  const { url, address, log } = await start(
+    t,
+    (request, timeoutMs, done) => {
+      asked.push(request.domain.slice(0, 5));
+      return answerWith({})(request, timeoutMs, done);
+    },
+    { largeRequests },
+  );
+  const large = (domain: string) => JSON.stringify({ domain: domain.padEnd(5000, 'x') });
+  // One of another port takes all the room there is.
+  const other = { bytes: maxWaitingBytes, begin() {} };
+  t.true(largeRequests.add(other));
+  t.true(await waitUntil(() => largeRequests.waitingBytes === 0, 20_000));
+  const waiting = send(`${url}/json`, 'POST', large('first'));
+  t.true(await waitUntil(() => largeRequests.waitingBytes > 5000, 20_000));
+  const leaving = connect(address.port, '127.0.0.1');
+  const body = large('leave');
+  leaving.write(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  t.true(await waitUntil(() => largeRequests.waitingBytes > 10_000, 20_000));
+  leaving.destroy();
+  t.true(
+    await waitUntil(() => largeRequests.waitingBytes < 10_000, 20_000),
+    'who leaves is forgotten',
+  );
+  t.is((await send(`${url}/json`, 'POST', '{"domain":"small"}')).status, 200);
+  t.deepEqual(asked, ['small']);
+  const filling = { bytes: maxWaitingBytes - largeRequests.waitingBytes, begin() {} };
+  t.true(largeRequests.add(filling));
+  t.is((await send(`${url}/json`, 'POST', large('late'))).status, 503);
+  t.true(log.lines.includes('warning /json: too many bodies that wait for their turn'));
+  largeRequests.over(filling);
+  largeRequests.over(other);
+  t.is((await waiting).status, 200);
+  t.deepEqual(asked, ['small', 'first']);
+  t.is(largeRequests.waitingBytes, 0);
+});
+
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
   const { url, log } = await start(t, (_request, _timeoutMs, done) => {
     setImmediate(() => done({ ok: false, error: new AppError('store', 'the store is down') }));
@@ -162,7 +221,7 @@ test('the same failure many times is one line a second with a count', async (t) 
 
 test('a body that is too large is refused without being read to its end', async (t) => {
   const { url, log, address } = await start(t);
-  const refused = await send(`${url}/json`, 'POST', ' '.repeat(8 * 1024 * 1024 + 1)).catch(
+  const refused = await send(`${url}/json`, 'POST', ' '.repeat(maxRequestBytes + 1)).catch(
     (error: NodeJS.ErrnoException) => error.code,
   );
   // The connection is closed, which may come before the answer was read.
@@ -178,13 +237,13 @@ test('a body that is too large is refused without being read to its end', async 
   });
   socket.write('POST /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
   const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
-  for (let sent = 0; sent < 160 && !socket.destroyed; sent++) socket.write(chunk);
+  for (let sent = 0; sent < 20 && !socket.destroyed; sent++) socket.write(chunk);
   t.true(await waitUntil(() => answer.startsWith('HTTP/1.1 413') || socket.destroyed, 10_000));
   socket.destroy();
   t.true(
-    log.lines.some((line) => line.startsWith('warning /json: body of more than 8388608 bytes')),
+    log.lines.some((line) => line.startsWith('warning /json: body of more than 1048576 bytes')),
   );
-  const allowed = `{"domain":"${'x'.repeat(6_000_000)}"}`;
+  const allowed = `{"domain":"${'x'.repeat(1_000_000)}"}`;
   t.is((await send(`${url}/json`, 'POST', allowed)).status, 200);
 });
 

@@ -3,11 +3,17 @@ import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Tracer } from '../../shared/tracing.ts';
+import type { SpanParent, Tracer } from '../../shared/tracing.ts';
 import { codes } from '../decision/message.ts';
 import { toResponseText } from '../decision/message-text.ts';
-import type { DecisionOutcome, ShouldRateLimit } from '../decision/should-rate-limit.ts';
+import { maxRequestBytes, type RequestBounds } from '../decision/request-bounds.ts';
+import type {
+  DecisionOutcome,
+  PendingDecision,
+  ShouldRateLimit,
+} from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
+import { LargeRequests, largeRequestBytes } from './large-requests.ts';
 import {
   createPlainHttpServer,
   type HttpListener,
@@ -15,21 +21,22 @@ import {
   sendError,
   sendText,
 } from './plain-http-server.ts';
-import { parseJsonRequest } from './proto-json-reader.ts';
+import { type JsonRequest, parseJsonRequest } from './proto-json-reader.ts';
 import { toJsonResponse } from './proto-json-writer.ts';
 import { createRepeatedLog } from './repeated-log.ts';
 import { createBodyReader } from './request-body.ts';
 
-/** The reference has no limit; a request of this size holds more than 100,000 descriptors. */
-const maxBodyBytes = 8 * 1024 * 1024;
 /** Of all bodies that are being read. */
-const maxAllBodiesBytes = 128 * 1024 * 1024;
+const maxAllBodiesBytes = 32 * 1024 * 1024;
 const maxConnections = 10_000;
 /** Above every bound of a decision. */
 const stallLimitMs = 60_000;
 
 export interface HttpDeps {
   readonly shouldRateLimit: ShouldRateLimit;
+  readonly requestBounds?: RequestBounds;
+  /** Whose turns large requests take; without this, the port's own. */
+  readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly log: Log;
   readonly clock: Clock;
@@ -37,59 +44,107 @@ export interface HttpDeps {
   readonly tracer?: Tracer | undefined;
 }
 
+type Answer =
+  | DecisionOutcome
+  | (JsonRequest & { readonly ok: false })
+  /** Its turn would have come too late, or nobody waits for it any more. */
+  | 'too-many'
+  | 'aborted';
+
 export function createHttpServer(
-  { shouldRateLimit, health, log, clock, tracer }: HttpDeps,
+  {
+    shouldRateLimit,
+    requestBounds,
+    health,
+    log,
+    clock,
+    tracer,
+    largeRequests = new LargeRequests(() => clock.monotonicMs()),
+  }: HttpDeps,
   target: HttpTarget,
 ): HttpListener {
   const failures = createRepeatedLog({ log, clock });
-  const readBody = createBodyReader({ maxBytes: maxBodyBytes, maxAllBytes: maxAllBodiesBytes });
+  const readBody = createBodyReader({ maxBytes: maxRequestBytes, maxAllBytes: maxAllBodiesBytes });
 
   async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const body = await readBody(request.raw);
-    if (body.kind === 'aborted')
-      return refuse(reply, 'the caller went away before its request ended');
+    if (body.kind === 'aborted') return refuseAborted(reply);
     if (body.kind === 'too-large') {
-      failures.warning(`/json: body of more than ${maxBodyBytes} bytes`);
+      failures.warning(`/json: body of more than ${maxRequestBytes} bytes`);
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
-    if (body.kind === 'too-many') {
-      failures.warning(`/json: bodies of more than ${maxAllBodiesBytes} bytes at once`);
-      return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
-    }
-    const parsed = parseJsonRequest(body.bytes);
-    if (!parsed.ok) return refuse(reply, parsed.problem);
+    if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
     // As in the reference, a request's trace headers mean nothing here (reference-behaviour 11).
     const trace = tracer?.roots();
-    const outcome = await new Promise<DecisionOutcome>((resolve) => {
-      let isDecided = false;
-      const settle = (result: DecisionOutcome) => {
-        isDecided = true;
-        resolve(result);
-      };
-      const pending = shouldRateLimit(parsed.request, undefined, settle, trace);
-      reply.raw.once('close', () => {
-        if (!isDecided) pending?.cancel();
-      });
-    });
-    if (!outcome.ok) return refuse(reply, outcome.error.message);
+    const answer = await find(body.bytes, reply, trace);
+    if (answer === 'aborted') return refuseAborted(reply);
+    if (answer === 'too-many') return refuseBusy(reply, 'that wait for their turn');
+    if (!answer.ok) {
+      if ('error' in answer) return refuse(reply, answer.error.message);
+      // The caller of a request that is not malformed learns which setting it passes.
+      return refuse(reply, answer.problem, answer.isTooLarge ? answer.problem : undefined);
+    }
+    const { response } = answer;
     const span = trace?.startSpan('ratelimit server', 'NewJsonHandler Remaining Execution', {
-      response: toResponseText(outcome.response),
+      response: toResponseText(response),
     });
-    const json = toJsonResponse(outcome.response);
+    const json = toJsonResponse(response);
     span?.end();
     if (json === undefined) {
       failures.warning('/json: the dynamic metadata holds a number that JSON cannot write');
       return sendError(reply, 500, 'Internal Server Error');
     }
-    const status = outcome.response.overallCode === codes.overLimit ? 429 : 200;
+    const status = response.overallCode === codes.overLimit ? 429 : 200;
     // As bytes: to strings fastify adds a charset, which the reference's content type has not.
     return reply.code(status).header('content-type', 'application/json').send(Buffer.from(json));
   }
 
-  /** The caller learns nothing but that; the reason is for the log. */
-  function refuse(reply: FastifyReply, reason: string): FastifyReply {
+  /** Reads the request and decides, a large one in its turn. */
+  function find(
+    bytes: Buffer,
+    reply: FastifyReply,
+    trace: SpanParent | undefined,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      let pending: PendingDecision | undefined;
+      const settle = (answer: Answer) => {
+        pending = undefined;
+        largeRequests.over(turn);
+        resolve(answer);
+      };
+      const begin = () => {
+        try {
+          const parsed = parseJsonRequest(bytes, requestBounds);
+          if (parsed.ok) pending = shouldRateLimit(parsed.request, undefined, settle, trace);
+          else settle(parsed);
+        } catch (error) {
+          largeRequests.over(turn);
+          reject(error);
+        }
+      };
+      const turn = { bytes: bytes.length, begin };
+      reply.raw.once('close', () => {
+        if (pending === undefined) settle('aborted');
+        else pending.cancel();
+      });
+      if (bytes.length <= largeRequestBytes) begin();
+      else if (!largeRequests.add(turn)) settle('too-many');
+    });
+  }
+
+  function refuseAborted(reply: FastifyReply): FastifyReply {
+    return refuse(reply, 'the caller went away before its request ended');
+  }
+
+  function refuseBusy(reply: FastifyReply, which: string): FastifyReply {
+    failures.warning(`/json: too many bodies ${which}`);
+    return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
+  }
+
+  /** By default the caller learns nothing but that; the reason is for the log. */
+  function refuse(reply: FastifyReply, reason: string, text = 'Bad Request'): FastifyReply {
     failures.warning(`/json: ${reason}`);
-    return sendError(reply, 400, 'Bad Request');
+    return sendError(reply, 400, text);
   }
 
   const listener = createPlainHttpServer(

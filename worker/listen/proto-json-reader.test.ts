@@ -57,6 +57,28 @@ test('what is missing or null is unset', (t) => {
   );
 });
 
+test('what asks about more than it may is refused with the numbers, and not read on', (t) => {
+  const bounds = { maxDescriptors: 2, maxEntries: 3 };
+  const ask = (...entryCounts: number[]) => {
+    const descriptors = entryCounts.map((count) => ({ entries: Array(count).fill({ key: 'k' }) }));
+    // What is left out at the end would be an error of its own.
+    return parseJsonRequest(Buffer.from(JSON.stringify({ descriptors }).slice(0, -1)), bounds);
+  };
+  t.deepEqual(ask(1, 1, 1), {
+    ok: false,
+    isTooLarge: true,
+    problem:
+      'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be',
+  });
+  t.deepEqual(ask(2, 2), {
+    ok: false,
+    isTooLarge: true,
+    problem: 'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
+  });
+  const fits = JSON.stringify({ descriptors: [{ entries: [{}, {}] }, { entries: [{}] }] });
+  t.true(parseJsonRequest(Buffer.from(fits), bounds).ok);
+});
+
 test('integers may be strings, and have a fraction of zero or an exponent', (t) => {
   const forms: Record<string, number> = {
     '5': 5,

@@ -4,24 +4,38 @@ import type { Entry } from '../../shared/rules/rule.ts';
 import { unitNumbers } from '../../shared/rules/unit.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 import type { RateLimitRequest, RequestDescriptor } from '../decision/message.ts';
+import {
+  defaultRequestBounds,
+  type RequestBounds,
+  RequestTooLarge,
+  tooManyDescriptors,
+  tooManyEntries,
+} from '../decision/request-bounds.ts';
 import { JsonCursor, JsonError } from './proto-json-cursor.ts';
 
 export type JsonRequest =
   | { readonly ok: true; readonly request: RateLimitRequest }
-  | { readonly ok: false; readonly problem: string };
+  | { readonly ok: false; readonly problem: string; readonly isTooLarge?: boolean };
 
 const maxUint32 = 2n ** 32n - 1n;
 const maxUint64 = 2n ** 64n - 1n;
 
-/** Reads what the reference reads (reference-behaviour 4.1). The problem names line and column. */
-export function parseJsonRequest(body: Uint8Array): JsonRequest {
+/** Reads what the reference reads (reference-behaviour 4.1). The problem names line and column, or what passes
+ * the bounds, of which no more is read. */
+export function parseJsonRequest(
+  body: Uint8Array,
+  bounds: RequestBounds = defaultRequestBounds,
+): JsonRequest {
   try {
     const cursor = new JsonCursor(decodeText(body));
-    const request = readRequest(cursor);
+    const request = readRequest(cursor, bounds);
     cursor.expectEnd();
     return { ok: true, request };
   } catch (error) {
     if (error instanceof JsonError) return { ok: false, problem: error.message };
+    if (error instanceof RequestTooLarge) {
+      return { ok: false, problem: error.message, isTooLarge: true };
+    }
     throw error;
   }
 }
@@ -60,15 +74,23 @@ function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-function readRequest(cursor: JsonCursor): RateLimitRequest {
+function readRequest(cursor: JsonCursor, bounds: RequestBounds): RateLimitRequest {
   let domain = '';
   let hitsAddend = 0;
   const descriptors: RequestDescriptor[] = [];
+  let entryCount = 0;
+  const countEntry = () => {
+    if (++entryCount > bounds.maxEntries) throw tooManyEntries(bounds);
+  };
   readMessage(cursor, {
     domain: () => {
       domain = cursor.readString();
     },
-    descriptors: () => cursor.readArray(() => descriptors.push(readDescriptor(cursor))),
+    descriptors: () =>
+      cursor.readArray(() => {
+        if (descriptors.length >= bounds.maxDescriptors) throw tooManyDescriptors(bounds);
+        descriptors.push(readDescriptor(cursor, countEntry));
+      }),
     hitsAddend: () => {
       hitsAddend = Number(readInteger(cursor, 0n, maxUint32));
     },
@@ -76,13 +98,17 @@ function readRequest(cursor: JsonCursor): RateLimitRequest {
   return { domain, descriptors, hitsAddend };
 }
 
-function readDescriptor(cursor: JsonCursor): RequestDescriptor {
+function readDescriptor(cursor: JsonCursor, countEntry: () => void): RequestDescriptor {
   const entries: Entry[] = [];
   let limit: RequestDescriptor['limit'];
   let hitsAddend: number | bigint | undefined;
   let isNegativeHits = false;
   readMessage(cursor, {
-    entries: () => cursor.readArray(() => entries.push(readEntry(cursor))),
+    entries: () =>
+      cursor.readArray(() => {
+        countEntry();
+        entries.push(readEntry(cursor));
+      }),
     limit: () => {
       limit = readLimit(cursor);
     },
@@ -169,7 +195,7 @@ function toInteger(text: string): bigint | undefined {
     return BigInt(`${parts[1]}${whole}${fraction}${'0'.repeat(zeros)}`);
   }
   const kept = whole.length + exponent;
-  if (fraction !== '' || kept <= 0 || /[^0]/.test(whole.slice(kept))) return undefined;
+  if (fraction !== '' || kept <= 0 || kept > 20 || /[^0]/.test(whole.slice(kept))) return undefined;
   return BigInt(`${parts[1]}${whole.slice(0, kept)}`);
 }
 

@@ -1,7 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { createBodyReader } from './request-body.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 function request(): PassThrough & IncomingMessage {
   return Object.assign(new PassThrough(), { headers: {} }) as never;
@@ -19,21 +24,47 @@ test('a body is read whole up to its bound', async (t) => {
   t.deepEqual(await refused, { kind: 'too-large' });
 });
 
-test('bodies that are too many together are refused, and leave room when they are over', async (t) => {
-  const read = createBodyReader({ maxBytes: 10, maxAllBytes: 25 });
+test('where bodies are too many together, the one that has not gone on for the longest is refused', async (t) => {
+  const read = createBodyReader({ maxBytes: 10, maxAllBytes: 33 });
   const begin = () => {
     const one = request();
     const body = read(one);
     one.write('01234567');
     return { one, body };
   };
-  const early = [begin(), begin(), begin()];
-  t.deepEqual(await begin().body, { kind: 'too-many' });
-  early[0]?.one.end('8');
-  t.like(await early[0]?.body, { kind: 'whole' });
-  early[1]?.one.destroy();
-  t.deepEqual(await early[1]?.body, { kind: 'aborted' });
-  const late = begin();
-  late.one.end();
-  t.like(await late.body, { kind: 'whole' });
+  const stalled = begin();
+  await pass();
+  const [slow, left] = [begin(), begin()];
+  await pass();
+  slow.one.write('8');
+  await pass();
+  const innocent = begin();
+  t.deepEqual(await stalled.body, { kind: 'too-many' });
+  innocent.one.end();
+  t.like(await innocent.body, { kind: 'whole' });
+  left.one.destroy();
+  t.deepEqual(await left.body, { kind: 'aborted' });
+  const [third, fourth] = [begin(), begin()];
+  for (const { one } of [slow, third, fourth]) one.end();
+  for (const { body } of [slow, third, fourth]) t.like(await body, { kind: 'whole' });
 });
+
+test('of the pieces in which a body comes none is kept: one of a single byte takes a hundred', async (t) => {
+  const read = createBodyReader({ maxBytes: 1000, maxAllBytes: 1000 });
+  const one = request();
+  const body = read(one);
+  const pieces = Array.from({ length: 300 }, () => {
+    const piece = Buffer.alloc(1, 'x');
+    one.emit('data', piece);
+    return new WeakRef(piece);
+  });
+  await pass();
+  collectGarbage();
+  t.true(pieces.every((piece) => piece.deref() === undefined));
+  one.end();
+  t.deepEqual(await body, { kind: 'whole', bytes: Buffer.alloc(300, 'x') });
+});
+
+function pass(): Promise<void> {
+  return new Promise(setImmediate);
+}

@@ -5,15 +5,20 @@ import type { IncomingMessage } from 'node:http';
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** Together with those of others. */
+  /** Together with those of others, and it had not gone on for the longest. */
   | { readonly kind: 'too-many' }
   /** The caller went away before the end. */
   | { readonly kind: 'aborted' };
 
 export interface BodyLimits {
   readonly maxBytes: number;
+  /** Of memory. */
   readonly maxAllBytes: number;
 }
+
+type Stop = (kind: 'too-large' | 'too-many') => void;
+
+const nothing = Buffer.alloc(0);
 
 /** The function stops reading when the body is too large, or there are too many; the connection must
  * then be closed after the answer. */
@@ -22,35 +27,54 @@ export function createBodyReader({
   maxAllBytes,
 }: BodyLimits): (request: IncomingMessage) => Promise<Body> {
   let heldBytes = 0;
+  /** One for each body that is being read; the one that has not gone on for the longest is the first. */
+  const reading = new Set<Stop>();
 
   return (request) => {
     if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
       return Promise.resolve({ kind: 'too-large' });
     }
     return new Promise((resolve) => {
-      const chunks: Buffer[] = [];
+      let bytes: Buffer = nothing;
       let length = 0;
-      let isSettled = false;
       const settle = (body: Body) => {
-        if (isSettled) return;
-        isSettled = true;
-        heldBytes -= length;
+        if (!reading.delete(stop)) return;
+        heldBytes -= bytes.length;
         request.off('data', onData);
         resolve(body);
       };
-      const stop = (kind: 'too-large' | 'too-many') => {
+      const stop: Stop = (kind) => {
         request.pause();
         settle({ kind });
       };
+      /** Into one piece at once: a chunk of one byte takes a hundred. */
       const onData = (chunk: Buffer) => {
-        length += chunk.length;
-        heldBytes += chunk.length;
-        chunks.push(chunk);
-        if (length > maxBytes) stop('too-large');
-        else if (heldBytes > maxAllBytes) stop('too-many');
+        reading.delete(stop);
+        reading.add(stop);
+        const end = length + chunk.length;
+        if (end > maxBytes) {
+          stop('too-large');
+          return;
+        }
+        if (end > bytes.length) grow(end);
+        chunk.copy(bytes, length);
+        length = end;
+        for (const stopNext of reading) {
+          if (heldBytes <= maxAllBytes) break;
+          stopNext('too-many');
+        }
       };
+      const grow = (needed: number) => {
+        const larger = Buffer.allocUnsafeSlow(
+          Math.min(Math.max(needed, 2 * bytes.length), maxBytes),
+        );
+        bytes.copy(larger, 0, 0, length);
+        heldBytes += larger.length - bytes.length;
+        bytes = larger;
+      };
+      reading.add(stop);
       request.on('data', onData);
-      request.once('end', () => settle({ kind: 'whole', bytes: Buffer.concat(chunks, length) }));
+      request.once('end', () => settle({ kind: 'whole', bytes: bytes.subarray(0, length) }));
       request.once('close', () => settle({ kind: 'aborted' }));
       request.once('error', () => settle({ kind: 'aborted' }));
     });

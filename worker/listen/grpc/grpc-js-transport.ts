@@ -11,6 +11,7 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { errorText } from '../../../shared/errors.ts';
+import { maxRequestBytes } from '../../decision/request-bounds.ts';
 import { createAcceptor } from './acceptor.ts';
 import {
   type GrpcErrorStatus,
@@ -20,12 +21,7 @@ import {
   type UnaryMethod,
   unknownMethodText,
 } from './method.ts';
-import {
-  type GrpcTransport,
-  type GrpcTransportDeps,
-  type GrpcTransportOptions,
-  maxRequestBytes,
-} from './transport.ts';
+import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from './transport.ts';
 
 /** Calls at once on one connection; bounds what one peer can make this process remember. */
 const maxConcurrentStreams = 1024;

@@ -5,6 +5,7 @@ import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics/metric.ts';
+import type { LargeRequests } from '../large-requests.ts';
 import {
   createDecisionMethod,
   decisionMethodName,
@@ -21,6 +22,8 @@ import { requestCounterName } from './unary-method.ts';
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
+  /** As of the transport. */
+  readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -40,7 +43,7 @@ export interface GrpcServer extends GrpcTransport {
 const quietMs = 250;
 
 export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOptions): GrpcServer {
-  const { log, clock, metrics } = deps;
+  const { log, clock, metrics, largeRequests } = deps;
   const methods = new Map<string, GrpcMethod>([
     [decisionMethodPath, createDecisionMethod(deps)],
     ...createHealthMethods(deps),
@@ -50,7 +53,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOpt
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
   const transport = deps.createTransport(
-    { methods, log, clock, onRefused, keepsHeaders: deps.tracing !== undefined },
+    { methods, log, clock, onRefused, largeRequests, keepsHeaders: deps.tracing !== undefined },
     options,
   );
   const decisions = metrics.counter(requestCounterName(decisionMethodName));

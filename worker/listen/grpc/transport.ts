@@ -2,6 +2,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { ListenAddress, ListenTarget } from '../address.ts';
+import type { LargeRequests } from '../large-requests.ts';
 import type { GrpcMethods } from './method.ts';
 
 /** Contents, not paths: PEM texts. */
@@ -35,6 +36,8 @@ export interface GrpcTransportDeps {
   readonly clock: Clock;
   /** Whether methods ask for headers of their calls; default true. Without it most are not even read. */
   readonly keepsHeaders?: boolean;
+  /** Whose turns large requests take; without this, the transport's own. */
+  readonly largeRequests?: LargeRequests | undefined;
   /** A connection was closed because there were as many as there may be: the least used, or this one. */
   readonly onRefused?: () => void;
 }
@@ -56,6 +59,3 @@ export type CreateGrpcTransport = (
   deps: GrpcTransportDeps,
   options: GrpcTransportOptions,
 ) => GrpcTransport;
-
-/** The largest request, as in the reference. */
-export const maxRequestBytes = 4 * 1024 * 1024;

@@ -4,11 +4,11 @@ import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
 import type { ConnectionUse } from '../../../../shared/connection-limit.ts';
+import { LargeRequests } from '../../large-requests.ts';
 import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
-import { LargeRequests } from './large-requests.ts';
 import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
@@ -31,7 +31,14 @@ interface Connection {
 }
 
 export function createHttp2Transport(
-  { methods, log, clock, onRefused, keepsHeaders = true }: GrpcTransportDeps,
+  {
+    methods,
+    log,
+    clock,
+    onRefused,
+    keepsHeaders = true,
+    largeRequests = new LargeRequests(() => clock.monotonicMs()),
+  }: GrpcTransportDeps,
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
@@ -49,7 +56,6 @@ export function createHttp2Transport(
     onConnection: serve,
   });
   const repeatedLog = createRepeatedLog({ log, clock });
-  const largeRequests = new LargeRequests(() => clock.monotonicMs());
   /** With output that waits for the end of this tick. */
   let withOutput: Connection[] = [];
   let cancelSweep: (() => void) | undefined;

@@ -80,24 +80,5 @@ export const faultsPerSecond = 20;
 export const keepAliveMs = 7_200_000;
 export const keepAliveTimeoutMs = 20_000;
 
-/** A request with a larger message takes its turn among those of all connections; of the others, a socket's
- * buffer has not enough to hold anybody up. Requests of Envoy are mostly below. */
-export const largeRequestBytes = 1024;
-
-/** How long large requests may take of a round of the event loop; one is given to its method in any case. */
-export const largeRequestSliceMs = 2;
-
-/** What a decision makes of a message: keys and what is sent to the store repeat its texts, and a descriptor
- * of a few bytes takes about 2 kB, of which a request may bring 1,000. */
-export const decodedBytesPerByte = 4;
-export const overheadPerByte = 128;
-export const maxDecodedOverheadBytes = 3_145_728;
-
-/** What large requests at work may take; the others wait. */
-export const maxLargeRequestsAtWorkBytes = 33_554_432;
-
-/** Messages of large requests that wait for their turn; further ones are refused. */
-export const maxLargeRequestsWaitingBytes = 67_108_864;
-
 /** Who has not gone on for so long with what he makes us hold is cut before those who hold more. */
 export const noProgressMs = 1000;

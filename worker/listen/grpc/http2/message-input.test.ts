@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { maxRequestBytes } from '../transport.ts';
+import { maxRequestBytes } from '../../../decision/request-bounds.ts';
 import { MessageInput } from './message-input.ts';
 
 function createBudget(limit = Number.POSITIVE_INFINITY) {

@@ -1,6 +1,6 @@
 // Puts gRPC's length-prefixed messages together from the pieces in which they come. Only requests that
 // do not come in one piece have one; what a message means is left to the stream.
-import { maxRequestBytes } from '../transport.ts';
+import { maxRequestBytes } from '../../../decision/request-bounds.ts';
 import { readUint32 } from './frame.ts';
 
 /** A flag and a length before each message. */

@@ -3,6 +3,7 @@
 // connection with the error that the RFC names. Bounded: limits.ts says by what. Longer than most
 // files, because all of it is about one state: the streams of the connection and how it ends.
 import type { Clock } from '../../../../shared/clock.ts';
+import type { LargeRequests } from '../../large-requests.ts';
 import { type GrpcMethods, grpcStatus, unknownMethodText } from '../method.ts';
 import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
@@ -22,7 +23,6 @@ import { type FrameHandler, FrameReader } from './frame-reader.ts';
 import { HeaderReader } from './header-reader.ts';
 import { HpackError } from './hpack/decoder.ts';
 import { KeepAlive } from './keep-alive.ts';
-import type { LargeRequests } from './large-requests.ts';
 import * as limits from './limits.ts';
 import type { Output } from './output.ts';
 import type { Refusal } from './request-head.ts';

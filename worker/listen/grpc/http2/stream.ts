@@ -2,6 +2,8 @@
 // answers. Frames, windows and connection-wide rules are left to the session.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../../shared/errors.ts';
+import { maxRequestBytes } from '../../../decision/request-bounds.ts';
+import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../../large-requests.ts';
 import {
   type GrpcErrorStatus,
   type GrpcMethod,
@@ -12,7 +14,6 @@ import {
   type UnaryCall,
   type UnaryMethod,
 } from '../method.ts';
-import { maxRequestBytes } from '../transport.ts';
 import {
   okTrailers,
   toErrorBlock,
@@ -20,8 +21,6 @@ import {
   toUnknownEncodingBlock,
 } from './answer-blocks.ts';
 import { readUint32, writeUint32 } from './frame.ts';
-import type { LargeRequest, LargeRequests } from './large-requests.ts';
-import { largeRequestBytes } from './limits.ts';
 import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
