@@ -1,5 +1,5 @@
-// Flags with one dash, as the reference takes them (reference-behaviour 10.2), in the form that
-// commander takes: `-config_dir x` and `-config_dir=x` get their second dash.
+// Flags with one dash, as the reference takes them (behaviour: check-of-the-reference), in the form
+// that commander takes: `-config_dir x` and `-config_dir=x` get their second dash.
 import type { Command } from 'commander';
 import { nearestWord } from '../../shared/rules/nearest-word.ts';
 

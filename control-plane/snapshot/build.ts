@@ -23,7 +23,8 @@ export interface BuiltSnapshots {
   readonly domains: readonly string[];
   /** In the order in which nodes are matched; the last one takes all others. */
   readonly groups: readonly GroupSnapshots[];
-  /** Domains with fields that only our own workers can be told (decisions 31), and the fields. */
+  /** Domains with fields that only our own workers can be told (behaviour: fields-of-our-own), and
+   * the fields. */
   readonly leftOut: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -44,7 +45,7 @@ export type BuildOutcome =
 export interface BuildOptions {
   /** Several files may add to one domain; workers get it as one. */
   readonly mergeDomains: boolean;
-  /** A response may have this many bytes (decisions 32). */
+  /** A response may have this many bytes (behaviour: response-size). */
   readonly maxResponseBytes: number;
 }
 
@@ -124,7 +125,7 @@ function tryToEncode(
   }
 }
 
-/** Decisions 31. */
+/** Said, not refused (behaviour: fields-of-our-own). */
 export function selectSnapshot(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,

@@ -1,4 +1,5 @@
-// One domain as the resource that workers get, in the two variants that there are (decisions 31).
+// One domain as the resource that workers get, in the two variants that there are
+// (behaviour: fields-of-our-own).
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toResource } from '../../shared/rules/resource.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';

@@ -84,7 +84,8 @@ export function toDelta(
 }
 
 /** Size of the largest message that serves the snapshot: all of it by state of the world, or by
- * delta, with a nonce of any length we give. Clients refuse what passes their limit (decisions 32). */
+ * delta, with a nonce of any length we give. Clients refuse what passes their limit
+ * (behaviour: response-size). */
 export function largestResponseBytes(snapshot: Snapshot): number {
   return (
     Math.max(

@@ -49,7 +49,8 @@ export function createSotwSession(): SotwSession {
     const isReply = !isFirst && !isAnswered && request.responseNonce === String(lastNonce);
     if (isReply) isAnswered = true;
     if (isFirst || isReply) {
-      // Present is what counts: the reference's client refuses with code 0 (decisions 30).
+      // Present is what counts: the reference's client refuses with code 0
+      // (behaviour: refusals-and-nonces).
       if (errorDetail != null) {
         const text = errorDetail.message ?? '';
         const version = isReply ? lastVersion : undefined;
@@ -69,7 +70,8 @@ export function createSotwSession(): SotwSession {
       const isFirst = before === undefined;
       // A request that answers an earlier response is out of date as a whole: the answer to the last
       // one follows, with the names wanted then. The first of a stream never is, nor is any before the
-      // first response: clients may go on with the nonce of their last stream (decisions 30).
+      // first response: clients may go on with the nonce of their last stream
+      // (behaviour: refusals-and-nonces).
       const isStale = lastNonce > 0 && responseNonce !== '' && responseNonce !== String(lastNonce);
       if (isStale) return { response: undefined, answer: undefined, changesNames: false };
       subscription = toSotwSubscription(before, request.resourceNames ?? []);

@@ -1,5 +1,5 @@
 // What would keep valid rules from being served to workers: a response that is too large for them
-// (decisions 32), and mistakes in the file of node groups.
+// (behaviour: response-size), and mistakes in the file of node groups.
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import type { Problem } from '../../../shared/rules/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';

@@ -31,7 +31,8 @@ export interface CountedHits {
   readonly window: Window;
 }
 
-/** The specification's Thursday and 30 days; both can be set at the worker. */
+/** Weeks from Thursday and months of 30 days, a worker's defaults; both can be set there
+ * (behaviour: windows). */
 const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
 
 /** `rules` is the top level of the domain; `nowMs` is wall time. */

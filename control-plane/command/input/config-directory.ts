@@ -1,5 +1,5 @@
 // One directory read as the reference's config check reads it: not its subdirectories, but all of its
-// files whatever they are called, with a line for each (reference-behaviour 10.2).
+// files whatever they are called, with a line for each (behaviour: check-of-the-reference).
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
@@ -35,7 +35,8 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     names = [];
   }
   for (const name of names.sort()) {
-    // Folders of a mounted ConfigMap, whose files are linked beside them (decisions 9).
+    // Folders of a mounted ConfigMap, whose files are linked beside them
+    // (behaviour: files-of-rules).
     if (name.startsWith('..')) continue;
     const path = join(directory, name);
     lines.push(`opening config file: ${path}`);

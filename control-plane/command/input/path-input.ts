@@ -1,5 +1,5 @@
 // Rules from files and directories. Files that are named are read whatever they are called; below
-// directories the worker's selection holds (decisions 9).
+// directories the worker's selection holds (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
