@@ -27,7 +27,7 @@ const longestText = 64;
 const mostNanoseconds = 2n ** 63n - 1n;
 
 /**
- * Reads a signed sequence of numbers with units (reference-behaviour 5.1). A bare `0` is accepted,
+ * Reads a signed sequence of numbers with units (behaviour: setting-texts). A bare `0` is accepted,
  * any other number needs a unit. Milliseconds come out with a fraction for what is shorter; digits
  * beyond the nanosecond are dropped.
  */

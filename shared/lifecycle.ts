@@ -36,9 +36,9 @@ const outputTimeoutMs = 500;
 
 /**
  * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any
- * time and lead to exit code 0, a second one exits at once (decisions 7). What is thrown outside
- * every promise and callback is a defect: it is logged with its stack and ends the process with
- * exit code 1, since nothing is known about the state that it left.
+ * time and lead to exit code 0, a second one exits at once (behaviour: bounded-stop). What is
+ * thrown outside every promise and callback is a defect: it is logged with its stack and ends the
+ * process with exit code 1, since nothing is known about the state that it left.
  */
 export async function runUntilStopped(program: Program): Promise<never> {
   const { log, stopTimeoutMs } = program;

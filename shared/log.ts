@@ -51,7 +51,7 @@ const levelNumbers = Object.fromEntries(
   logLevels.map((level, index) => [level, (logLevels.length - index) * 10]),
 ) as Record<LogLevel, number>;
 
-/** Line formats: reference-behaviour 12. */
+/** How a line is written (behaviour: log-lines). */
 export function createLog({ level, format, write, wallMs = () => Date.now() }: LogOptions): Log {
   const logger = pino<LogLevel>(
     {

@@ -66,8 +66,8 @@ export const defaultBounds: Bounds = {
   depth: 16,
 };
 
-/** Names and links: decisions 9, reference-behaviour 7. Never rejects; what cannot be looked at is a
- * problem. */
+/** Which names and links count (behaviour: files-of-rules). Never rejects; what cannot be looked at
+ * is a problem. */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const { directory, beside, ignoreDotFiles, bounds } = options;
   const files: ListedFile[] = [];

@@ -1,5 +1,5 @@
 // The key under which hits are counted. Other services on the same store count together with us
-// because they form the same keys (reference-behaviour 2.2).
+// because they form the same keys (behaviour: counter-keys).
 import type { Entry } from '../rules/rule.ts';
 
 /**

@@ -1,4 +1,4 @@
-// Which window a moment falls into (specification, rule 18; reference-behaviour 2.2, 13.2, 13.3).
+// Which window a moment falls into (behaviour: windows).
 import type { Unit } from '../rules/unit.ts';
 
 /** A fixed window: `start` in Unix seconds, `seconds` long. */

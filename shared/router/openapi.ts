@@ -10,7 +10,7 @@ import { anyVerbs, type Verb } from './verb.ts';
 
 type Json = { [name: string]: unknown };
 
-/** Plain JSON; its shape is the OpenAPI specification's. */
+/** Plain JSON, of the shape that OpenAPI gives it. */
 export type OpenApiDocument = Readonly<Json>;
 
 /** What the controllers cannot say. */
@@ -21,7 +21,7 @@ export interface OpenApiFrame {
     readonly license?: { readonly name: string; readonly identifier?: string };
   };
   readonly servers?: readonly { readonly url: string; readonly description?: string }[];
-  /** Of what is served beside the application, as the specification's path items. */
+  /** Of what is served beside the application, as OpenAPI's path items. */
   readonly paths?: Readonly<Json>;
 }
 

@@ -1,5 +1,5 @@
 // Reads the descriptors of a rules document, level by level, in the reference's order of checks
-// (reference-behaviour 1.2).
+// (behaviour: rule-documents).
 import { checkKeys, joinPath, type KeyFindings, listOf } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import {

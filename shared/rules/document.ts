@@ -1,5 +1,5 @@
-// Reads one rules document from YAML, with every problem told at once (reference-behaviour 1.1 and
-// 1.2; decisions 10 to 12). What takes several documents to see is left to rule-set.ts.
+// Reads one rules document from YAML, with every problem told at once (behaviour: rule-documents).
+// What takes several documents to see is left to rule-set.ts.
 import { readDescriptors } from './descriptor.ts';
 import { checkKeys } from './document-keys.ts';
 import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';

@@ -1,6 +1,5 @@
-// The name under which a descriptor's hits are counted in the statistics (specification,
-// "Metric key rules"; reference-behaviour 1.5). Characters that an output cannot carry are left to
-// the metrics.
+// The name under which a descriptor's hits are counted in the statistics (behaviour: metric-keys).
+// Characters that an output cannot carry are left to the metrics.
 import type { Entry } from './rule.ts';
 
 /** `sanitizeDots` is SANITIZE_DESCRIPTOR_METRIC_DOTS. The domain is never changed. */
@@ -21,7 +20,7 @@ export function toSegment(key: string, valuePart: string): string {
   return valuePart === '' ? key : `${key}_${valuePart}`;
 }
 
-/** The metric key of a limit that the request brings itself (reference-behaviour 1.6). */
+/** The metric key of a limit that the request brings itself (behaviour: limit-in-the-request). */
 export function overrideMetricKey(
   domain: string,
   entries: readonly Entry[],

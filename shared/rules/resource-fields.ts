@@ -1,6 +1,6 @@
 // Fields of a descriptor that the public RateLimitConfig message lacks: how they travel in the
 // descriptor's metadata, under one reserved key, and how a worker says that it knows them
-// (decisions 31). What the fields mean is left to the readers of descriptors.
+// (behaviour: fields-of-our-own). What the fields mean is left to the readers of descriptors.
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import { joinPath } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';

@@ -70,7 +70,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
     const { unit = 0, requestsPerUnit = 0, unlimited = false, name, replaces } = policy;
     return toMap(path, [
       ['unit', unlimited && unit === 0 ? undefined : toText(toUnitText(unit))],
-      // Absent and 0 are the same on the wire (decisions 10).
+      // Absent and 0 are the same on the wire (behaviour: missing-requests-per-unit).
       ['requests_per_unit', toScalar('int', requestsPerUnit, String(requestsPerUnit))],
       ['unlimited', toFlag(unlimited)],
       ['name', toText(name)],

@@ -12,8 +12,8 @@ import type { RateLimitBlock, RuleDescriptor, RuleDocument } from './rule-docume
 import { unitNumbers } from './unit.ts';
 
 export interface ResourceOptions {
-  /** Only for workers that announce themselves (decisions 31): with the fields that the public
-   * message lacks. */
+  /** Only for workers that announce themselves (behaviour: fields-of-our-own): with the fields that
+   * the public message lacks. */
   readonly withOurFields: boolean;
 }
 
@@ -76,7 +76,7 @@ function toPolicy(limit: RateLimitBlock): RateLimitPolicyMessage {
 /**
  * The document of a resource; `name` is the name under which people know it, and becomes its `file`.
  * Held to the same rules as a file, and its problems name paths in place of lines. A missing
- * requests_per_unit is 0 (decisions 10).
+ * requests_per_unit is 0 (behaviour: missing-requests-per-unit).
  */
 export function fromResource(message: RateLimitConfigMessage, name: string): ParsedDocument {
   const { root, reporter } = createResourceTree(message, name);

@@ -13,7 +13,7 @@ export interface RuleDocument {
   readonly descriptors: readonly RuleDescriptor[];
 }
 
-/** Field meanings are those of the specification, "Descriptor entry". */
+/** What the fields mean is in the guide to writing rules, README.md. */
 export interface RuleDescriptor extends DescriptorFlags {
   readonly key: string;
   /** '' when the rule is for every value. */

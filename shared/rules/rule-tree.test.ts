@@ -282,7 +282,7 @@ test('sanitised dots change metric keys, not matching and not shared values', (t
   t.is(match('h.i=1.2')?.metricKey, 'd.h_i_1_2');
 });
 
-/** The algorithm step by step, with nothing prepared (reference-behaviour 1.3 to 1.5). */
+/** The algorithm step by step, with nothing prepared (behaviour: lookup-order, metric-keys). */
 function matchNaively(
   descriptors: readonly RuleDescriptor[],
   entries: readonly Entry[],

@@ -1,6 +1,6 @@
-// One domain's rules as a tree of levels, and the lookup in it (specification, rules 4 to 6, 10 and
-// 14; reference-behaviour 1.3 to 1.5). This is on the path of every decision: a match allocates
-// nothing unless the metric key needs values of the request.
+// One domain's rules as a tree of levels, and the lookup in it
+// (behaviour: lookup-order, shared-counters, metric-keys). This is on the path of every decision: a
+// match allocates nothing unless the metric key needs values of the request.
 
 import { runAtOnce } from '../in-slices.ts';
 import { toMetricKey, toSegment } from './metric-key.ts';
@@ -257,7 +257,8 @@ function toPattern(node: Node, key: string): string {
   return isValuePattern ? composite.slice(key.length + 1) : composite;
 }
 
-/** What a metric key has of a shared pattern: the part before the `*` (decisions 11). */
+/** What a metric key has of a shared pattern: the part before the `*`
+ * (behaviour: shared-counters). */
 function toSharedPart(pattern: string): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }

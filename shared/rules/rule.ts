@@ -52,7 +52,7 @@ export interface LookupStep {
 /** One domain's rules. */
 export interface DomainRules {
   readonly domain: string;
-  /** The rule for this descriptor (specification, rules 4 to 6), or undefined: no limit applies. */
+  /** The rule for this descriptor (behaviour: lookup-order), or undefined: no limit applies. */
   match(entries: readonly Entry[]): Match | undefined;
   /** Whether a rule without a limit and without rules below it takes this descriptor: it was meant
    * to have no limit. For descriptors that `match` finds nothing for. */
@@ -69,11 +69,12 @@ export interface RuleSet {
   readonly limitCount: number;
   /**
    * One line per rule with a rate_limit block, in configuration order, a parent before its
-   * children (`/rlconfig`; reference-behaviour 4.2).
+   * children (`/rlconfig`; behaviour: debug-pages).
    */
   describe(): string[];
   /** Of the limits that can refuse somebody: domain and keys, each once. */
   limitNames(): string[];
-  /** What the log tells at debug of a load: each domain and each descriptor (reference-behaviour 12). */
+  /** What the log tells at debug of a load: each domain and each descriptor
+   * (behaviour: log-lines). */
   trail(): string[];
 }

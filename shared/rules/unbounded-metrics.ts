@@ -1,5 +1,5 @@
-// Finds rules that make a statistic for each value that a request brings (specification, "Limits":
-// high cardinality). What a worker does about it at run time is left to its metrics.
+// Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys).
+// What a worker does about it at run time is left to its metrics.
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 

@@ -4,7 +4,7 @@ export const units = ['second', 'minute', 'hour', 'day', 'week', 'month', 'year'
 export type Unit = (typeof units)[number];
 
 /** Numbers of RateLimitResponse.RateLimit.Unit, RateLimitConfig's RateLimitUnit and, as the
- * reference reads it, of a request's limit override (reference-behaviour 14). */
+ * reference reads it, of a request's limit override (behaviour: limit-in-the-request). */
 export const unitNumbers: Readonly<Record<Unit, number>> = {
   second: 1,
   minute: 2,

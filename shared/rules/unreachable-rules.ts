@@ -1,5 +1,5 @@
 // Finds rules that no request reaches, because an earlier one takes all that they are for
-// (reference-behaviour 1.3: the first wildcard that fits, then the rule without a value).
+// (behaviour: lookup-order; the first wildcard that fits, then the rule without a value).
 import { createRuleWarning, type PlacedRule, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { toExcerpt } from './text-excerpt.ts';

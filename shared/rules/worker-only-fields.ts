@@ -1,5 +1,5 @@
 // Finds documents that only our own workers read whole, because the public RateLimitConfig message
-// lacks some of their fields (decisions 31).
+// lacks some of their fields (behaviour: fields-of-our-own).
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { listOurFields } from './resource-fields.ts';

@@ -1,5 +1,5 @@
 // What kind of value an unquoted YAML 1.1 scalar is, as the established service reads it
-// (decisions 12; reference-behaviour 1.2). The text itself is always kept beside the value.
+// (behaviour: yaml-scalars). The text itself is always kept beside the value.
 
 export type ScalarKind = 'text' | 'int' | 'float' | 'bool' | 'null';
 

@@ -1,6 +1,6 @@
-// The kinds of settings: each function makes a row that reads its text by the rules of
-// reference-behaviour 5.1 and checks the range. An empty text counts as given everywhere: it is a
-// value for texts, lists and maps and a mistake for the others.
+// The kinds of settings: each function makes a row that reads its text and checks the range
+// (behaviour: setting-texts). An empty text counts as given everywhere: it is a value for texts,
+// lists and maps and a mistake for the others.
 import { formatDuration, parseDuration } from '../duration.ts';
 import { findNearest } from './nearest-name.ts';
 import type { Setting, SettingNames, ValueResult } from './setting.ts';

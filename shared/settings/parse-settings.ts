@@ -37,7 +37,7 @@ export function joinNames(setting: Setting<unknown>): string {
   return setting.names.join('/');
 }
 
-/** Names of one setting may be given together when they say the same (decisions 1). */
+/** Names of one setting may be given together when they say the same (behaviour: two-names). */
 export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
   const given = [...setting.names, ...setting.otherNames].flatMap((name) => {
     const text = environment[name];

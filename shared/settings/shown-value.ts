@@ -21,7 +21,7 @@ export function maskSecret(setting: Setting<unknown>, text: string): string {
 
 /**
  * An address, or a comma-separated list of them, with `*****` in place of user names, passwords and
- * tokens: `redis://*****@host:6379` (reference-behaviour 12).
+ * tokens: `redis://*****@host:6379` (behaviour: masked-secrets).
  */
 export function maskCredentials(address: string): string {
   return address

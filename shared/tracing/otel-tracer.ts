@@ -46,7 +46,7 @@ import { createExportLog } from './export-log.ts';
 
 /** A request's text may be of any size; this much of an attribute is kept. */
 const maxAttributeLength = 4_096;
-/** As the reference says it (reference-behaviour 11). */
+/** In the reference's words (behaviour: spans). */
 const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
 /** Different complaints of the library about its settings that are passed on. */
 const maxComplaints = 20;

@@ -12,7 +12,8 @@ interface DescribedEnum {
 const protos = loadProtos();
 const definition = describeProtos();
 
-// Names and numbers are a public contract: reference-behaviour 14.
+// Names and numbers are a public contract: who has compiled the messages elsewhere must understand
+// ours.
 const messages: Record<string, Record<string, number>> = {
   'envoy.service.ratelimit.v3.RateLimitRequest': { domain: 1, descriptors: 2, hits_addend: 3 },
   'envoy.service.ratelimit.v3.RateLimitResponse': {
