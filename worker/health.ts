@@ -2,7 +2,7 @@
 // the parts, who shows the whole to worker/listen.
 import type { Log } from '../shared/log.ts';
 
-/** The parts whose state makes up the worker's health (specification, States and transitions). */
+/** The parts whose state makes up the worker's health (behaviour: health-components). */
 export type HealthComponent = 'store' | 'config' | 'sigterm' | 'processes';
 
 export interface Health {
@@ -26,10 +26,10 @@ export interface HealthOptions {
   readonly log?: Log;
 }
 
-/** The store as readers of the reference's log know it (reference-behaviour 12). */
+/** The store as readers of the reference's log know it (behaviour: log-lines). */
 const loggedNames: Partial<Record<HealthComponent, string>> = { store: 'redis' };
 
-/** Initial states: specification, States and transitions; decisions 6. */
+/** What each is at first (behaviour: health-components). */
 export function createHealth({ requireConfig, isShared = false, log }: HealthOptions): Health {
   const components = new Map<HealthComponent, boolean>([['store', true]]);
   if (requireConfig) components.set('config', false);

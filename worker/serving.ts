@@ -128,7 +128,8 @@ export function createServing(deps: ServingDeps): Serving {
       nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
-      // A memory cache cannot do it (decisions 16), which is told at the start.
+      // A memory cache cannot do it (behaviour: over-limit-stops-counting), which is told at the
+      // start.
       stopIncrementWhenOver:
         settings.limits.stopIncrementWhenOverLimit && settings.counting.backend !== 'memcached',
       sanitizeMetricDots: settings.stats.sanitizeDots,

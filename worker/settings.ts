@@ -159,7 +159,8 @@ function toSettings(
     },
     stats: {
       ...stats,
-      // Another output takes its place only when nobody asked for it (decisions 26).
+      // Another output takes its place only when nobody asked for it
+      // (behaviour: independent-outputs).
       push: {
         ...stats.push,
         enabled: stats.push.enabled ?? !(stats.tagged.enabled || stats.pull.enabled),

@@ -1,5 +1,5 @@
 // The spans of a decision and of its call of the store, named as in the reference
-// (reference-behaviour 11).
+// (behaviour: spans).
 import type { Span, SpanParent } from '../shared/tracing.ts';
 import type { Hit } from './counters/store.ts';
 import type { RateLimitRequest } from './decision/message.ts';

@@ -1,5 +1,5 @@
 // What a server span says about its call, in the three forms that OTEL_SEMCONV_STABILITY_OPT_IN
-// knows (specification, Tracing settings).
+// knows (behaviour: spans).
 import type { SpanAttributes } from '../shared/tracing.ts';
 
 /** rpc/dup beside rpc/old is rpc/dup: whoever asks for both sets gets both. */

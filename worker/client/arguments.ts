@@ -1,5 +1,5 @@
 // The client's command line: flags with one or two dashes, `-flag value` and `-flag=value`, as the
-// reference takes them (reference-behaviour 10.1). What is done with them is left to client.ts.
+// reference takes them (behaviour: client-output). What is done with them is left to client.ts.
 import { commandLine } from '../../shared/command-line.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { nearestWord } from '../../shared/rules/nearest-word.ts';

@@ -1,5 +1,5 @@
-// The span of the client's own call, as the worker's spans are made and sent (reference-behaviour
-// 10.1, 11).
+// The span of the client's own call, as the worker's spans are made and sent
+// (behaviour: client-output, spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
 import { startTracer, type Tracer } from '../../shared/tracing.ts';

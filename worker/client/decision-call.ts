@@ -1,5 +1,5 @@
 // One decision asked for over gRPC, with a deadline. Errors come back in the words of the
-// reference's client (reference-behaviour 10.1).
+// reference's client (behaviour: client-output).
 import { readFileSync } from 'node:fs';
 import {
   type ChannelCredentials,

@@ -36,7 +36,7 @@ export function needsReading(request: CountRequest): boolean {
 /**
  * The requests of one batch, in order of arrival, and the operations that they come to: hits on one
  * key are one increment, except that a refund and a large number of hits stand alone and that
- * nothing is added to an increment before them (decisions 21).
+ * nothing is added to an increment before them (behaviour: as-if-one-by-one).
  */
 export class Batch {
   /** Undefined where the request was settled before the batch was answered. */

@@ -16,7 +16,7 @@ const buckets = 65_536;
  * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
  * long, and a map of them would keep the garbage collector busy. Keys are told apart by 48 bits of a
  * hash. Should two be mistaken for each other, then an increment lacks an EXPIRE that is repeated
- * anyway where it matters: a counter that is new shows by its value (decisions 20).
+ * anyway where it matters: a counter that is new shows by its value (behaviour: expiry-when-new).
  */
 export function createKnownExpiries(): KnownExpiries {
   const tags = new Uint32Array(buckets * keysPerBucket);

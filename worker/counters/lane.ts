@@ -64,7 +64,8 @@ export interface LaneSet {
   readonly breaker: Breaker;
 }
 
-/** What becomes of requests that find no free lane (decisions 22). All wait for `waitMs` first. */
+/** What becomes of requests that find no free lane (behaviour: pool-on-empty). All wait for
+ * `waitMs` first. */
 export interface EmptyPoolRule {
   /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they wait on. */
   readonly behavior: 'create' | 'error' | 'wait';

@@ -1,5 +1,5 @@
 // Sends the hits of per-second limits to a store of their own and all others to the main one
-// (specification, key-value store backend; reference-behaviour 2.3). Counts nothing itself.
+// (behaviour: per-second-store). Counts nothing itself.
 import { countInParts } from './count-in-parts.ts';
 import type { CounterStore, CountRequest } from './store.ts';
 

@@ -27,9 +27,9 @@ export interface Hit {
 /**
  * - `add`: every hit is added.
  * - `look`: nothing is added (hits count as 0); refunds still apply. For a request whose other
- *   descriptor is known to be over its limit (specification, rule 16).
+ *   descriptor is known to be over its limit (behaviour: over-limit-stops-counting).
  * - `add-unless-over`: if current + hits > limit for some hit that is not a refund, only the hits
- *   that are over are added (specification, rule 16; decisions 16); refunds always apply.
+ *   that are over are added (behaviour: over-limit-stops-counting); refunds always apply.
  */
 export type CountMode = 'add' | 'look' | 'add-unless-over';
 
@@ -38,7 +38,8 @@ export interface CountRequest {
   /** In the order of the request's descriptors; never empty. A key may occur twice. */
   readonly hits: readonly Hit[];
   readonly mode: CountMode;
-  /** On the monotonic clock. Past it, the request is settled with an error (decisions 19). */
+  /** On the monotonic clock. Past it, the request is settled with an error
+   * (behaviour: one-deadline). */
   readonly deadlineMs: number;
   /** Set by the caller that lost interest: a request not yet written is then left out. */
   cancelled: boolean;
@@ -54,8 +55,8 @@ export interface CounterStoreState {
 
 /**
  * Counts hits. Calls are answered as if they had been made one by one in the order of arrival,
- * however they travel (decisions 21). A request that was written but not answered is counted at
- * most once: no implementation sends it again (decisions 19).
+ * however they travel (behaviour: as-if-one-by-one). A request that was written but not answered is
+ * counted at most once: no implementation sends it again (behaviour: never-sent-twice).
  */
 export interface CounterStore {
   count(request: CountRequest): void;

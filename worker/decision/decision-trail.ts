@@ -1,4 +1,4 @@
-// What the log says about each decision at LOG_LEVEL=debug, step by step (reference-behaviour 12).
+// What the log says about each decision at LOG_LEVEL=debug, step by step (behaviour: log-lines).
 // There is only a trail when such lines are written: without one, no text is made.
 import type { Log } from '../../shared/log.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';

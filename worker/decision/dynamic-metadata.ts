@@ -1,5 +1,5 @@
 // What the response tells the proxy's filters about the request and the rules that let it pass
-// (RESPONSE_DYNAMIC_METADATA; reference-behaviour 2.9).
+// (RESPONSE_DYNAMIC_METADATA; behaviour: dynamic-metadata).
 import type { JsonObject, JsonValue, Limit } from '../../shared/rules/rule.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from './message.ts';
 

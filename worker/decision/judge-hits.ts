@@ -1,5 +1,5 @@
 // From a counter's value to OK or over the limit, with the statistics of the rule
-// (reference-behaviour 2.5, 13.1).
+// (behaviour: judging-hits, refunds).
 import type { RuleStats } from '../metrics/metric.ts';
 import { type Code, codes } from './message.ts';
 

@@ -1,5 +1,5 @@
 // Requests and responses as text for people: the short form of protobuf's text format, with the
-// field names of envoy.service.ratelimit.v3 (reference-behaviour 11, 12).
+// field names of envoy.service.ratelimit.v3 (behaviour: log-lines, spans).
 import {
   codes,
   type DescriptorStatus,

@@ -10,7 +10,7 @@ export interface RequestDescriptor {
   /** Hits of this descriptor, also 0 ("only look"); undefined: the request's. A bigint only where
    * the number is above 2^53. */
   readonly hitsAddend: number | bigint | undefined;
-  /** A refund: the hits are subtracted (specification, rule 15). */
+  /** A refund: the hits are subtracted (behaviour: refunds). */
   readonly isNegativeHits: boolean;
 }
 

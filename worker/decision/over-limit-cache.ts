@@ -1,5 +1,5 @@
 // Remembers which counters are over their limit until their window ends, so that the store is not
-// asked for what is already known (specification, rule 17; reference-behaviour 2.6).
+// asked for what is already known (behaviour: over-limit-cache).
 import type { Metrics } from '../metrics/metric.ts';
 
 export interface OverLimitCache {
@@ -10,7 +10,7 @@ export interface OverLimitCache {
   /** `removalsBefore`: what `removals` was when the decision began whose hits were over the limit. If the
    * key was removed since, the counter may have been over its limit only before that. */
   add(key: string, untilSeconds: number, removalsBefore: number): void;
-  /** A refund brought the counter back within its limit (decisions 15). */
+  /** A refund brought the counter back within its limit (behaviour: refunds). */
   remove(key: string): void;
 }
 

@@ -1,5 +1,4 @@
-// The rate limit headers that the caller is asked to add (specification, Custom headers;
-// reference-behaviour 2.9, 13.5, 13.6).
+// The rate limit headers that the caller is asked to add (behaviour: response-headers).
 import { type Unit, units } from '../../shared/rules/unit.ts';
 import { codes, type DescriptorStatus, type Header } from './message.ts';
 

@@ -8,7 +8,8 @@ import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
-/** A limit that the request brings itself takes the place of every rule (reference-behaviour 1.6). */
+/** A limit that the request brings itself takes the place of every rule
+ * (behaviour: limit-in-the-request). */
 function matchOverride(
   domain: string,
   descriptor: RequestDescriptor,
@@ -40,7 +41,7 @@ function matchOverride(
   };
 }
 
-/** Drops every limit that another one of the same request replaces (reference-behaviour 1.7). */
+/** Drops every limit that another one of the same request replaces (behaviour: replaced-limits). */
 function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | undefined): void {
   const replaced = new Set(matches.flatMap((match) => match?.limit.replaces ?? []));
   for (let index = 0; index < matches.length; index++) {

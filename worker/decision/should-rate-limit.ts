@@ -51,14 +51,14 @@ export interface PendingDecision {
 }
 
 export interface DecisionOptions extends WindowOptions {
-  /** KVSTORE_TIMEOUT: no decision takes longer (decisions 19). */
+  /** KVSTORE_TIMEOUT: no decision takes longer (behaviour: one-deadline). */
   readonly storeTimeoutMs: number;
   readonly cacheKeyPrefix: string;
   /** Not negative. */
   readonly nearLimitRatio: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT (specification, rule 16). */
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT (behaviour: over-limit-stops-counting). */
   readonly stopIncrementWhenOver: boolean;
   readonly sanitizeMetricDots: boolean;
   readonly dynamicMetadata: boolean;

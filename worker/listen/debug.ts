@@ -1,5 +1,5 @@
 // The debug port: what this process has loaded, counts and does. It opens before everything else, so
-// all it shows comes from providers that answer at any time (reference-behaviour 4.2).
+// all it shows comes from providers that answer at any time (behaviour: debug-pages).
 import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';

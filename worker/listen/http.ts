@@ -1,4 +1,4 @@
-// The worker's HTTP port: decisions as JSON, and the health check (reference-behaviour 4.1).
+// The worker's HTTP port: decisions as JSON, and the health check (behaviour: json-endpoint).
 import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
@@ -74,7 +74,7 @@ export function createHttpServer(
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
     if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
-    // As in the reference, a request's trace headers mean nothing here (reference-behaviour 11).
+    // As in the reference, a request's trace headers mean nothing here (behaviour: spans).
     const trace = tracer?.roots();
     const answer = await find(body.bytes, reply, trace);
     if (answer === 'aborted') return refuseAborted(reply);

@@ -20,8 +20,8 @@ export type JsonRequest =
 const maxUint32 = 2n ** 32n - 1n;
 const maxUint64 = 2n ** 64n - 1n;
 
-/** Reads what the reference reads (reference-behaviour 4.1). The problem names line and column, or what passes
- * the bounds, of which no more is read. */
+/** Reads what the reference reads (behaviour: json-endpoint). The problem names line and column, or
+ * what passes the bounds, of which no more is read. */
 export function parseJsonRequest(
   body: Uint8Array,
   bounds: RequestBounds = defaultRequestBounds,

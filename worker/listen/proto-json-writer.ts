@@ -1,5 +1,5 @@
 // The decision's answer in the proto3 JSON form: fields by number, defaults left out, enums by name
-// (reference-behaviour 4.1).
+// (behaviour: json-endpoint).
 import type { JsonValue } from '../../shared/rules/rule.ts';
 import {
   type Code,

@@ -1,5 +1,5 @@
 // The certificates that a port serves with: read at the start, and taken up anew when their files
-// change, while connections stay (reference-behaviour 3.6).
+// change, while connections stay (behaviour: renewed-certificates).
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -39,7 +39,8 @@ export interface ServerTls {
 export interface ServerTlsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Given for the port whose certificates are counted as `certs.*` (reference-behaviour 6.1). */
+  /** Given for the port whose certificates are counted as `certs.*`
+   * (behaviour: statistic-names). */
   readonly metrics?: Metrics;
 }
 

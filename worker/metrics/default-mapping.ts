@@ -1,5 +1,4 @@
-// The mapping for when no file gives another (specification, Pull metrics endpoint;
-// reference-behaviour 6.7; decisions 27).
+// The mapping for when no file gives another (behaviour: pull-mapping).
 import {
   defaultBuckets,
   defaultHelp,

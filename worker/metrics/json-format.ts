@@ -1,5 +1,5 @@
 // The lines for standard output, where no other output is on: one JSON object each
-// (reference-behaviour 6.6, decisions 26).
+// (behaviour: independent-outputs).
 import type { LineFormat } from './line-sink.ts';
 import { createNameTagger, type Tags } from './metric-name.ts';
 

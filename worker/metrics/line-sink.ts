@@ -1,6 +1,6 @@
 // Turns the registry's numbers into lines and hands them to a transport: what changed since the last
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
-// transports, the rhythm to flusher.ts.
+// transports, the rhythm to statistics.ts.
 
 import type { Tags } from './metric-name.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';

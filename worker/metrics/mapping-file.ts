@@ -1,5 +1,5 @@
-// Reads a mapping from a file in the format of statsd-exporter (reference-behaviour 6.7), with every
-// problem told at once, each with its place.
+// Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), with
+// every problem told at once, each with its place.
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';

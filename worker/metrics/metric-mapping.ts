@@ -1,5 +1,6 @@
 // What pulled metric a pushed name becomes: rules that match names, in the manner of statsd-exporter
-// (reference-behaviour 6.7). Where rules come from is left to default-mapping.ts and mapping-file.ts.
+// (behaviour: pull-mapping). Where rules come from is left to default-mapping.ts and
+// mapping-file.ts.
 
 export type MetricKind = 'counter' | 'gauge' | 'observer';
 

@@ -3,10 +3,10 @@
 /** EXTRA_TAGS: key to value. */
 export type Tags = Readonly<Record<string, string>>;
 
-/** Carries no tags, so that it is found whatever the tags are (reference-behaviour 6.1). */
+/** Carries no tags, so that it is found whatever the tags are (behaviour: statistic-names). */
 export const untaggedName = 'reserved_tag';
 
-/** Keys of tags that receivers set themselves (reference-behaviour 6.1, `reserved_tag`). */
+/** Keys of tags that receivers set themselves (`reserved_tag`; behaviour: extra-tags). */
 const reservedTags = new Set([
   'asg',
   'az',
@@ -25,7 +25,8 @@ const reservedTags = new Set([
 
 /**
  * `:` and `|` end a name on the wire, and so does the end of a line, which a request can carry in a
- * value: they become `_`, as do the dots of what looks like an IPv4 address (reference-behaviour 1.5).
+ * value: they become `_`, as do the dots of what looks like an IPv4 address
+ * (behaviour: metric-keys).
  */
 export function sanitizeMetricName(name: string): string {
   return name
@@ -34,7 +35,7 @@ export function sanitizeMetricName(name: string): string {
 }
 
 /** The tags as every output has them: sorted by key, what ends a name or a tag written as `_`, and
- * those with an empty part left out (reference-behaviour 6.4). */
+ * those with an empty part left out (behaviour: extra-tags). */
 export function toTagEntries(tags: Tags): readonly (readonly [key: string, value: string])[] {
   return Object.entries(tags)
     .filter(([key, value]) => key !== '' && value !== '')

@@ -1,5 +1,6 @@
 // What the rest of the worker sees of the statistics: handles that are added to, by name.
-// Names and meanings: reference-behaviour 6.1, without the tags of every metric.
+// Names and meanings are the reference's (behaviour: statistic-names), without the tags of every
+// metric.
 import type { Tags } from './metric-name.ts';
 
 export interface Counter {
@@ -42,7 +43,7 @@ export interface Metrics {
   /** How long decisions take, finer than the milliseconds of a timer; only pulled. */
   readonly decisionDuration: Duration;
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does
-   * not fit is counted under one folded name (decisions 28). */
+   * not fit is counted under one folded name (behaviour: bounded-metric-names). */
   ruleStats(metricKey: string, isStatic: boolean): RuleStats;
   /** Counts the descriptors of a domain that no rule knows,
    * `ratelimit.service.rate_limit.<domain>.domain_not_found`; bounded like runtime keys. */

@@ -1,4 +1,4 @@
-// The port where numbers are offered for being pulled (specification, Pull metrics endpoint). The
+// The port where numbers are offered for being pulled (behaviour: pull-mapping). The
 // answer is written piece by piece: it can be long, and who reads it can be slow.
 import { METHODS } from 'node:http';
 import { Readable } from 'node:stream';

@@ -46,7 +46,7 @@ export interface PullSeries {
 export interface PullSeriesDeps {
   readonly registry: MetricsRegistry;
   readonly mapping: Mapping;
-  /** Become labels of every series (decisions 27). */
+  /** Become labels of every series (behaviour: extra-tags). */
   readonly tags: Tags;
   readonly clock: Clock;
   readonly log: Log;
@@ -159,7 +159,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   };
 }
 
-/** What may stand in the name of a metric or label (reference-behaviour 6.7). */
+/** What may stand in the name of a metric or label (behaviour: pull-mapping). */
 function toMetricName(text: string): string {
   return text.replace(/[^A-Za-z0-9_]/g, '_').replace(/^(?=\d)/, '_');
 }

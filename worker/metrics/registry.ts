@@ -53,7 +53,7 @@ export interface NamedGauge extends Gauge {
 }
 
 export interface RegistryOptions {
-  /** How many metric keys may be made of what requests hold (decisions 28). */
+  /** How many metric keys may be made of what requests hold (behaviour: bounded-metric-names). */
   readonly runtimeNamesMax: number;
   readonly log: Log;
 }

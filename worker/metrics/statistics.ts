@@ -22,30 +22,30 @@ import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
 import { createTcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
 
-/** Where statistics are pushed to (reference-behaviour 6.3). */
+/** Where statistics are pushed to (behaviour: pushed-lines). */
 export interface PushTarget {
   readonly protocol: 'tcp' | 'tcp4' | 'tcp6' | 'udp' | 'udp4' | 'udp6';
   readonly host: string;
   readonly port: number;
 }
 
-/** Where statistics with tags are sent to, over UDP (reference-behaviour 6.5). */
+/** Where statistics with tags are sent to, over UDP (behaviour: tagged-lines). */
 export interface TaggedTarget {
   readonly host: string;
   readonly port: number;
   readonly rewrites: readonly NameRewrite[];
 }
 
-/** The outputs that are on; any of them may be on together (decisions 26). */
+/** The outputs that are on; any of them may be on together (behaviour: independent-outputs). */
 export interface StatisticsOptions {
   readonly push: PushTarget | undefined;
   readonly tagged: TaggedTarget | undefined;
   readonly pull: PullTarget | undefined;
-  /** JSON lines to this output: for when nothing else is on (decisions 26). */
+  /** JSON lines to this output: for when nothing else is on (behaviour: independent-outputs). */
   readonly lines: LineOutput | undefined;
   readonly flushIntervalMs: number;
   readonly extraTags: Tags;
-  /** RUNTIME_METRIC_NAMES_MAX (decisions 28). */
+  /** RUNTIME_METRIC_NAMES_MAX (behaviour: bounded-metric-names). */
   readonly runtimeNamesMax: number;
 }
 
@@ -64,7 +64,7 @@ export interface Statistics {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Observations of timers leave at least this often (reference-behaviour 6.3). */
+/** Observations of timers leave at least this often (behaviour: pushed-lines). */
 const timerIntervalMs = 1000;
 
 export function createStatistics({ options, log, clock }: StatisticsDeps): Statistics {

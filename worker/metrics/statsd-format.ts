@@ -1,4 +1,4 @@
-// The push output's lines: `name:value|type` (reference-behaviour 6.3).
+// The push output's lines: `name:value|type` (behaviour: pushed-lines).
 import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
 import { createNameTagger, type Tags } from './metric-name.ts';

@@ -1,5 +1,5 @@
 // The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
-// (reference-behaviour 6.5).
+// (behaviour: tagged-lines).
 import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
 import { sanitizeMetricName, type Tags, toTagEntries, untaggedName } from './metric-name.ts';

@@ -1,4 +1,4 @@
-// Lines over one TCP connection that is opened again whenever it is lost (reference-behaviour 6.3).
+// Lines over one TCP connection that is opened again whenever it is lost (behaviour: pushed-lines).
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';

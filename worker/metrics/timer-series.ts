@@ -1,5 +1,5 @@
 // What is kept of a timer that is pulled: a histogram, or quantiles of the last minutes
-// (reference-behaviour 6.7).
+// (behaviour: pull-mapping).
 import type { ObserverOptions } from './metric-mapping.ts';
 import { createObservationBuffer } from './observation-buffer.ts';
 

@@ -1,4 +1,4 @@
-// Lines in UDP datagrams, several in each (reference-behaviour 6.3).
+// Lines in UDP datagrams, several in each (behaviour: pushed-lines).
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';

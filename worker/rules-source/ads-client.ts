@@ -1,6 +1,6 @@
 // The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
-// without sockets, timers or clocks (reference-behaviour 8.1; decisions 29). What the resources mean
-// is left to whoever takes `deliver`; connections and waits to xds-source.ts.
+// without sockets, timers or clocks (behaviour: discovery-requests, waits-between-streams). What
+// the resources mean is left to whoever takes `deliver`; connections and waits to xds-source.ts.
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type {
   DiscoveryRequestMessage,

@@ -5,8 +5,8 @@ import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
  * `metadata` is comma-separated key=value items, each split at its first `=`; what has none is left
- * out (reference-behaviour 8.1). What announces the fields that the public message lacks is added
- * (decisions 31), and `agreement`, by which workers are compared.
+ * out (behaviour: discovery-requests). What announces the fields that the public message lacks is
+ * added (behaviour: fields-of-our-own), and `agreement`, by which workers are compared.
  */
 export function toAdsNode(id: string, metadata: string, agreement: string): NodeMessage {
   const given = metadata

@@ -1,6 +1,6 @@
 // Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
-// (reference-behaviour 7, decisions 9). Which files count is left to shared/rules-directory.ts, what they
-// mean to `load`.
+// (behaviour: followed-files, files-of-rules). Which files count is left to
+// shared/rules-directory.ts, what they mean to `load`.
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -28,7 +28,7 @@ export type LoadRules = (
   | Omit<LoadResult & { readonly ok: false }, 'origin'>
 >;
 
-/** The RUNTIME_* settings (specification, Configuration loading). */
+/** The RUNTIME_* settings (behaviour: followed-files). */
 export interface FileSourceOptions {
   readonly root: string;
   readonly subdirectory: string;

@@ -37,7 +37,8 @@ export function toXdsSourceOptions(
     backoff: {
       initialMs: backoff.initialIntervalMs || leastWaitMs,
       maxMs: backoff.maxIntervalMs || usualLongestWaitMs,
-      // A factor below 1 is what is added, so that the waits really grow (decisions 29).
+      // A factor below 1 is what is added, so that the waits really grow
+      // (behaviour: waits-between-streams).
       multiplier: factor > 1 ? factor : 1 + factor,
       random: backoff.jitter ? random : undefined,
     },

@@ -22,7 +22,7 @@ import { createAdsReport, toShown } from './ads-report.ts';
 import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
-/** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings (specification, Configuration loading). */
+/** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */
 export interface XdsSourceOptions {
   readonly server: AdsServerOptions;
   readonly nodeId: string;

@@ -1,5 +1,5 @@
 // Reads the rewriting rules of tagged statistics, whose setting names hold the names of the rules
-// (reference-behaviour 6.5). Applying them is left to the output.
+// (behaviour: tagged-lines). Applying them is left to the output.
 import { map, text } from '../../shared/settings/kind.ts';
 import { readSetting } from '../../shared/settings/parse-settings.ts';
 import type { Environment, SettingNames } from '../../shared/settings/setting.ts';
@@ -86,7 +86,7 @@ function readMogrifier(
   };
 }
 
-/** The specification shows the singular and the plural; both are read in both families. */
+/** Both the singular and the plural are in use; both are read in both families. */
 function namesOf(name: string, what: 'PATTERN' | 'NAME' | 'TAGS'): SettingNames {
   const rest = `${name.toUpperCase()}_${what}`;
   return [

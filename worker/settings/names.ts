@@ -1,5 +1,5 @@
-// The two families of setting names: where the specification has a neutral word, the established
-// name has a product's. Both are read; the neutral one comes first in documents.
+// The two families of setting names: where one has a neutral word, the established one has a
+// product's name (behaviour: two-names). Both are read; the neutral one comes first in documents.
 import type { SettingNames } from '../../shared/settings/setting.ts';
 
 const productWords: readonly (readonly [neutral: string, established: string])[] = [

@@ -1,5 +1,5 @@
 // The rows of one key-value store. The second store, for limits per second, has the same rows under
-// names of its own and nothing falls back from one to the other (decisions 3).
+// names of its own and nothing falls back from one to the other (behaviour: per-second-store).
 import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
 import { bothNames, mixedNames } from './names.ts';
 

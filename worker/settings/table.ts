@@ -1,5 +1,5 @@
-// Every setting of the worker (specification, Settings; reference-behaviour 5.2), grouped as the
-// program sees them. Rules between settings are in checks.ts.
+// Every setting of the worker (behaviour: two-names), grouped as the program sees them. Rules
+// between settings are in checks.ts.
 import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
 import { section } from '../../shared/settings/setting.ts';
 import { defaultRequestBounds } from '../decision/request-bounds.ts';

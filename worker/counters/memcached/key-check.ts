@@ -1,4 +1,4 @@
-// Which counter keys memcached takes (specification, Memory-cache backend; decisions 24).
+// Which counter keys memcached takes (behaviour: memory-cache-keys).
 import { AppError } from '../../../shared/errors.ts';
 import type { CountRequest } from '../store.ts';
 

@@ -1,4 +1,4 @@
-// The statistics of calls to a memory cache (reference-behaviour 6.1).
+// The statistics of calls to a memory cache (behaviour: statistic-names).
 import type { Counter, Metrics } from '../../metrics/metric.ts';
 
 export interface MemcachedMetrics {

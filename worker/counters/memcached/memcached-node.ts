@@ -10,7 +10,7 @@ import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createNodeProbe } from './node-probe.ts';
 
-/** Bound of connecting and of each answer, as in the reference (reference-behaviour 2.8). */
+/** Bound of connecting and of each answer, the reference's 500 ms. */
 const timeoutMs = 500;
 /** A failure that lasts is said again this often. */
 const failureIntervalMs = 10_000;

@@ -43,7 +43,8 @@ export interface NodeTls {
 
 export interface MemcachedNodesOptions {
   readonly source: NodeSource;
-  /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; below 1 it is 2 (reference-behaviour 2.8). */
+  /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; below 1 it is 2
+   * (behaviour: memory-cache-nodes). */
   readonly maxIdleConnections: number;
   readonly tls: NodeTls | undefined;
   readonly jitterMaxSeconds: number;

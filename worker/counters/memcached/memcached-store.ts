@@ -1,5 +1,5 @@
 // The counter store over memcached: reads the counters of the decisions that arrive together, answers
-// them, and has the hits added in the background (specification, rule 19; reference-behaviour 2.8).
+// them, and has the hits added in the background (behaviour: memory-cache-counting).
 // A node that does not answer fails no decision: its counters count as 0, unless KVSTORE_FAILURE_MODE
 // is one that has answers of its own.
 import type { Clock } from '../../../shared/clock.ts';
@@ -58,7 +58,7 @@ interface Turn {
 
 /**
  * `mode` of a request is not `add-unless-over`: counters are read before they are changed, by many
- * workers at once, so that setting has no meaning here (decisions 16).
+ * workers at once, so that setting has no meaning here (behaviour: over-limit-stops-counting).
  */
 export function createMemcachedStore(
   options: MemcachedNodesOptions,

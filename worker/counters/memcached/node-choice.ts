@@ -1,5 +1,5 @@
 // Which node a counter lives on. Workers that are given the same list agree, the reference among them
-// (reference-behaviour 2.8).
+// (behaviour: memory-cache-nodes).
 import { crc32 } from 'node:zlib';
 
 export interface NodeChoice {

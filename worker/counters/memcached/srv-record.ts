@@ -1,4 +1,4 @@
-// Nodes that are listed by an SRV record (reference-behaviour 2.8).
+// Nodes that are listed by an SRV record (behaviour: memory-cache-nodes).
 import type { SrvRecord } from 'node:dns';
 import type { HostPort } from '../../../shared/host-port.ts';
 

@@ -1,5 +1,6 @@
-// Compares this host's clock with the store's, at the start and every minute (decisions 25): windows
-// are cut by this clock, so workers whose clocks differ count in different windows.
+// Compares this host's clock with the store's, at the start and every minute
+// (behaviour: worker-clock): windows are cut by this clock, so workers whose clocks differ count in
+// different windows.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';

@@ -1,6 +1,6 @@
 // Tokens that stand for a password: signed locally from the cloud credentials of this process, and
-// shared by all connections while they are young (specification, Cloud IAM rules; reference-behaviour
-// 13.4). The libraries that sign and find credentials are loaded only when this is used.
+// shared by all connections while they are young (behaviour: cloud-iam). The libraries that sign
+// and find credentials are loaded only when this is used.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { ReadCredentials } from './credentials.ts';

@@ -14,14 +14,15 @@ export interface ConnectionTotals {
 
 export interface ConnectionTotalsDeps {
   readonly clock: Clock;
-  /** `<pool>.cx_active`, `.cx_total` and `.cx_local_close` (reference-behaviour 6.1). */
+  /** `<pool>.cx_active`, `.cx_total` and `.cx_local_close` (behaviour: statistic-names). */
   readonly connections: {
     readonly active: Gauge;
     readonly total: Counter;
     readonly localClose: Counter;
   };
   /** Called with true when there is a connection again and with false when there is none any more,
-   * also for the first one (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION, reference-behaviour 3.5). */
+   * also for the first one (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION;
+   * behaviour: health-components). */
   readonly onHealthChange: (healthy: boolean) => void;
 }
 

@@ -92,7 +92,8 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
 }
 
 /** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that
- * nothing is counted twice and simple proxies can stand in between (decisions 19). */
+ * nothing is counted twice and simple proxies can stand in between
+ * (behaviour: never-sent-twice). */
 function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | undefined): Redis {
   return new Redis({
     ...(address.kind === 'unix'

@@ -1,4 +1,4 @@
-// Waits at start for a store's first answer, with growing pauses (reference-behaviour 9.2).
+// Waits at start for a store's first answer, with growing pauses (behaviour: first-connection).
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';

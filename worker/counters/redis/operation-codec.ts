@@ -1,5 +1,6 @@
 // How operations on counters become Redis commands and replies become results. Exactly the
-// reference's INCRBY and EXPIRE on its keys, so that both count together (reference-behaviour 2.3).
+// reference's INCRBY and EXPIRE on its keys, so that both count together
+// (behaviour: redis-commands).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
@@ -8,7 +9,7 @@ import { type CommandText, toCommandText, toIncrementText } from './command-text
 import { isLost, type RawReply } from './reply-reader.ts';
 
 /**
- * A refund (reference-behaviour 13.1). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
+ * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
  * counter afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not
  * exact above 2^53, and subtracted by DECRBY, which keeps the expiry and rejects what is no number.
  * Sent whole each time: the server keeps it compiled, and there is no "unknown script" to recover

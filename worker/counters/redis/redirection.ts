@@ -1,5 +1,5 @@
 // What a cluster node says when another node is to execute a command: it executed nothing itself, so
-// that these commands, and no other, are sent a second time (decisions 19).
+// that these commands, and no other, are sent a second time (behaviour: never-sent-twice).
 import type { TcpAddress } from './address.ts';
 import { type CommandText, toCommandText } from './command-text.ts';
 import type { Redirect } from './redis-lane.ts';

@@ -8,11 +8,11 @@ import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
 
-/** The provider ends what was opened with a token after 12 hours (specification, Cloud IAM rules): it
+/** The provider ends what was opened with a token after 12 hours (behaviour: cloud-iam): it
  * is replaced before, when no decision waits for it. */
 const tokenConnectionMs = 11.5 * 3_600_000;
 
-/** The store for limits per second takes its own settings alone (decisions 3). */
+/** The store for limits per second takes its own settings alone (behaviour: per-second-store). */
 export function toRedisStoreOptions(
   settings: WorkerSettings,
   which: 'store' | 'perSecondStore',

@@ -26,8 +26,8 @@ const scope = 'ratelimit grpc server';
 
 const lateText = 'the deadline of the call has passed';
 
-/** Every failure is UNKNOWN with its plain message, whatever it is (reference-behaviour 3.3), except that
- * the caller's time was over. */
+/** Every failure is UNKNOWN with its plain message, whatever it is (behaviour: errors-over-grpc),
+ * except that the caller's time was over. */
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, requestBounds, log, clock, tracing } = deps;
   const isLate = ({ timeoutMs, receivedMs }: UnaryCall) =>

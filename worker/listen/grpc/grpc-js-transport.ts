@@ -182,7 +182,7 @@ function identity(bytes: Buffer): Buffer {
 }
 
 /**
- * The library's own texts become those of the reference (reference-behaviour 3.1), and half a
+ * The library's own texts become those of the reference (behaviour: errors-over-grpc), and half a
  * surrogate pair in ours becomes a replacement character, because the library throws on it.
  */
 const correctStatusTexts: ServerInterceptor = (_method, call) => {

@@ -7,7 +7,7 @@ import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
 import { type WireReader, wireTypes } from './wire-reader.ts';
 import { WireWriter } from './wire-writer.ts';
 
-/** Both carry the worker's state (decisions 8). */
+/** Both carry the worker's state (behaviour: health-of-the-empty-name). */
 const services = ['', 'ratelimit'];
 
 export function createHealthMethods(

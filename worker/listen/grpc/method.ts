@@ -72,7 +72,8 @@ export type GrpcMethod = UnaryMethod | StreamMethod;
 /** By path, such as `/grpc.health.v1.Health/Check`. */
 export type GrpcMethods = ReadonlyMap<string, GrpcMethod>;
 
-/** What callers of a path that is not there are told, with UNIMPLEMENTED (reference-behaviour 3.1). */
+/** What callers of a path that is not there are told, with UNIMPLEMENTED
+ * (behaviour: errors-over-grpc). */
 export function unknownMethodText(path: string, methods: GrpcMethods): string {
   const separator = path.lastIndexOf('/');
   if (!path.startsWith('/') || separator < 1) return `malformed method name: "${path}"`;

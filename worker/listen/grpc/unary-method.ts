@@ -34,7 +34,8 @@ export function requestCounterName(name: string): string {
   return `ratelimit_server.${name}.total_requests`;
 }
 
-/** Counted as `ratelimit_server.<name>` (reference-behaviour 6.1); undecodable requests are not. */
+/** Counted as `ratelimit_server.<name>` (behaviour: statistic-names); undecodable requests are
+ * not. */
 export function createUnaryMethod<Request>(
   { metrics, clock, log }: UnaryMethodDeps,
   { name, duration, decode, handle }: UnaryMethodParts<Request>,
