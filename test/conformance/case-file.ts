@@ -95,7 +95,7 @@ export function readCaseFiles(): CaseFile[] {
 
 /**
  * The cases to run, as groups that share one worker because their settings are equal. Left out: what
- * not-yet.ts lists, and cases whose recording contradicts the specification (`differs`).
+ * not-yet.ts lists, and cases where another behaviour was decided (`differs`).
  */
 export function readCaseGroups(): Case[][] {
   const groups = new Map<string, Case[]>();

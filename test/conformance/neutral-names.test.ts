@@ -1,4 +1,5 @@
-// Every recorded case once more, with the settings under the neutral names of the specification.
+// Every recorded case once more, with the settings under their neutral names
+// (behaviour: two-names).
 import { testAllCases } from './case-tests.ts';
 
 testAllCases('neutral');

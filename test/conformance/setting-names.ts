@@ -1,5 +1,5 @@
 // The two families of setting names. Cases are written in the established one; this rewrites them to
-// the neutral one of the specification.
+// the neutral one (behaviour: two-names).
 
 const prefixes: readonly (readonly [established: string, neutral: string])[] = [
   ['DOG_STATSD_MOGRIFIERS', 'TAGGED_MOGRIFIERS'],

@@ -7,8 +7,7 @@ import { startMemcachedServer } from '../support/memcached-server.ts';
 import { openMemcachedStore } from '../support/memcached-store.ts';
 import { testCounterStore } from './counter-store.ts';
 
-const stopSetting =
-  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is ignored with a memory cache (decisions 16)';
+const stopSetting = 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is ignored with a memory cache';
 
 for (const count of [1, 3]) {
   const starting = Promise.all(Array.from({ length: count }, () => startMemcachedServer()));

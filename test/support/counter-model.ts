@@ -1,5 +1,5 @@
-// Counting as the specification tells it, one request after the other, in plain exact arithmetic:
-// what the counter stores are compared with.
+// Counting as it is described (behaviour: judging-hits, refunds), one request after the other, in
+// plain exact arithmetic: what the counter stores are compared with.
 import type { CountMode } from '../../worker/counters/store.ts';
 import type { HitOptions } from './counting.ts';
 
