@@ -22,6 +22,7 @@ import { createFetch } from './fetch.ts';
 import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
+import { createKeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
@@ -72,6 +73,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   };
   const connections = new Map<ServerHttp2Session, Connection>();
   const fanOut = createFanOut(() => [...streams.sotw, ...streams.delta]);
+  const keptNames = createKeptNames(limits.maxKeptBytes);
   const unfinishedRequests = createUnfinishedRequests({
     clock,
     maxBytes: limits.maxUnfinishedBytes,
@@ -108,7 +110,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   ): (call: GrpcCall) => CallHandler {
     const { mode } = protocol;
     const open = streams[mode];
-    const streamDeps = { snapshots, workers, events, clock, metrics, limits };
+    const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames };
     return (call) => {
       const stream = createDiscoveryStream(streamDeps, protocol, call);
       open.add(stream);

@@ -2,6 +2,7 @@
 // client accepts or refuses it as a whole or in parts, which we cannot see.
 import type { DeltaDiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
+import { toKeptBytes } from './kept-names.ts';
 import {
   type DeltaBody,
   type HeldResources,
@@ -189,6 +190,13 @@ export function createDeltaSession(): DeltaSession {
         isHeldByMany ? 0 : held.size,
         owed.size,
         countOthers(doubtful, newest),
+      );
+    },
+    get keptBytes() {
+      return (
+        toKeptBytes(subscription?.names ?? []) +
+        toKeptBytes(owed) +
+        toKeptBytes(isHeldByMany ? [] : Array.from(held, ([name, { version }]) => name + version))
       );
     },
   };

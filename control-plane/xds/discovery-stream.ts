@@ -9,6 +9,7 @@ import type { EventLog } from './event-log.ts';
 import { toStringField } from './field-bytes.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
+import { type KeptNames, toKeptBytes } from './kept-names.ts';
 import { type AdsLimits, bytesPerToken, maxNameLength, maxNames } from './limits.ts';
 import type { DropReason, XdsMetrics } from './metrics.ts';
 import { toNodeIdentity } from './node-identity.ts';
@@ -24,6 +25,7 @@ export interface DiscoveryStreamDeps {
   readonly clock: Clock;
   readonly metrics: XdsMetrics;
   readonly limits: AdsLimits;
+  readonly keptNames: KeptNames;
 }
 
 export interface DiscoveryStream extends CallHandler {
@@ -52,6 +54,9 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   let record: WorkerRecord | undefined;
   let cancelDrainTimer: (() => void) | undefined;
   let isClosed = false;
+  const keep = deps.keptNames.open(() => {
+    cutOff('too_many_names', 'it keeps the most of the names that are kept for all streams');
+  });
   const cancelFirstTimer = clock.after(limits.requestMs, () =>
     refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
   );
@@ -74,17 +79,21 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
     record?.sent(version);
     metrics.responseSent(mode, bytes);
-    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => cutOff(bytes));
+    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => {
+      const seconds = limits.drainTimeoutMs / 1000;
+      cutOff('slow_reader', `it did not read a response of ${bytes} bytes in ${seconds} s`);
+    });
     call.send(parts, () => {
       cancelDrainTimer?.();
       send(session.onSent());
     });
   }
 
-  function cutOff(bytes: number): void {
-    metrics.dropped('slow_reader');
-    const what = `a response of ${bytes} bytes in ${limits.drainTimeoutMs / 1000} s`;
-    events.note('warning', 'slow_reader', `xDS: ${whoIsIt()} was cut off: it did not read ${what}`);
+  /** At once, and with it goes what is held for the stream. */
+  function cutOff(reason: DropReason, text: string): void {
+    metrics.dropped(reason);
+    events.note('warning', reason, `xDS: ${whoIsIt()} was cut off: ${text}`);
+    isClosed = true;
     call.abort();
   }
 
@@ -114,7 +123,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       if (request.typeUrl === '' && protocol.impliedTypeUrl === undefined) {
         problem = 'type_url is required';
       } else if (protocol.namesIn(request).some((name) => name.length > maxNameLength)) {
-        problem = 'a resource name is too long';
+        problem = 'a resource name or a version is too long';
       } else {
         // A stream has the node of its first request, whatever type that asks for.
         node ??= toNodeIdentity(request.node);
@@ -162,6 +171,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       record ??= join(node);
       const current = snapshots.current(node);
       const { response, answer, changesNames } = session.onRequest(request, current);
+      if (isFirst || changesNames) keep(nodeBytes(node) + session.keptBytes);
+      if (isClosed) return;
       // An answer to what was sent costs nothing: there is one for each response. Unless it makes the
       // next response as well, which it would answer in the same way.
       if (!takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
@@ -183,6 +194,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     },
     onClose() {
       isClosed = true;
+      keep(0);
       cancelFirstTimer();
       cancelDrainTimer?.();
       if (record === undefined) return;
@@ -196,4 +208,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     },
     finish: call.finish,
   };
+}
+
+function nodeBytes({ id, cluster, metadata }: NodeIdentity): number {
+  return toKeptBytes([id, cluster, ...Array.from(metadata).flat()]);
 }

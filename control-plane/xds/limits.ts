@@ -16,6 +16,9 @@ export interface AdsLimits {
   /** Of requests that are begun and not complete, on all streams together. Beyond, those that were begun
    * first end their streams with RESOURCE_EXHAUSTED. */
   readonly maxUnfinishedBytes: number;
+  /** Of names that streams ask for and of their nodes, which are kept as long as a stream is open, on all of
+   * them together. Beyond, those that keep the most are cut off. */
+  readonly maxKeptBytes: number;
   /** Requests that answer no response, or that change what is wanted: this many at once, and so many
    * each second after that. What passes ends the stream with RESOURCE_EXHAUSTED. */
   readonly requestBurst: number;
@@ -41,6 +44,8 @@ export const defaultLimits: AdsLimits = {
   // gRPC's own default. A delta client that reconnects names all that it holds.
   maxRequestBytes: 4 * 1024 * 1024,
   maxUnfinishedBytes: 64 * 1024 * 1024,
+  // Some 900,000 names.
+  maxKeptBytes: 128 * 1024 * 1024,
   requestBurst: 100,
   requestsPerSecond: 10,
   requestMs: 30_000,
@@ -49,7 +54,7 @@ export const defaultLimits: AdsLimits = {
   keepaliveTimeoutMs: 20_000,
 };
 
-/** Names that one stream may ask for, and how long each may be. */
+/** Names that one stream may ask for, and how long each of them, or a version, may be. */
 export const maxNames = 10_000;
 export const maxNameLength = 1_024;
 

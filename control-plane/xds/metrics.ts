@@ -7,6 +7,7 @@ export type DropReason =
   | 'unauthenticated'
   | 'too_many_streams'
   | 'too_many_requests'
+  | 'too_many_names'
   | 'bad_request'
   | 'unfinished_request'
   | 'slow_reader';

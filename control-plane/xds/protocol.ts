@@ -15,7 +15,7 @@ export interface DiscoveryProtocol<Request> {
   /** Throws on bytes that are not the message. */
   decode(bytes: Buffer): Request;
   createSession(): Session<Request>;
-  /** The names that a request adds to what is kept. */
+  /** The names and versions that a request adds to what is kept. */
   namesIn(request: Request): readonly string[];
   /** The type that a request without one means; undefined where it must be given. */
   readonly impliedTypeUrl: string | undefined;
@@ -40,7 +40,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
     mode: 'sotw',
     decode: aggregated.StreamAggregatedResources.requestDeserialize,
     createSession: createSotwSession,
-    namesIn: ({ resourceNames = [] }) => resourceNames,
+    namesIn: ({ resourceNames = [], versionInfo = '' }) => [...resourceNames, versionInfo],
     impliedTypeUrl: undefined,
   };
   return {
@@ -51,7 +51,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
       createSession: createDeltaSession,
       namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
         ...resourceNamesSubscribe,
-        ...Object.keys(initialResourceVersions ?? {}),
+        ...Object.entries(initialResourceVersions ?? {}).flat(),
       ],
       impliedTypeUrl: undefined,
     },

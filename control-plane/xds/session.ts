@@ -50,4 +50,6 @@ export interface Session<Request> {
   /** How many names are kept for the client alone: what it asked for, all requests together, what it
    * says that it has, and what it is still to hear of. */
   readonly wantedNames: number;
+  /** About what is kept for the client alone. */
+  readonly keptBytes: number;
 }

@@ -2,6 +2,7 @@
 // version that the client accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { toKeptBytes } from './kept-names.ts';
 import { toSelectedBody, toWholeBody } from './response-body.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import {
@@ -92,6 +93,9 @@ export function createSotwSession(): SotwSession {
       subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
     get wantedNames() {
       return subscription?.names.size ?? 0;
+    },
+    get keptBytes() {
+      return toKeptBytes(subscription?.names ?? []);
     },
   };
 }

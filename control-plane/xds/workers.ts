@@ -83,11 +83,16 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
         sent: (version) => update({ sent: { version, atMs: wallMs() } }),
         acked: (version) => update({ acked: { version, atMs: wallMs() }, nacked: undefined }),
         nacked: (version, text) =>
-          update({ nacked: { version, text: text.slice(0, maxTextLength), atMs: wallMs() } }),
+          update({ nacked: { version, text: toShortCopy(text), atMs: wallMs() } }),
         left: () => workers.delete(record),
       };
       workers.set(record, worker);
       return record;
     },
   };
+}
+
+/** A slice would hold the whole text, which may be megabytes. */
+function toShortCopy(text: string): string {
+  return Buffer.from(text.slice(0, maxTextLength)).toString();
 }

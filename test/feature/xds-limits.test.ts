@@ -59,7 +59,12 @@ const badRequests: readonly {
   {
     title: 'a name above the limit',
     bytes: request({ resourceNames: ['x'.repeat(1_025)] }),
-    status: '3 a resource name is too long',
+    status: '3 a resource name or a version is too long',
+  },
+  {
+    title: 'a version above the limit',
+    bytes: request({ versionInfo: 'x'.repeat(1_025) }),
+    status: '3 a resource name or a version is too long',
   },
   {
     title: 'a node above the limit',
@@ -202,7 +207,8 @@ test('large requests cost more of what a stream may send', async (t) => {
   const limits = { requestBurst: 10, requestsPerSecond: 0.001 };
   const ads = await startAds({ snapshot: small, limits });
   const worker = callDiscovery(ads.port, delta);
-  worker.send({ node, initialResourceVersions: { gone: 'x'.repeat(700_000) } });
+  const versions = Array.from({ length: 700 }, (_, at) => [`gone-${at}`, 'x'.repeat(1000)]);
+  worker.send({ node, initialResourceVersions: Object.fromEntries(versions) });
   t.is((await worker.status()).details, 'too many requests on this stream');
   worker.close();
   await ads.stop();

@@ -1,0 +1,23 @@
+// Who has to go when streams keep too much together.
+import test from 'ava';
+import { createKeptNames } from './kept-names.ts';
+
+test('beyond the total those that keep the most go, until it is kept', (t) => {
+  const names = createKeptNames(100);
+  const gone: string[] = [];
+  const open = (name: string) => names.open(() => gone.push(name));
+  const [modest, greedy, greedier] = [open('modest'), open('greedy'), open('greedier')];
+  modest(10);
+  greedy(40);
+  greedier(50);
+  t.deepEqual(gone, []);
+  modest(11);
+  t.deepEqual(gone, ['greedier']);
+  greedier(0);
+  modest(10);
+  open('next')(91);
+  t.deepEqual(gone, ['greedier', 'next']);
+  open('two')(35);
+  open('three')(35);
+  t.deepEqual(gone, ['greedier', 'next', 'greedy']);
+});
