@@ -3,10 +3,11 @@
 import test, { type ExecutionContext } from 'ava';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { buildRuleSet, createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { defaultRequestBounds, maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
@@ -203,7 +204,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
   t.timeout(120_000);
   const deps = {
     decode: rateLimitConfig.deserialize,
-    options: { mergeDomains: false, sanitizeMetricDots: false },
+    builder: createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false }),
   };
   const wrap = (tag: number, bytes: Buffer): Buffer => {
     const length: number[] = [];
@@ -218,7 +219,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
   const value = Buffer.concat([Buffer.from('120164', 'hex'), wrap(0x1a, nested)]);
   const typeUrl = toAny({}).type_url ?? '';
   const deep = measure(t, 'descriptors in descriptors', () =>
-    takeResources(deps, [{ type_url: typeUrl, value }], new Map()),
+    runAtOnce(takeResources(deps, [{ type_url: typeUrl, value }], new Map())),
   );
   t.is(deep.problems.length, 1);
   t.regex(formatProblems(deep.problems), /resource 1 of the response: .*nest|depth/);
@@ -226,7 +227,7 @@ test.serial('resources that are too deep or too many are refused by name, and co
     toAny({ name: 'same', domain: `d${at % 10}`, descriptors: [{ key: '' }] }),
   );
   const result = measure(t, '20000 bad resources of one name', () =>
-    takeResources(deps, many, new Map()),
+    runAtOnce(takeResources(deps, many, new Map())),
   );
   t.is(result.inForce.size, 0);
   const conflicts = Array.from({ length: 20_000 }, (_, at) =>
@@ -236,7 +237,9 @@ test.serial('resources that are too deep or too many are refused by name, and co
       descriptors: [{ key: 'k', rateLimit: { unlimited: true } }],
     }),
   );
-  measure(t, '20000 resources of one domain', () => takeResources(deps, conflicts, new Map()));
+  measure(t, '20000 resources of one domain', () =>
+    runAtOnce(takeResources(deps, conflicts, new Map())),
+  );
 });
 
 test.serial('a worker cannot make the control plane keep much', async (t) => {

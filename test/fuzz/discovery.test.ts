@@ -3,7 +3,9 @@
 import { connect as connectHttp2 } from 'node:http2';
 import test from 'ava';
 import { createResource } from '../../control-plane/snapshot/snapshot.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -87,11 +89,8 @@ test.serial('any resources are in force, or refused by their names', async (t) =
   await fuzz(t, 'discovery responses', (random) => {
     const resources = Array.from({ length: random.below(6) }, () => toAny(random));
     const options = { mergeDomains: random.chance(0.5), sanitizeMetricDots: random.chance(0.5) };
-    const intake = takeResources(
-      { decode: rateLimitConfig.deserialize, options },
-      resources,
-      inForce,
-    );
+    const deps = { decode: rateLimitConfig.deserialize, builder: createRuleSetBuilder(options) };
+    const intake = runAtOnce(takeResources(deps, resources, inForce));
     for (const problem of intake.problems) {
       checkNamedProblem(problem.message);
       const shown = formatProblem(problem);

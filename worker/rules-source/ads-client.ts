@@ -122,7 +122,15 @@ function connect(state: AdsState): AdsStep {
 }
 
 function wait(state: AdsState, delayMs: number): AdsStep {
-  const next = { ...state, phase: 'waiting', delivered: undefined, held: undefined } as const;
+  // What was delivered and not answered may be in force, or be so soon: no version says what is held.
+  const ackedVersion = state.delivered === undefined ? state.ackedVersion : '';
+  const next = {
+    ...state,
+    phase: 'waiting',
+    ackedVersion,
+    delivered: undefined,
+    held: undefined,
+  } as const;
   return { state: next, actions: [{ kind: 'wait', delayMs }] };
 }
 

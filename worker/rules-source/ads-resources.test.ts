@@ -1,6 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
@@ -27,8 +29,8 @@ function take(
   mergeDomains = false,
 ): Intake {
   const decode = (bytes: Buffer) => rateLimitConfig.deserialize(bytes);
-  const options = { mergeDomains, sanitizeMetricDots: false };
-  return takeResources({ decode, options }, resources, before);
+  const builder = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false });
+  return runAtOnce(takeResources({ decode, builder }, resources, before));
 }
 
 /** What is in force, as `name: domain=limit`. */
@@ -55,6 +57,24 @@ function limitOf({ ruleSet }: Intake, domain: string): number | undefined {
 function errorsOf({ problems }: Intake): string {
   return formatProblems(problems).replaceAll(/\n +hint: .*/g, '');
 }
+
+test('what did not change is neither decoded nor built again', (t) => {
+  const decoded: Buffer[] = [];
+  const builder = createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false });
+  const decode = (bytes: Buffer) => {
+    decoded.push(bytes);
+    return rateLimitConfig.deserialize(bytes);
+  };
+  const takeNext = (resources: readonly AnyMessage[], before: ResourcesInForce = new Map()) =>
+    runAtOnce(takeResources({ decode, builder }, resources, before));
+  const first = takeNext([resource('a', 'da', 1), resource('b', 'db', 2)]);
+  t.is(decoded.length, 2);
+  const second = takeNext([resource('b', 'db', 3), resource('a', 'da', 1)], first.inForce);
+  t.is(decoded.length, 3, 'one has changed');
+  t.is(second.ruleSet?.domain('da'), first.ruleSet?.domain('da'), 'the same rules');
+  t.not(second.ruleSet?.domain('db'), first.ruleSet?.domain('db'));
+  t.is(limitOf(second, 'db'), 3);
+});
 
 test('good resources replace everything that was there', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 2)]);

@@ -6,7 +6,7 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import { fromResource } from '../../shared/rules/resource.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { buildRuleSet, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
@@ -17,6 +17,13 @@ export interface GoodResource {
   readonly warnings: readonly Problem[];
   /** Of the bytes that it was read from. */
   readonly digest: string;
+  /** What the message says, before it was told apart from others. */
+  readonly named: Named;
+}
+
+interface Named {
+  readonly name?: string | undefined;
+  readonly domain?: string | undefined;
 }
 
 /** By the names under which people know them. */
@@ -33,27 +40,44 @@ export interface Intake {
   readonly warnings: readonly Problem[];
   /** Errors; none when all of the response is in force. */
   readonly problems: readonly Problem[];
+  /** The same for a response with the same resources, in any order. */
+  readonly digest: string;
 }
 
 export interface IntakeDeps {
   /** Throws on bytes that are not the message. */
   readonly decode: (bytes: Buffer) => RateLimitConfigMessage;
-  readonly options: RuleSetOptions;
+  readonly builder: RuleSetBuilder;
+}
+
+/** One for each resource, of its type and its bytes. */
+function* digestResources(resources: readonly AnyMessage[]): Generator<void, string[]> {
+  const digests: string[] = [];
+  for (const { type_url: typeUrl = '', value = '' } of resources) {
+    yield;
+    digests.push(createHash('sha256').update(`${typeUrl}\0`).update(value).digest('base64'));
+  }
+  return digests;
 }
 
 /** Conflicts can uncover others when they are put right; a response with more layers of them than
  * this is refused as a whole. */
 const maxRounds = 8;
 
-export function takeResources(
+/** Yields where a caller may give way to others. A resource of the same bytes as before is not decoded, and a
+ * domain whose resources are the same is not built again. */
+export function* takeResources(
   deps: IntakeDeps,
   resources: readonly AnyMessage[],
   before: ResourcesInForce,
-): Intake {
-  const { candidates, kept, problems } = readResources(deps, resources, before);
+): Generator<void, Intake> {
+  const digests = yield* digestResources(resources);
+  // Some servers change the order each time.
+  const digest = [...digests].sort().join();
+  const { candidates, kept, problems } = yield* readResources(deps, resources, digests, before);
   for (let round = 0; round < maxRounds; round++) {
     const documents = [...candidates.values()].map(({ document }) => document);
-    const built = buildRuleSet(documents, deps.options);
+    const built = yield* deps.builder.build(documents);
     if (!built.ok) {
       problems.push(...built.problems.filter(isError));
       for (const name of namesInConflict(candidates, built.problems.filter(isError))) {
@@ -73,17 +97,30 @@ export function takeResources(
       ruleSet: isNews ? built.ruleSet : undefined,
       warnings: [...warnings, ...built.warnings],
       problems,
+      digest,
     };
   }
-  return { inForce: before, kept: [...before.keys()], ruleSet: undefined, warnings: [], problems };
+  return {
+    inForce: before,
+    kept: [...before.keys()],
+    ruleSet: undefined,
+    warnings: [],
+    problems,
+    digest,
+  };
 }
 
 /** What each resource by itself has to say, and what stays in place of the bad ones. */
-function readResources(
+function* readResources(
   { decode }: IntakeDeps,
   resources: readonly AnyMessage[],
+  digests: readonly string[],
   before: ResourcesInForce,
-) {
+): Generator<
+  void,
+  { candidates: Map<string, GoodResource>; kept: Set<string>; problems: Problem[] }
+> {
+  const knownBytes = new Map([...before.values()].map((each) => [each.digest, each]));
   const problems: Problem[] = [];
   const candidates = new Map<string, GoodResource>();
   const kept = new Set<string>();
@@ -93,29 +130,30 @@ function readResources(
   /** A bad resource that takes the place of another, as far as anyone can tell. */
   let hasStranger = false;
 
-  resources.forEach((any, index) => {
-    const decoded = decodeResource(any, decode);
-    if (!decoded.ok) {
+  for (const [index, any] of resources.entries()) {
+    yield;
+    const digest = digests[index] ?? '';
+    const decoded = knownBytes.has(digest) ? undefined : decodeResource(any, decode);
+    if (decoded?.ok === false) {
       problems.push(toProblem(`resource ${index + 1} of the response`, decoded.message));
       hasStranger = true;
-      return;
+      continue;
     }
-    const name = toName(decoded.config);
+    const name = toName(knownBytes.get(digest)?.named ?? decoded?.config ?? {});
     const last = before.get(name);
     named.add(name);
-    const digest = createHash('sha256')
-      .update(any.value ?? '')
-      .digest('base64');
     if (last?.digest === digest) {
       candidates.set(name, last);
       domains.add(last.document.domain);
-      return;
+      continue;
     }
-    const { document, problems: found } = fromResource(decoded.config, name);
+    const config = decoded?.config ?? decode(any.value ?? Buffer.alloc(0));
+    const { document, problems: found } = fromResource(config, name);
     if (document !== undefined) {
-      candidates.set(name, { document, warnings: found, digest });
+      const message = { name: config.name, domain: config.domain };
+      candidates.set(name, { document, warnings: found, digest, named: message });
       domains.add(document.domain);
-      return;
+      continue;
     }
     problems.push(...found.filter(isError));
     if (last === undefined) hasStranger = true;
@@ -123,7 +161,7 @@ function readResources(
       candidates.set(name, last);
       kept.add(name);
     }
-  });
+  }
   if (hasStranger) {
     // What is missing may have become the stranger, unless another took over its domain.
     for (const [name, last] of before) {
@@ -175,7 +213,7 @@ function decodeResource(
  * Names that tell resources apart, and are the same from one response to the next. The established
  * service does not look at names, so a server may leave them out or use one twice.
  */
-function createNames(): (config: RateLimitConfigMessage) => string {
+function createNames(): (config: Named) => string {
   const used = new Set<string>();
   const numbers = new Map<string, number>();
   return ({ name = '', domain = '' }) => {

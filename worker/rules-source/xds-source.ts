@@ -1,14 +1,14 @@
 // Rules from a management server: runs the ADS client over connections and timers. The exchange
 // itself is in ads-client.ts, the fate of each resource in ads-resources.ts, what is said of it all
 // in ads-report.ts.
-import { createHash } from 'node:crypto';
 import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
-import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
@@ -50,6 +50,9 @@ export interface XdsSourceDeps {
 const maxRefusalProblems = 20;
 const maxRefusalLength = 8_192;
 
+/** Responses that came while another was looked at. */
+const maxWaiting = 8;
+
 /** Rules that were once good stay in force whatever becomes of the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
@@ -64,12 +67,15 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const report = createAdsReport({ url: shownUrl, nodeId, metrics, log, clock });
   const intakeDeps = {
     decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
-    options: options.rules,
+    builder: createRuleSetBuilder(options.rules),
   };
 
   let onLoad: (result: LoadResult) => void = () => {};
   let state = initialAdsState;
   let inForce: ResourcesInForce = new Map();
+  let isTaking = false;
+  /** What came meanwhile. */
+  let waiting: DiscoveryResponseMessage[] = [];
   /** What was refused last, while nothing was accepted since. */
   let refused: { readonly digest: string; readonly text: string } | undefined;
   let openConnection: OpenAdsConnection | undefined;
@@ -121,24 +127,41 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       },
       onResponse(response) {
         report.received();
-        give({ kind: 'response', response });
+        if (!isTaking) give({ kind: 'response', response });
+        // Each says all that there is: of too many the last ones count.
+        else waiting = [...waiting, response].slice(-maxWaiting);
       },
       onEnd(reason) {
         connection = undefined;
+        waiting = [];
         give({ kind: isOpen ? 'ended' : 'connect-failed' });
         report.ended({ wasOpen: isOpen, reason, nextAttemptMs, hasRules });
       },
     });
   }
 
-  function deliver({ versionInfo = '', resources = [] }: DiscoveryResponseMessage): void {
-    const digest = digestOf(resources);
-    if (refused?.digest === digest) {
+  /** Decisions go on while it is looked at, and so do streams. */
+  function deliver(response: DiscoveryResponseMessage): void {
+    isTaking = true;
+    void runInSlices(take(response.resources ?? [])).then((intake) => {
+      isTaking = false;
+      if (closed) return;
+      conclude(response, intake);
+      const next = waiting.shift();
+      if (next !== undefined) give({ kind: 'response', response: next });
+    });
+  }
+
+  function conclude(
+    { versionInfo = '', resources = [] }: DiscoveryResponseMessage,
+    intake: Intake,
+  ): void {
+    const { digest } = intake;
+    if (refused !== undefined && refused.digest === digest) {
       // Some servers send again what was refused, for ever: once is enough for the log.
       give({ kind: 'refused', text: refused.text });
       return;
     }
-    const intake = take(resources);
     inForce = intake.inForce;
     const ofVersion = `of version ${toShown(versionInfo)} from ${shownUrl}`;
     const total = resources.length;
@@ -164,9 +187,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     give({ kind: 'refused', text });
   }
 
-  function take(resources: readonly AnyMessage[]): Intake {
+  function* take(resources: readonly AnyMessage[]): Generator<void, Intake> {
     try {
-      return takeResources(intakeDeps, resources, inForce);
+      return yield* takeResources(intakeDeps, resources, inForce);
     } catch (error) {
       log.error(
         `Resources met a defect of the program: ${error instanceof Error ? error.stack : error}`,
@@ -183,7 +206,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
         sourceLine: undefined,
       };
       const kept = [...inForce.keys()];
-      return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem] };
+      return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem], digest: '' };
     }
   }
 
@@ -208,14 +231,4 @@ function toRefusalText(problems: readonly Problem[]): string {
   const text = formatProblems(problems.slice(0, maxRefusalProblems));
   const more = problems.length - maxRefusalProblems;
   return toExcerpt(more > 0 ? `${text}\nand ${more} more` : text, maxRefusalLength);
-}
-
-/** The same whatever the order, which some servers change each time. */
-function digestOf(resources: readonly AnyMessage[]): string {
-  return resources
-    .map(({ type_url: typeUrl = '', value = '' }) =>
-      createHash('sha256').update(`${typeUrl}\0`).update(value).digest('base64'),
-    )
-    .sort()
-    .join();
 }
