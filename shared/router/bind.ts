@@ -1,5 +1,6 @@
 // Binds a request's parts and keywords to the arguments of a method: trouble with positions is 404,
-// trouble with keywords is 400 with its problems at once. Declarations are compiled at start.
+// trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
+// Declarations are compiled at start.
 import { castValue } from './cast.ts';
 import { BadRequest, type FieldProblem, notFound } from './errors.ts';
 import { createKeywords, type Keywords } from './keywords.ts';

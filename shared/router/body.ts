@@ -1,4 +1,5 @@
-// The body's bytes under the limit and the deadline, and what they say by their media type.
+// The body's bytes under the limit and the deadline, and what they say by their media type
+// (behaviour: bodies).
 import type { BodyArguments } from './bind.ts';
 import { BadRequest, HttpError } from './errors.ts';
 import { parseJson } from './json.ts';

@@ -1,5 +1,6 @@
 // Turns what came as text (or as JSON of another type) into the type that a schema declares. Strict:
-// what has no single meaning is refused. Constraints are left to the compiled schema.
+// what has no single meaning is refused (behaviour: strict-casts). Constraints are left to the
+// compiled schema.
 import type Type from 'typebox';
 import { isUpload } from './upload.ts';
 

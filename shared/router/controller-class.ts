@@ -1,5 +1,5 @@
-// Which values of a module are controllers, and what such a class has: looked at through property
-// descriptors, so that looking runs no code.
+// Which values of a module are controllers, and what such a class has (behaviour: private-parts):
+// looked at through property descriptors, so that looking runs no code.
 import { Controller } from './controller.ts';
 import { isPrivateName } from './names.ts';
 import { isOp } from './op.ts';

@@ -1,4 +1,4 @@
-// Cross-origin use by browsers, per class or application; off unless declared.
+// Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins).
 import { BadRequest, HttpError } from './errors.ts';
 
 /** `true`: any origin, without credentials. A list: these origins, with credentials; it holds the

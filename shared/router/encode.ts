@@ -1,5 +1,5 @@
 // A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
-// method has named another media type.
+// method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
 import { mediaTypeOfName } from './media-type.ts';
 import type { ResponseDraft, ResponseLike } from './request.ts';

@@ -1,5 +1,6 @@
 // What a controller or guard throws to answer with something other than its return value, and what
-// a start that cannot serve rejects with. How each becomes a response is left to problem.ts.
+// a start that cannot serve rejects with. How each becomes a response is left to problem.ts
+// (behaviour: failures).
 
 export interface HttpErrorOptions {
   /** Read by the client, except for a status of 500 or above: that text only reaches the log. */

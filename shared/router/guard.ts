@@ -1,5 +1,6 @@
 // Guards decide whether a request reaches its method; they run after routing and before the body
-// is read. Who may do what is left to the functions that an application gives them.
+// is read (behaviour: guards-before-bodies). Who may do what is left to the functions that an
+// application gives them.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AccessDenied, HttpError } from './errors.ts';
 import type { RoutedRequest } from './request.ts';

@@ -1,5 +1,6 @@
 // Names with values from a query, a form or a JSON object, on their way to become keyword
-// arguments. Built on objects without a prototype, so that a name is never more than data.
+// arguments. Built on objects without a prototype, so that a name is never more than data
+// (behaviour: names-are-data).
 import { BadRequest } from './errors.ts';
 import type { Limits } from './limits.ts';
 import { decodePercent } from './target.ts';

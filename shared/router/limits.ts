@@ -1,4 +1,5 @@
-// The bounds of what one request may ask for. Time limits of connections are the servers' own.
+// The bounds of what one request may ask for (behaviour: bounds). Time limits of
+// connections are the servers' own.
 
 /** All may be set per application; counts and bytes are inclusive. */
 export interface Limits {

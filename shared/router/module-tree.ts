@@ -1,5 +1,6 @@
-// Where controllers come from: a folder read once, at start, or a tree that is there already. Links
-// are followed inside the folder only; what the exports mean is left to table.ts.
+// Where controllers come from: a folder read once, at start, or a tree that is there already
+// (behaviour: start-loads-all). Links are followed inside the folder only; what the exports mean is
+// left to table.ts.
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';

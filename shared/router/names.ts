@@ -1,4 +1,5 @@
-// Names of modules and classes as path parts, and which spellings of a path part are accepted.
+// Names of modules and classes as path parts, and which spellings of a path part are accepted
+// (behaviour: names-in-paths).
 
 const lower = /^[a-z0-9._-]+$/;
 const upper = /^[A-Z0-9._-]+$/;

@@ -1,5 +1,5 @@
 // From path parts to the node of the table that they name: the longest module, then the longest
-// class in it, else its Default. What was not used is positional.
+// class in it, else its Default (behaviour: longest-module-wins). What was not used is positional.
 import { canonicalPart } from './names.ts';
 import type { ClassNode, ModuleNode } from './table.ts';
 

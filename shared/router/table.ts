@@ -1,5 +1,6 @@
 // The routing table: built once, at start, from the modules' exports; requests only look up Maps.
-// Which entry a path meets is left to resolve.ts.
+// Two classes of one path are a mistake (behaviour: one-class-for-a-path). Which entry a path meets
+// is left to resolve.ts.
 import Type from 'typebox';
 import { type Binder, compileBinder } from './bind.ts';
 import type { ControllerContext } from './controller.ts';

@@ -1,5 +1,6 @@
 // The request target in its parts. Resolution is that of WHATWG URLs, so that every mount and every
-// gateway before it sees the same path; what the parts mean is left to resolve.ts.
+// gateway before it sees the same path (behaviour: one-meaning-of-a-path); what the parts mean is
+// left to resolve.ts.
 import { BadRequest, HttpError } from './errors.ts';
 import type { Limits } from './limits.ts';
 

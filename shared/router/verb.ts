@@ -1,4 +1,5 @@
-// The names that make a method of a class a handler, and which verb answers a request method.
+// The names that make a method of a class a handler, and which verb answers a request method
+// (behaviour: verbs).
 
 export type Verb =
   | 'GET'

@@ -1,4 +1,4 @@
-// The application as a WHATWG fetch handler: Request in, Response out.
+// The application as a WHATWG fetch handler: Request in, Response out (behaviour: mounts).
 import type { Dispatch } from '../dispatch.ts';
 
 export type Fetch = (request: Request) => Promise<Response>;
