@@ -1,20 +1,11 @@
 // Every relative link in every document leads to something: the file is there, and the heading too.
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import test from 'ava';
+import { listFiles } from '../support/listed-files.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const documents = execFileSync(
-  'git',
-  ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'],
-  {
-    cwd: root,
-    encoding: 'utf8',
-  },
-)
-  .trim()
-  .split('\n');
+const documents = listFiles('*.md');
 
 /** Without fenced blocks and inline code, whose brackets are no links. */
 function withoutCode(markdown: string): string {

@@ -1,20 +1,15 @@
 // Every setting that a document names exists: a name that was changed or misspelled would send readers
 // the wrong way.
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { controlPlaneTable } from '../../control-plane/settings/table.ts';
 import { toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
+import { listFiles } from '../support/listed-files.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const documents = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '*.md'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .trim()
-  .split('\n')
+const documents = listFiles('*.md')
   // Of other programs (the router, the tests), or full of another protocol's words.
   .filter((path) => !/^(?:shared\/router\/|test\/|worker\/listen\/|CONTRIBUTING)/.test(path));
 

@@ -1,0 +1,114 @@
+// What comments point to is there: a decision by its name in a behaviour.md, such as `behaviour: verbs`, and a
+// file by its name. Nothing is cited by number, or from a document that is not in the repository.
+import { readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import test from 'ava';
+import { listFiles } from '../support/listed-files.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const files = listFiles();
+const behaviourPages = files.filter((path) => path.endsWith('/docs/behaviour.md'));
+
+interface Comment {
+  readonly file: string;
+  readonly line: number;
+  /** Lines of a block are joined by blanks, without what marks them as comments. */
+  readonly text: string;
+}
+
+/** Comments that have their lines to themselves; those of one block are one. */
+function commentsOf(file: string): Comment[] {
+  const comments: Comment[] = [];
+  let before = -1;
+  for (const [at, line] of readFileSync(join(root, file), 'utf8').split('\n').entries()) {
+    const [, own] = /^\s*(?:\/\/|\/\*\*?|\*(?!\/)|#)(.*?)(?:\*\/)?\s*$/.exec(line) ?? [];
+    if (own === undefined) continue;
+    const last = comments.at(-1);
+    if (last !== undefined && before === at - 1) {
+      comments[comments.length - 1] = { ...last, text: `${last.text} ${own.trim()}` };
+    } else comments.push({ file, line: at + 1, text: own.trim() });
+    before = at;
+  }
+  return comments;
+}
+
+const comments = files
+  .filter((path) => /\.(?:ts|mjs|proto|ya?ml)$/.test(path) && !path.startsWith('test/fixtures/'))
+  .flatMap(commentsOf);
+
+const placeOf = ({ file, line }: Comment) => `${file}:${line}`;
+
+/** The names of a page's decisions: its kebab-case headings of the third level. */
+const decisions = behaviourPages.flatMap((page) =>
+  [...readFileSync(join(root, page), 'utf8').matchAll(/^### (.*)$/gm)].map(([, name = '']) => name),
+);
+const citations = comments.flatMap((comment) =>
+  [...comment.text.matchAll(/\bbehaviour: ([a-z0-9-]+(?:, [a-z0-9-]+)*)/g)].flatMap(
+    ([, list = '']) => list.split(', ').map((name) => ({ name, place: placeOf(comment) })),
+  ),
+);
+
+test('decisions have names of their own, in kebab-case', (t) => {
+  t.true(behaviourPages.length > 2);
+  for (const name of decisions) t.regex(name, /^[a-z0-9]+(?:-[a-z0-9]+)+$|^[a-z]+$/);
+  t.deepEqual([...new Set(decisions)], decisions);
+});
+
+test('every decision that a comment cites is there', (t) => {
+  t.true(citations.length > 100);
+  t.deepEqual(
+    citations.filter(({ name }) => !decisions.includes(name)),
+    [],
+  );
+});
+
+test('every decision is cited where it is carried out', (t) => {
+  const cited = new Set(citations.map(({ name }) => name));
+  t.deepEqual(
+    decisions.filter((name) => !cited.has(name)),
+    [],
+  );
+});
+
+const foreign =
+  /\bdecisions? \d|\brules? \d+(?: to \d+)?[);]|\(specification\b|\bthe specification\b|\b(?:reference|routing)-behaviour\b|\bthe (?:brief|issue)\b/i;
+
+test('nothing is cited by number, nor from a document that is elsewhere', (t) => {
+  t.deepEqual(comments.filter(({ text }) => foreign.test(text)).map(placeOf), []);
+});
+
+/** Every end of every path: `counters/store.ts` and `store.ts` of `worker/counters/store.ts`. */
+const knownEnds = new Set(
+  files.flatMap((path) => {
+    const parts = path.split('/');
+    return parts.map((_, at) => parts.slice(at).join('/'));
+  }),
+);
+/** Made in another program's words: samples of names, and files of public packages. */
+const samples = new Set([
+  'limits/index.ts',
+  'limits/zones.ts',
+  'opentelemetry.proto',
+  'google/protobuf/descriptor.proto',
+]);
+
+test('every file that a comment names exists', (t) => {
+  const names = comments.flatMap((comment) =>
+    [
+      ...comment.text.matchAll(
+        /(?<![\w/<{*$@-])(?:\.{1,2}\/)*[\w-][\w./-]*\.(?:ts|mjs|md|proto|sh)\b(?![\w/(*-])/g,
+      ),
+    ].map(([name]) => ({ name, comment })),
+  );
+  t.true(names.length > 100);
+  const missing = names.filter(
+    ({ name, comment }) =>
+      !samples.has(name) &&
+      !knownEnds.has(name.replace(/^(?:\.{1,2}\/)+/, '')) &&
+      !knownEnds.has(normalize(join(dirname(comment.file), name))),
+  );
+  t.deepEqual(
+    missing.map(({ name, comment }) => `${placeOf(comment)}: ${name}`),
+    [],
+  );
+});
