@@ -1,13 +1,12 @@
 // One of several processes that decide for a worker: what answers callers (serving.ts), told by the
 // primary which rules hold and when to listen and stop, telling it what is counted. The whole is
 // described in process-group.ts.
-import { deserialize } from 'node:v8';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import { exitCodes } from '../../shared/lifecycle.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
-import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createHealth, type Health } from '../health.ts';
@@ -21,6 +20,7 @@ import { warmUp } from '../warm-up.ts';
 import { createWorkerLog } from '../worker-log.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessLog, type ProcessLog } from './process-log.ts';
+import { createDocumentReceiver } from './shared-documents.ts';
 import { createStatisticsReporter } from './statistics-report.ts';
 
 /** The way to the primary. */
@@ -68,7 +68,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
     }
     switch (message.kind) {
       case 'rules':
-        takeRules(parts, message.documents);
+        await parts.takeRules(message);
         break;
       case 'health':
         parts.health.set('processes', message.healthy);
@@ -135,6 +135,7 @@ interface Parts {
   readonly serving: Serving;
   readonly tracer: Tracer | undefined;
   readonly reports: Reports;
+  readonly takeRules: (message: ToProcess & { readonly kind: 'rules' }) => Promise<void>;
 }
 
 async function createParts(
@@ -177,17 +178,29 @@ async function createParts(
       await link.send({ kind: 'report', statistics, unmatched: samples, description });
     }
   });
-  return { settings, log, health, serving, tracer, reports };
+  const takeRules = createTakeRules({ settings, log, serving });
+  return { settings, log, health, serving, tracer, reports, takeRules };
 }
 
-function takeRules({ settings, log, serving }: Parts, serialized: Buffer): void {
-  const documents: readonly RuleDocument[] = deserialize(serialized);
-  const built = buildRuleSet(documents, {
+/** Decisions go on meanwhile. */
+function createTakeRules({
+  settings,
+  log,
+  serving,
+}: Pick<Parts, 'settings' | 'log' | 'serving'>): Parts['takeRules'] {
+  const receive = createDocumentReceiver();
+  const builder = createRuleSetBuilder({
     mergeDomains: settings.config.mergeDomains,
     sanitizeMetricDots: settings.stats.sanitizeDots,
   });
-  if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
-  else log.error(`Rules that the primary accepted were refused: ${formatProblems(built.problems)}`);
+  return async (message) => {
+    const documents = receive(message);
+    const built = await runInSlices(builder.build(documents));
+    if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
+    else {
+      log.error(`Rules that the primary accepted were refused: ${formatProblems(built.problems)}`);
+    }
+  };
 }
 
 /** The primary hears of each change of the store's part. */

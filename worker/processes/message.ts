@@ -15,8 +15,9 @@ export type ToProcess =
       /** What all processes would say while they start, one says for all. */
       readonly speaksForAll: boolean;
     }
-  /** Serialized documents that the primary accepted. */
-  | { readonly kind: 'rules'; readonly documents: Buffer }
+  /** The documents that the primary accepted, by the numbers that it has given them; those that the process
+   * has not got yet come along, serialized. */
+  | { readonly kind: 'rules'; readonly numbers: readonly number[]; readonly added: Buffer }
   /** What all processes answer when they are asked for the worker's health. */
   | { readonly kind: 'health'; readonly healthy: boolean }
   | {

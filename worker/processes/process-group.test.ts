@@ -1,4 +1,3 @@
-import { deserialize } from 'node:v8';
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
@@ -9,6 +8,7 @@ import type { AcceptedRules } from '../serving.ts';
 import type { ProcessListener } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessGroup } from './process-group.ts';
+import { createDocumentReceiver } from './shared-documents.ts';
 
 const addresses = {
   http: { text: '127.0.0.1:1', port: 1 },
@@ -106,10 +106,9 @@ function rulesOf(domain: string): AcceptedRules {
 }
 
 function domainsHeard({ heard }: FakeProcess): string[] {
+  const receive = createDocumentReceiver();
   return heard.flatMap((message) =>
-    message.kind === 'rules'
-      ? (deserialize(message.documents) as AcceptedRules['documents']).map(({ domain }) => domain)
-      : [],
+    message.kind === 'rules' ? receive(message).map(({ domain }) => domain) : [],
   );
 }
 

@@ -10,8 +10,8 @@
 //   round robin). A port that each process opens for itself with SO_REUSEPORT would let another
 //   worker share it unnoticed, is not to be had for unix sockets, and spreads few long connections,
 //   as Envoy's are, badly: the kernel draws lots.
-// - Rules go out as the documents that the primary accepted; each process builds its rules from them
-//   with the same code. A process that starts later gets those in force before it listens.
+// - Rules go out as the documents that the primary accepted, each once; a process builds its rules from
+//   them with the same code. A process that starts later gets those in force before it listens.
 // - Statistics come back each second as increases, and are added to the primary's. One that is killed
 //   takes at most the last second's with it.
 // - Health: each process answers with the primary's, and tells it when it loses its store.
@@ -21,7 +21,6 @@
 //   would repeat.
 // - The signal to stop is the primary's matter. The processes ignore signals, which a terminal sends
 //   to all, do what the primary says, and end at once when it is gone.
-import { serialize } from 'node:v8';
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -36,6 +35,7 @@ import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
 import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
+import { createDocumentSender } from './shared-documents.ts';
 import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
 
 export interface ProcessGroupDeps {
@@ -55,6 +55,8 @@ interface Member {
   readonly profiler: RemoteProfiler;
   /** Whether the process that is there now was told to start. */
   isBriefed: boolean;
+  /** The documents that it has got. */
+  known: Set<number>;
   hasStore: boolean;
   reported: ReportedProcess;
   /** Of the first process that gets there. */
@@ -76,7 +78,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   /** Rejects when a process cannot start while the worker itself starts. */
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
-  let documents: Buffer | undefined;
+  const documents = createDocumentSender();
   let hasStarted = false;
   /** How many may listen, in the order of their numbers, and whether one does or did. */
   let listening = 0;
@@ -93,6 +95,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       clock,
       onStart() {
         member.isBriefed = false;
+        member.known = new Set();
         member.reported = merge.addProcess();
         if (number === 1 || first.hasConnected) brief(member);
       },
@@ -119,6 +122,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         return true;
       }),
       isBriefed: false,
+      known: new Set(),
       hasStore: true,
       reported: merge.addProcess(),
       connected: Promise.withResolvers(),
@@ -134,7 +138,12 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     const speaksForAll = slot.number === 1 && !hasStarted;
     slot.send({ kind: 'start', environment, number: slot.number, speaksForAll });
     slot.send({ kind: 'health', healthy: health.healthy });
-    if (documents !== undefined) slot.send({ kind: 'rules', documents });
+    sendRules(member);
+  }
+
+  function sendRules({ slot, known }: Member): void {
+    const message = documents.toMessage(known);
+    if (message !== undefined) slot.send(message);
   }
 
   function take(member: Member, message: FromProcess): void {
@@ -199,8 +208,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   return {
     profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
-      documents = serialize(rules.documents);
-      tellAll({ kind: 'rules', documents });
+      documents.use(rules.documents);
+      for (const member of members) if (member.isBriefed) sendRules(member);
     },
     async connect(signal) {
       for (const { slot } of members) slot.start();

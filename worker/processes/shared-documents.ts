@@ -1,0 +1,58 @@
+// Rules on their way from the primary to the processes that decide: a document is serialized and sent once
+// to each, however many loads it is part of.
+import { deserialize, serialize } from 'node:v8';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import type { ToProcess } from './message.ts';
+
+type RulesMessage = ToProcess & { readonly kind: 'rules' };
+
+/** The primary's side. */
+export interface DocumentSender {
+  /** Takes the place of what was there. */
+  use(documents: readonly RuleDocument[]): void;
+  /** What a process has to be told that has got `known`, which is brought up to date; undefined before the
+   * first rules. */
+  toMessage(known: Set<number>): RulesMessage | undefined;
+}
+
+export function createDocumentSender(): DocumentSender {
+  const numbers = new WeakMap<RuleDocument, number>();
+  let last = 0;
+  let current: readonly (readonly [number, RuleDocument])[] | undefined;
+
+  function numberOf(document: RuleDocument): number {
+    const number = numbers.get(document) ?? ++last;
+    numbers.set(document, number);
+    return number;
+  }
+
+  return {
+    use(documents) {
+      current = documents.map((document) => [numberOf(document), document] as const);
+    },
+    toMessage(known) {
+      if (current === undefined) return undefined;
+      const added = current.filter(([number]) => !known.has(number));
+      known.clear();
+      for (const [number] of current) known.add(number);
+      return { kind: 'rules', numbers: [...known], added: serialize(added) };
+    },
+  };
+}
+
+/** The side of a process that decides: from a message to all documents, the same objects as before where
+ * they did not change. */
+export function createDocumentReceiver(): (message: RulesMessage) => readonly RuleDocument[] {
+  let known: ReadonlyMap<number, RuleDocument> = new Map();
+  return ({ numbers, added }) => {
+    const fresh = new Map<number, RuleDocument>(deserialize(added));
+    const documents = new Map<number, RuleDocument>();
+    for (const number of numbers) {
+      const document = fresh.get(number) ?? known.get(number);
+      if (document === undefined) throw new Error(`document ${number} was never sent`);
+      documents.set(number, document);
+    }
+    known = documents;
+    return [...documents.values()];
+  };
+}
