@@ -14,7 +14,21 @@ export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEnt
 
 /** Of a message or a body: a request of Envoy holds parts of the headers that it got, of which there are 60 KiB
  * by default. */
-export const maxRequestBytes = 1_048_576;
+export const maxRequestBytes = 524_288;
+
+/** Hits of all requests that wait for the store, about 1 kB each. */
+const maxWaitingHits = 65_536;
+/** For each hit of a request beyond its first there must be so much more room. */
+const roomPerFurtherHit = 64;
+
+/**
+ * Whether there is room for a request with so many hits, `waiting` being those that wait for the store, its own
+ * included. The more a request asks about the sooner it is refused, so that requests of many descriptors
+ * never take the room of those that ask about a few.
+ */
+export function hasRoomForHits(waiting: number, hits: number): boolean {
+  return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
+}
 
 /** The request asks about more than it may. */
 export class RequestTooLarge extends Error {}

@@ -541,3 +541,25 @@ descriptors:
   t.is(stat('rate_limit.unknown.domain_not_found'), 1);
   t.is(stat('no_match.unknown'), 0);
 });
+
+test('what waits for the store is bounded by hits, and large requests do not take the room of small ones', async (t) => {
+  const waiting: CountRequest[] = [];
+  const worker = createWorker(twoLimits, {
+    store: (inner) => ({ ...inner, count: (request) => void waiting.push(request) }),
+  });
+  const large = ask(...Array<string>(200).fill('a=1'));
+  const asked = Array.from({ length: 1000 }, () => worker.decide(large));
+  const taken = waiting.length;
+  t.true(taken > 100 && taken * 200 <= 65_536, `${taken} large requests were taken`);
+  const [refused] = await Promise.all(asked.slice(taken));
+  t.is(
+    refused && summarize(refused),
+    'overloaded: too many hits are waiting for the store already',
+  );
+  const small = Array.from({ length: 10_000 }, () => worker.decide(ask('a=1')));
+  t.is(waiting.length, taken + small.length, 'there is room for small ones');
+  for (const request of waiting.splice(0)) request.settle(undefined);
+  await Promise.all([...asked.slice(0, taken), ...small]);
+  void worker.decide(large);
+  t.is(waiting.length, 1, 'there is room again');
+});

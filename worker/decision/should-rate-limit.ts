@@ -21,6 +21,7 @@ import {
   type RequestDescriptor,
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
+import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
@@ -157,6 +158,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
+
+  /** Of decisions that wait for the store. */
+  let waitingHits = 0;
 
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
@@ -335,12 +339,20 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       done,
       finish,
     );
+    waitingHits += hits.length;
+    if (!hasRoomForHits(waitingHits, hits.length)) {
+      decision.settle(
+        new AppError('overloaded', 'too many hits are waiting for the store already'),
+      );
+      return undefined;
+    }
     store.count(decision);
     return decision;
   };
 
   const finish = (decision: CountedDecision, error: AppError | undefined): void => {
     const { request, matches, limited, done } = decision;
+    waitingHits -= decision.hits.length;
     decision.storeCall?.end(error?.message);
     if (!error) done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     // Nobody waits any more: that is no error of the store.
