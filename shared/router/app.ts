@@ -13,6 +13,7 @@ import { choosePrefixes, type Environment } from './prefix.ts';
 import { listRoutes, type RouteEntry } from './route-list.ts';
 import { createSchemaCompiler } from './schema.ts';
 import { buildTable } from './table.ts';
+import { loadXml } from './xml.ts';
 
 export interface AppOptions {
   /** Folders of controllers; several merge, and the later one wins. Unset: by `env`, else the
@@ -30,7 +31,7 @@ export interface AppOptions {
   /** For classes that do not declare their own. */
   readonly cors?: Cors;
   readonly limits?: Partial<Limits>;
-  /** Kinds of body that are understood; all, unless set. */
+  /** Kinds of body that are understood, XML aside, which classes allow; all, unless set. */
   readonly bodyKinds?: readonly BodyKind[];
   /** Only the canonical spelling of a name is served: kebab-case, lower case. */
   readonly strictNames?: boolean;
@@ -79,6 +80,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   });
   const kinds = options.bodyKinds ?? bodyKinds;
   const routes = listRoutes(table);
+  const xml = routes.some(({ route }) => route.xml) ? await loadXml() : undefined;
   const info = options.info ?? { title: 'API', version: '0.0.0' };
   let document: OpenApiDocument | undefined;
   const describe = () => {
@@ -95,7 +97,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     table,
     limits,
     bodies: createBodyReader(limits, kinds),
-    encoding: { stringReturn: options.stringReturn ?? 'application/json' },
+    stringReturn: options.stringReturn ?? 'application/json',
+    xml,
     strictNames: options.strictNames ?? false,
     missingVerb: options.missingVerb ?? 405,
     reportError: options.reportError ?? writeErrorReport,

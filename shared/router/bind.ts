@@ -1,7 +1,7 @@
 // Binds a request's parts and keywords to the arguments of a method: trouble with positions is 404,
 // trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
-import { castValue } from './cast.ts';
+import { castValue, type Origin } from './cast.ts';
 import { BadRequest, type FieldProblem, notFound } from './errors.ts';
 import { createKeywords, type Keywords } from './keywords.ts';
 import type { Limits } from './limits.ts';
@@ -17,10 +17,9 @@ export interface Given {
 
 export interface BodyArguments {
   readonly keywords: Keywords;
-  /** Items of a JSON array, a JSON scalar, or a plain text. */
+  /** Items of a list, a value that is neither list nor object, or a plain text. */
   readonly positionals: readonly unknown[];
-  /** The keywords came from a form, not from JSON. */
-  readonly fromText: boolean;
+  readonly from: Origin;
 }
 
 export interface Binder {
@@ -37,7 +36,7 @@ export interface Binder {
 /** What a keyword was given, and by whom. */
 interface Value {
   readonly value: unknown;
-  readonly fromText: boolean;
+  readonly from: Origin;
   readonly in: 'query' | 'body';
 }
 
@@ -65,7 +64,7 @@ export function compileBinder(
 
   /** A path that does not parse names nothing. */
   function readPart(parameter: Parameter, text: string): unknown {
-    const cast = castValue(parameter.schema, text, { fromText: true, listItems });
+    const cast = castValue(parameter.schema, text, { from: 'text', listItems });
     if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
     return cast.value;
   }
@@ -76,7 +75,7 @@ export function compileBinder(
     given: Value,
     problems: FieldProblem[],
   ): unknown {
-    const cast = castValue(parameter.schema, given.value, { fromText: given.fromText, listItems });
+    const cast = castValue(parameter.schema, given.value, { from: given.from, listItems });
     if (!cast.ok) {
       problems.push({ in: given.in, name, reason: cast.reason });
       return undefined;
@@ -91,11 +90,11 @@ export function compileBinder(
   function collect(given: Given, problems: FieldProblem[]): ReadonlyMap<string, Value> {
     const byKey = new Map<string, Value>();
     for (const key of Object.keys(given.query)) {
-      byKey.set(key, { value: given.query[key], fromText: true, in: 'query' });
+      byKey.set(key, { value: given.query[key], from: 'text', in: 'query' });
     }
-    const { fromText } = given.body;
+    const { from } = given.body;
     for (const key of Object.keys(given.body.keywords)) {
-      byKey.set(key, { value: given.body.keywords[key], fromText, in: 'body' });
+      byKey.set(key, { value: given.body.keywords[key], from, in: 'body' });
     }
     const byName = new Map<string, Value>();
     for (const [key, value] of byKey) {
@@ -136,7 +135,7 @@ export function compileBinder(
     return [
       ...given.parts.slice(path.length).map((text) => readPart(rest, text)),
       ...given.body.positionals.map((value, index) =>
-        readValue(rest, String(index), { value, fromText: false, in: 'body' }, problems),
+        readValue(rest, String(index), { value, from: given.body.from, in: 'body' }, problems),
       ),
     ];
   }

@@ -5,20 +5,28 @@ import { BadRequest, HttpError } from './errors.ts';
 import { parseJson } from './json.ts';
 import { createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
-import { type MediaType, parseMediaType } from './media-type.ts';
+import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
 import { decodeUtf8 } from './utf8.ts';
+import type { Xml } from './xml.ts';
 
-/** The kinds of body that are understood. */
+/** The kinds of body that an application understands; classes add XML. */
 export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
 
 export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
 
 export interface BodyReader {
-  /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. One that is not
-   * `taken` has nothing for the method, and is read to find whether it is more than nothing. */
-  readBody(request: RequestLike, taken: boolean): Promise<BodyArguments>;
+  /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. */
+  readBody(request: RequestLike, reading: BodyReading): Promise<BodyArguments>;
+}
+
+export interface BodyReading {
+  /** A body that is not has nothing for the method, and is read to find whether it is more than
+   * nothing. */
+  readonly taken: boolean;
+  /** Where XML is allowed. */
+  readonly xml: Xml | undefined;
 }
 
 /** Of a body that its method does not take: `{}` and the like. */
@@ -26,74 +34,66 @@ const maxUntakenBytes = 8 * 1024;
 
 export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
   return {
-    async readBody({ headers, body }, taken) {
+    async readBody({ headers, body }, { taken, xml }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw tooLarge(maxBytes);
       const bytes =
         body === undefined ? Buffer.alloc(0) : await readBytes(body, { maxBytes, timeoutMs });
-      if (bytes.length === 0) return toArguments({});
+      if (bytes.length === 0) return nothing();
       const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
       const encoding = headers.get('content-encoding') ?? 'identity';
-      if (type === undefined || kind === undefined || !accepted.includes(kind)) {
-        throw new HttpError(415, { detail: `a body must be ${accepted.join(', ')}` });
+      const kinds: readonly string[] = xml === undefined ? accepted : [...accepted, 'xml'];
+      if (type === undefined || kind === undefined || !kinds.includes(kind)) {
+        throw new HttpError(415, { detail: `a body must be ${kinds.join(', ')}` });
       }
       if (encoding !== 'identity') {
         throw new HttpError(415, { detail: 'a compressed body is not understood' });
       }
-      return decode(kind, type, bytes, limits);
+      if (kind === 'multipart') return fromForm(await parseMultipart(type, bytes, limits));
+      const text = decodeUtf8(bytes);
+      if (kind === 'form') return fromForm(parseUrlencoded(text, 'body', limits));
+      if (kind === 'text') return { ...nothing(), positionals: [text] };
+      return kind === 'json'
+        ? fromValue(parseJson(text, limits.jsonDepth), kind, limits)
+        : fromValue(xml?.readXml(text, limits), kind, limits);
     },
   };
 }
 
-async function decode(
-  kind: BodyKind,
-  type: MediaType,
-  bytes: Buffer,
-  limits: Limits,
-): Promise<BodyArguments> {
-  if (kind === 'multipart') {
-    return toArguments({ keywords: await parseMultipart(type, bytes, limits), fromText: true });
-  }
-  const text = decodeUtf8(bytes);
-  if (kind === 'form') {
-    return toArguments({ keywords: parseUrlencoded(text, 'body', limits), fromText: true });
-  }
-  if (kind === 'text') return toArguments({ positionals: [text] });
-  const value = parseJson(text, limits.jsonDepth);
+function nothing(): BodyArguments {
+  return { keywords: createKeywords(), positionals: [], from: 'json' };
+}
+
+function fromForm(keywords: Keywords): BodyArguments {
+  return { keywords, positionals: [], from: 'text' };
+}
+
+function fromValue(value: unknown, from: 'json' | 'xml', { listItems }: Limits): BodyArguments {
   if (Array.isArray(value)) {
-    if (value.length > limits.listItems) {
-      throw new BadRequest(`the body has more than ${limits.listItems} items`);
+    if (value.length > listItems) {
+      throw new BadRequest(`the body has more than ${listItems} items`);
     }
-    return toArguments({ positionals: value });
+    return { keywords: createKeywords(), positionals: value, from };
   }
-  if (typeof value !== 'object' || value === null) return toArguments({ positionals: [value] });
-  // Names that are not allowed are refused with the text; how many there are, its bytes bound.
-  return toArguments({ keywords: Object.assign(createKeywords(), value) });
+  if (typeof value !== 'object' || value === null) {
+    return { keywords: createKeywords(), positionals: [value], from };
+  }
+  // Names that are not allowed are refused with the text; how many there are, its size bounds.
+  return { keywords: Object.assign(createKeywords(), value), positionals: [], from };
 }
 
 /** Charsets other than UTF-8 make a type that is not understood. */
-function kindOf({ essence, parameters }: MediaType): BodyKind | undefined {
+function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefined {
   if (essence === 'multipart/form-data') return 'multipart';
   const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
   if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return undefined;
-  if (essence === 'application/json' || essence.endsWith('+json')) return 'json';
+  if (isJson(essence)) return 'json';
+  if (isXml(essence)) return 'xml';
   if (essence === 'application/x-www-form-urlencoded') return 'form';
   return essence === 'text/plain' ? 'text' : undefined;
-}
-
-function toArguments({
-  keywords = createKeywords(),
-  positionals = [],
-  fromText = false,
-}: {
-  keywords?: Keywords;
-  positionals?: readonly unknown[];
-  fromText?: boolean;
-}): BodyArguments {
-  return { keywords, positionals, fromText };
 }
 
 /** Stops reading at the limit; the rest of the stream is the mount's business. */

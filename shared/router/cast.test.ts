@@ -5,9 +5,9 @@ import { castValue } from './cast.ts';
 import { upload } from './upload.ts';
 
 const text = (schema: Type.TSchema, value: unknown) =>
-  castValue(schema, value, { fromText: true, listItems: 3 });
+  castValue(schema, value, { from: 'text', listItems: 3 });
 const json = (schema: Type.TSchema, value: unknown) =>
-  castValue(schema, value, { fromText: false, listItems: 3 });
+  castValue(schema, value, { from: 'json', listItems: 3 });
 
 test('integers are decimal and safe; every safe integer survives being written', (t) => {
   fc.assert(

@@ -15,10 +15,12 @@ const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
 
+/** Where a value comes from. As text it is from a path, a query or a form: a list is a repeated name
+ * or a text with commas. XML knows only texts too, but within objects as well. */
+export type Origin = 'text' | 'json' | 'xml';
+
 export interface CastOptions {
-  /** The value came from a path, a query or a form, where a list is a repeated name or a text with
-   * commas. */
-  readonly fromText: boolean;
+  readonly from: Origin;
   /** Of one list, unless its schema says how many. */
   readonly listItems: number;
 }
@@ -38,12 +40,13 @@ function cast(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
   const type = schema['type'];
   if (type === 'array') return castList(schema, value, options);
   if (type === 'object') {
+    if (options.from === 'xml') return castFields(schema, value, options);
     return isPlainObject(value) ? castWhole([schema], value, options) : refuse('must be an object');
   }
   if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
   if (type === undefined || Array.isArray(type)) return castWhole([schema], value, options);
   if (Array.isArray(value))
-    return refuse(options.fromText ? 'is given more than once' : 'must be one value');
+    return refuse(options.from === 'text' ? 'is given more than once' : 'must be one value');
   if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
   if (type === 'string') return { ok: true, value: String(value) };
   return castText(String(type), String(value));
@@ -68,7 +71,8 @@ function castText(type: string, text: string): Cast {
 function castList(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
   const declared = schema['maxItems'];
   const maxItems = typeof declared === 'number' ? declared : options.listItems;
-  const hasCommas = options.fromText || typeof value === 'string';
+  const hasCommas =
+    options.from === 'text' || (options.from === 'json' && typeof value === 'string');
   const items: unknown[] = [];
   for (const item of Array.isArray(value) ? value : [value]) {
     const isText = hasCommas && typeof item === 'string';
@@ -86,6 +90,26 @@ function castList(schema: PlainSchema, value: unknown, options: CastOptions): Ca
     values.push(result.value);
   }
   return { ok: true, value: values };
+}
+
+/** An object of XML, where an element without anything in it stands for one as well. */
+function castFields(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+  if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
+  if (!isPlainObject(value)) return refuse('must be an object');
+  const branches = toBranches(schema);
+  const fields = new Map<string, unknown>();
+  for (const [name, field] of Object.entries(value as object)) {
+    const [declared, ...others] = schemasAt(branches, name);
+    // Of several that apply, none says alone what the text stands for.
+    if (declared === undefined || others.length > 0) {
+      fields.set(name, field);
+      continue;
+    }
+    const result = cast(declared, field, options);
+    if (!result.ok) return refuse(`has a field ${name} that ${result.reason}`);
+    fields.set(name, result.value);
+  }
+  return castWhole([schema], Object.fromEntries(fields), options);
 }
 
 /** A value that stays as it is, as everything within an object does: its lists are bounded too. */

@@ -26,6 +26,10 @@ export class Controller {
   /** Which other origins a browser may use this class from; off unless set. */
   static readonly cors?: Cors;
 
+  /** Bodies may be XML beside what the application understands, and answers that are values are XML
+   * where the client prefers that to JSON. */
+  static readonly xml?: boolean;
+
   readonly request: RoutedRequest;
   readonly response: ResponseDraft;
   readonly describe: () => OpenApiDocument;

@@ -6,6 +6,7 @@ import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { type EncodeOptions, encodeResult } from './encode.ts';
 import type { ReportError } from './error-report.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Stop } from './errors.ts';
+import { chooseFormat } from './format.ts';
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
 import type { OpenApiDocument } from './openapi.ts';
@@ -16,6 +17,7 @@ import { cancelStream, watchStream } from './stream.ts';
 import type { ClassNode, ModuleNode, Route } from './table.ts';
 import { parseTarget, toPath } from './target.ts';
 import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './verb.ts';
+import type { Xml } from './xml.ts';
 
 export type Dispatch = (request: RequestLike) => Promise<ResponseLike>;
 
@@ -23,7 +25,9 @@ export interface DispatchDeps {
   readonly table: ModuleNode;
   readonly limits: Limits;
   readonly bodies: BodyReader;
-  readonly encoding: EncodeOptions;
+  readonly stringReturn: EncodeOptions['stringReturn'];
+  /** Where a controller allows it. */
+  readonly xml: Xml | undefined;
   readonly strictNames: boolean;
   readonly missingVerb: 405 | 501;
   readonly reportError: ReportError;
@@ -35,13 +39,15 @@ type HeaderList = readonly (readonly [string, string])[];
 /** What is known of a request so far, for its answer and the log. */
 interface Progress {
   request: RoutedRequest;
-  cors: HeaderList;
+  /** That every answer to it carries. */
+  headers: HeaderList;
 }
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
-  const { table, limits, bodies, encoding, strictNames, missingVerb, reportError, describe } = deps;
+  const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
+  const { reportError, describe } = deps;
 
   async function answer(given: RequestLike, progress: Progress): Promise<ResponseLike> {
     const { method, headers } = given;
@@ -52,13 +58,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     if (match === undefined) throw isKnownMethod(method) ? notFound() : new NotImplemented();
     const { node, positionals } = match;
     if (node.cors !== undefined && node.verbs.size > 0) {
-      progress.cors = corsHeaders(node.cors, headers);
+      progress.headers = corsHeaders(node.cors, headers);
       if (isPreflight(method, headers)) return noContent(preflightHeaders(headers));
     }
     const route = findRoute(node, method);
-    return route === undefined
-      ? answerWithoutRoute(node, method, positionals.length)
-      : callRoute(route, { given, query: target.query, positionals, request: progress.request });
+    if (route === undefined) return answerWithoutRoute(node, method, positionals.length);
+    if (route.negotiated) progress.headers = [...progress.headers, ['vary', 'Accept']];
+    return callRoute(route, { given, query: target.query, positionals, request: progress.request });
   }
 
   function answerWithoutRoute(node: ClassNode, method: string, partCount: number): ResponseLike {
@@ -89,14 +95,21 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     },
   ): Promise<ResponseLike> {
     const { mediaType } = route;
+    const xml = route.xml ? deps.xml : undefined;
+    const format = route.negotiated ? chooseFormat(given.headers.get('accept')) : 'json';
+    const encoding: EncodeOptions = {
+      stringReturn,
+      ...(xml && { xml: { ...xml, asked: format === 'xml' } }),
+    };
     const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
     try {
       for (const guard of route.guards) await guard.check(request);
       route.binder.refuseSurplus(positionals.length);
+      if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
       const args = route.binder.bind({
         parts: positionals,
         query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
-        body: await bodies.readBody(given, route.binder.takesBody),
+        body: await bodies.readBody(given, { taken: route.binder.takesBody, xml }),
       });
       return await encodeResult(
         await route.call({ request, response, describe }, args),
@@ -114,7 +127,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const asked = headers.get('x-request-id') ?? '';
     const id = wellFormedId.test(asked) ? asked : randomUUID();
     const request: RoutedRequest = { id, method, path: '', headers, remoteAddress };
-    const progress: Progress = { request, cors: [] };
+    const progress: Progress = { request, headers: [] };
     let response: ResponseLike;
     try {
       response = checkStatus(await answer(given, progress));
@@ -128,7 +141,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         reportError({ request: progress.request, status: response.status, error });
       }
     }
-    setCorsHeaders(response.headers, progress.cors);
+    setHeaders(response.headers, progress.headers);
     const { status, headers: answered, body } = response;
     if (method === 'HEAD') {
       await cancelStream(body);
@@ -169,8 +182,8 @@ function checkStatus(response: ResponseLike): ResponseLike {
   throw new RangeError(`${status} is no status of an answer`);
 }
 
-function setCorsHeaders(headers: Headers, cors: HeaderList): void {
-  for (const [name, value] of cors) {
+function setHeaders(headers: Headers, list: HeaderList): void {
+  for (const [name, value] of list) {
     if (name === 'vary') headers.append(name, value);
     else headers.set(name, value);
   }

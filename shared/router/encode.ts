@@ -1,13 +1,16 @@
 // A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
 // method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
-import { mediaTypeOfName } from './media-type.ts';
+import { isXml, mediaTypeOfName, parseMediaType } from './media-type.ts';
 import type { ResponseDraft, ResponseLike } from './request.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
+import type { Xml } from './xml.ts';
 
 export interface EncodeOptions {
   /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
+  /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
+  readonly xml?: Pick<Xml, 'writeXml'> & { readonly asked: boolean };
 }
 
 const encoder = new TextEncoder();
@@ -17,7 +20,7 @@ const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 export async function encodeResult(
   value: unknown,
   draft: ResponseDraft,
-  { stringReturn }: EncodeOptions,
+  options: EncodeOptions,
 ): Promise<ResponseLike> {
   if (value instanceof Response) return fromResponse(value, draft);
   const headers = new Headers(draft.headers);
@@ -30,7 +33,7 @@ export async function encodeResult(
     return { status, headers, body: undefined };
   }
   const bytes = await toBytes(value);
-  const { body, type, length } = bytes ?? (await toText(value, draft.mediaType, stringReturn));
+  const { body, type, length } = bytes ?? (await toText(value, draft.mediaType, options));
   headers.set('content-type', draft.mediaType === undefined ? type : withCharset(draft.mediaType));
   if (length !== undefined) headers.set('content-length', String(length));
   return { status, headers, body };
@@ -87,9 +90,16 @@ async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
 async function toText(
   value: unknown,
   mediaType: string | undefined,
-  stringReturn: EncodeOptions['stringReturn'],
+  { stringReturn, xml }: EncodeOptions,
 ): Promise<Encoded> {
   const isText = typeof value === 'string';
+  if (
+    xml !== undefined &&
+    (mediaType === undefined ? xml.asked : !isText && isXmlType(mediaType))
+  ) {
+    const whole = isGenerator(value) ? await collect(value) : value;
+    return sized(encoder.encode(xml.writeXml(whole)), withCharset(mediaType ?? 'application/xml'));
+  }
   const type = mediaType ?? (isText ? stringReturn : 'application/json');
   if (isText && !/json/i.test(type)) return sized(encoder.encode(value), withCharset(type));
   const text = JSON.stringify(isGenerator(value) ? await collect(value) : value) as
@@ -101,6 +111,10 @@ async function toText(
 
 function sized(body: Uint8Array, type: string): Encoded {
   return { body, type, length: body.byteLength };
+}
+
+function isXmlType(mediaType: string): boolean {
+  return isXml(parseMediaType(mediaType)?.essence ?? '');
 }
 
 function withCharset(type: string): string {

@@ -33,7 +33,8 @@ function refuseDepth(text: string, maxDepth: number): void {
   }
 }
 
-function refuseUnsafe(key: string, value: unknown, context?: { source?: string }): unknown {
+/** Throws 400 for a member that no body may hold. */
+export function refuseUnsafe(key: string, value: unknown, context?: { source?: string }): unknown {
   if (key === '__proto__' || (key === 'constructor' && hasPrototypeKey(value))) {
     throw new BadRequest('the body holds a name that is not allowed');
   }

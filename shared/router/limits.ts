@@ -10,7 +10,10 @@ export interface Limits {
   readonly keys: number;
   /** Values of one name, and items of one list, wherever it is, whose schema has no `maxItems`. */
   readonly listItems: number;
+  /** Of objects and lists within each other in JSON, and of elements in XML. */
   readonly jsonDepth: number;
+  /** Elements and attributes of an XML body, with its comments and the like. */
+  readonly xmlNodes: number;
   /** More is 413; the body is never held beyond it. Of one that is no argument of its method, less
    * is enough. */
   readonly bodyBytes: number;
@@ -25,6 +28,7 @@ export const defaultLimits: Limits = {
   keys: 100,
   listItems: 1000,
   jsonDepth: 32,
+  xmlNodes: 10_000,
   bodyBytes: 1024 * 1024,
   multipartParts: 20,
   bodyTimeoutMs: 30_000,

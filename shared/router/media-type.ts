@@ -7,6 +7,16 @@ export interface MediaType {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
+/** With the types that are JSON by their suffix. */
+export function isJson(essence: string): boolean {
+  return essence === 'application/json' || essence.endsWith('+json');
+}
+
+/** With the types that are XML by their suffix. */
+export function isXml(essence: string): boolean {
+  return essence === 'application/xml' || essence === 'text/xml' || essence.endsWith('+xml');
+}
+
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Undefined for a text that is no media type. */

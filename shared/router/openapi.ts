@@ -130,7 +130,7 @@ function toOperation(
   );
   const body =
     takesBody && spec.body !== undefined
-      ? toRequestBody(spec.body, bodyKinds, spec.otherBodies)
+      ? toRequestBody(spec.body, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
       : undefined;
   const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
   const security = Object.fromEntries(
@@ -141,6 +141,7 @@ function toOperation(
     400,
     ...(isGuarded ? [401, 403] : []),
     ...[404, 405],
+    ...(route.negotiated ? [406] : []),
     ...(body === undefined ? [] : [413, 415]),
     500,
   ];
@@ -153,7 +154,7 @@ function toOperation(
     responses: {
       ...Object.fromEntries(failures.map((status) => [status, problemRef])),
       ...toFailures(spec.failures),
-      ...toResponses(spec.returns, spec.produces),
+      ...toResponses(spec.returns, answerTypes(spec.produces, route.negotiated)),
     },
     ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
   };
@@ -172,7 +173,7 @@ function toParameters(object: Type.TObject | undefined, place: 'query' | 'header
 
 function toRequestBody(
   object: Type.TObject,
-  bodyKinds: readonly BodyKind[],
+  bodyKinds: readonly (BodyKind | 'xml')[],
   otherBodies: OpSpec['otherBodies'] = {},
 ): Json {
   const properties = Object.entries<Type.TSchema>(object.properties);
@@ -190,11 +191,12 @@ function toRequestBody(
     additionalProperties: toDescribedSchema(Reflect.get(object, 'additionalProperties') ?? false),
   };
   const hasFile = properties.some(([, property]) => isUpload({ ...property }));
-  const types: readonly (readonly [BodyKind, string])[] = hasFile
+  const types: readonly (readonly [BodyKind | 'xml', string])[] = hasFile
     ? [['multipart', 'multipart/form-data']]
     : [
         ['json', 'application/json'],
         ['form', 'application/x-www-form-urlencoded'],
+        ['xml', 'application/xml'],
       ];
   return {
     required: required.length > 0,
@@ -221,7 +223,12 @@ function toFailures(failures: OpSpec['failures'] = {}): Json {
   );
 }
 
-function toResponses(returns: OpSpec['returns'], mediaType = 'application/json'): Json {
+function answerTypes(produces: string | undefined, negotiated: boolean): readonly string[] {
+  if (produces !== undefined) return [produces];
+  return negotiated ? ['application/json', 'application/xml'] : ['application/json'];
+}
+
+function toResponses(returns: OpSpec['returns'], mediaTypes: readonly string[]): Json {
   if (returns === undefined) return { 200: { description: statusTitle(200) } };
   const responses: Json = {};
   for (const [status, schema] of Object.entries(returns)) {
@@ -229,7 +236,11 @@ function toResponses(returns: OpSpec['returns'], mediaType = 'application/json')
     const isEmpty = Number(status) === 204 || Reflect.get(Object(described), 'type') === 'null';
     responses[status] = {
       description: statusTitle(Number(status)),
-      ...(isEmpty ? {} : { content: { [mediaType]: { schema: described } } }),
+      ...(isEmpty
+        ? {}
+        : {
+            content: Object.fromEntries(mediaTypes.map((type) => [type, { schema: described }])),
+          }),
     };
   }
   return responses;

@@ -49,6 +49,10 @@ export interface Route {
   readonly op: Op | undefined;
   readonly binder: Binder;
   readonly guards: readonly Guard[];
+  /** Its class allows it. */
+  readonly xml: boolean;
+  /** Its answers are JSON or XML, as the client prefers. */
+  readonly negotiated: boolean;
   /** By the class's extension, where the method declares what it returns. */
   readonly mediaType: string | undefined;
   /** Makes an instance and calls its method. */
@@ -223,6 +227,11 @@ function buildRoute(
     problems.push(`${name} has no guard; give it one, or declare public: true`);
     return undefined;
   }
+  const xml = controller.xml === true;
+  const mediaType =
+    extension !== undefined && declared?.spec.returns !== undefined
+      ? mediaTypeOfName(extension)
+      : undefined;
   try {
     return {
       verb,
@@ -231,10 +240,9 @@ function buildRoute(
       op: declared,
       binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), options),
       guards,
-      mediaType:
-        extension !== undefined && declared?.spec.returns !== undefined
-          ? mediaTypeOfName(extension)
-          : undefined,
+      xml,
+      negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
+      mediaType,
       call(context, args) {
         const instance = new controller(context);
         return (instance as unknown as Record<string, (...args: unknown[]) => unknown>)[method]?.(

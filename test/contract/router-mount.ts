@@ -39,6 +39,14 @@ class Echo extends Controller {
   }
 }
 
+class Markup extends Controller {
+  static override readonly xml = true;
+
+  POST(fields: object) {
+    return fields;
+  }
+}
+
 class Stream extends Controller {
   static readonly GET = op({ query: Type.Object({ endless: Type.Boolean({ default: false }) }) });
 
@@ -85,7 +93,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   ) => {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
-        loadModules: () => new Map([['', { Echo, Stream, Guarded, Cookies }]]),
+        loadModules: () => new Map([['', { Echo, Markup, Stream, Guarded, Cookies }]]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
       });
@@ -97,6 +105,17 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       }
     });
   };
+
+  behaviour(
+    'a body and an answer are XML where the controller allows it',
+    async ({ port }) => {
+      const headers = { 'content-type': 'application/xml', accept: 'application/xml' };
+      const sent = httpRequest({ port, path: '/markup', method: 'POST', headers });
+      sent.end('<any><a>1</a></any>');
+      return (await readResponse(sent)).text.split('\n')[1];
+    },
+    '<value xmlns:json="urn:ratelane:json"><a>1</a></value>',
+  );
 
   behaviour(
     'a body in chunks is read whole',
