@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { Command } from 'commander';
-import { replaceSettings } from '../shared/settings/document.ts';
 import { addFlags, overlayFlags } from './settings/flags.ts';
 import { controlPlaneTable } from './settings/table.ts';
 import { parseControlPlaneSettings } from './settings.ts';
@@ -155,9 +153,4 @@ test('a port that others can reach is told when what it serves, or its tokens, c
   t.deepEqual(warningsOf({ ...admin, '--admin-address': '10.0.0.1:18001' }), [
     'the tokens of --admin-tokens-file/RATELANE_ADMIN_TOKENS_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
   ]);
-});
-
-test('the README has the table of settings as it is', async (t) => {
-  const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
-  t.is(replaceSettings(readme, controlPlaneTable), readme, 'run npm run generate');
 });

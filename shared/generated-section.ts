@@ -1,5 +1,5 @@
 // Parts of documents that are made from the code: between two marks, `<!-- NAME:begin -->` and
-// `<!-- NAME:end -->`. Tests compare them; `npm run generate` writes them.
+// `<!-- NAME:end -->`. Tests compare them; `npm run docs` writes them.
 
 export interface GeneratedSection {
   readonly document: URL;

@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { replaceSettings } from '../shared/settings/document.ts';
 import { toRows } from '../shared/settings/setting.ts';
-import { settingProofs } from './settings/proofs.ts';
 import { workerTable } from './settings/table.ts';
 import {
   describeWorkerSettings,
@@ -538,13 +535,4 @@ test('the help names every setting', (t) => {
   for (const { setting } of toRows(workerTable)) {
     for (const name of setting.names) t.regex(help, new RegExp(`^  .*\\b${name}(,|$)`, 'm'));
   }
-});
-
-test('the tables of the README are those of the settings', async (t) => {
-  const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
-  t.is(
-    replaceSettings(readme, workerTable, settingProofs),
-    readme,
-    'run node worker/settings/write-readme.ts',
-  );
 });

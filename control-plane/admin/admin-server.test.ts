@@ -396,7 +396,7 @@ test('metrics count answers by route, never by path', async (t) => {
 test('the description of the API is the one that is kept with it', async (t) => {
   const app = await createAdminApp({ api: undefined, guard: bearer() });
   const kept = await readFile(new URL('openapi.json', import.meta.url), 'utf8');
-  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept), 'run npm run generate');
+  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept), 'run npm run docs');
 });
 
 test('a webhook call whose body cannot be read gets a problem document as well', async (t) => {

@@ -8,7 +8,7 @@ export const controlPlaneTable = {
     directory: text({
       names: ['--config-dir', 'RATELANE_CONFIG_DIR'],
       default: '',
-      doc: 'A directory of rules files, watched for changes. Either this or --git',
+      doc: 'A directory of rules files, watched for changes; either this or --git',
     }),
     stateDirectory: text({
       names: ['--state-dir', 'RATELANE_STATE_DIR'],
@@ -62,7 +62,7 @@ export const controlPlaneTable = {
       names: ['RATELANE_GIT_PASSWORD'],
       default: '',
       secret: 'whole',
-      doc: 'The password or token for https. For ssh, set GIT_SSH_COMMAND as git knows it',
+      doc: 'The password or token for https; for ssh, set GIT_SSH_COMMAND as git knows it',
     }),
     passwordFile: text({
       names: ['--git-password-file', 'RATELANE_GIT_PASSWORD_FILE'],
@@ -90,7 +90,7 @@ export const controlPlaneTable = {
     certFile: text({
       names: ['--xds-tls-cert', 'RATELANE_XDS_TLS_CERT'],
       default: '',
-      doc: 'A certificate chain in PEM; workers then have to use TLS. Read again when it changes',
+      doc: 'A certificate chain in PEM; workers then have to use TLS; read again when it changes',
     }),
     keyFile: text({
       names: ['--xds-tls-key', 'RATELANE_XDS_TLS_KEY'],
@@ -124,7 +124,7 @@ export const controlPlaneTable = {
     certFile: text({
       names: ['--admin-tls-cert', 'RATELANE_ADMIN_TLS_CERT'],
       default: '',
-      doc: 'A certificate chain in PEM; the admin API then speaks HTTPS. Read again when it changes',
+      doc: 'A certificate chain in PEM; the admin API then speaks HTTPS; read again when it changes',
     }),
     keyFile: text({
       names: ['--admin-tls-key', 'RATELANE_ADMIN_TLS_KEY'],
@@ -139,7 +139,7 @@ export const controlPlaneTable = {
     tokensFile: text({
       names: ['--admin-tokens-file', 'RATELANE_ADMIN_TOKENS_FILE'],
       default: '',
-      doc: 'Tokens of the scopes read and write, one a line: name, scope, token. Read again when it changes',
+      doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes',
     }),
   }),
   log: section('Log', {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { replaceSettings, toHelp, toMarkdown } from './document.ts';
+import { toHelp, toMarkdown } from './document.ts';
 import { toDump } from './dump.ts';
 import { choice, duration, int, text } from './kind.ts';
 import { parseSettings } from './parse-settings.ts';
@@ -59,7 +59,10 @@ Pool
   );
 });
 
-const markdown = `### Store
+const markdown = `- [Store](#store)
+- [Pool](#pool)
+
+## Store
 
 | Name | Default | Meaning |
 |---|---|---|
@@ -67,7 +70,7 @@ const markdown = `### Store
 | \`KV_AUTH\` | unset | Password\\|user |
 | \`KV_TYPE\` | one | Which: one or two |
 
-### Pool
+## Pool
 
 | Name | Default | Meaning |
 |---|---|---|
@@ -75,29 +78,8 @@ const markdown = `### Store
 | \`SIZE\` | 10 | Size. Not in effect yet: one is enough |
 | \`LIMIT\` | none | Limit. Deprecated: it has no effect |`;
 
-test('the table for a README has a row per setting under its heading', (t) => {
+test('the tables have a row per setting under its heading, and a list leads there', (t) => {
   t.is(toMarkdown(table), markdown);
-});
-
-test('with proofs each row names its test', (t) => {
-  const proofs = [{ file: 'a.test.ts', title: 'one|two', names: ['KV_AUTH', 'SIZE'] }];
-  const lines = toMarkdown(table, proofs).split('\n');
-  t.true(lines.includes('| Name | Default | Meaning | Proven by |'));
-  t.true(lines.includes('|---|---|---|---|'));
-  t.true(lines.includes('| `KV_AUTH` | unset | Password\\|user | `a.test.ts` one\\|two |'));
-  t.true(lines.includes('| `LIMIT` | none | Limit. Deprecated: it has no effect | nothing |'));
-});
-
-test('only what is between the marks of a README is replaced, and again with the same result', (t) => {
-  const before = '# Title\n\n<!-- settings:begin -->\nold\n<!-- settings:end -->\n\nrest\n';
-  const after = `# Title\n\n<!-- settings:begin -->\n\n${markdown}\n\n<!-- settings:end -->\n\nrest\n`;
-  t.is(replaceSettings(before, table), after);
-  t.is(replaceSettings(after, table), after);
-});
-
-test('a README without the marks in order is left alone', (t) => {
-  t.is(replaceSettings('<!-- settings:begin -->', table), undefined);
-  t.is(replaceSettings('<!-- settings:end --> <!-- settings:begin -->', table), undefined);
 });
 
 test('the dump tells the value in force and its origin, without secrets', (t) => {

@@ -1,5 +1,4 @@
-// The documents made from a table: the text for --help and the tables for a README.
-import { replaceSection } from '../generated-section.ts';
+// The documents made from a table: the text for --help and the tables of settings.md.
 import { type Setting, type SettingsTable, toRows } from './setting.ts';
 
 const widthOfHelp = 96;
@@ -30,35 +29,32 @@ function wrap(text: string, indent: string): string {
   return [...lines, line.trimEnd()].join('\n');
 }
 
-/** A test that shows what settings do. */
-export interface SettingProof {
-  /** From the root of the project. */
-  readonly file: string;
-  /** What the file calls the test, or a part of that. */
-  readonly title: string;
-  /** The first names of the settings. */
-  readonly names: readonly string[];
+/**
+ * Markdown: the sections as a list of links; then for each a heading and a table of names, default and
+ * meaning.
+ */
+export function toMarkdown(table: SettingsTable): string {
+  const groups = groupByTitle(table);
+  const contents = groups.map(([title]) => `- [${title}](#${toAnchor(title)})`).join('\n');
+  const columns = ['Name', 'Default', 'Meaning'];
+  const sections = groups.map(([title, settings]) =>
+    [
+      `## ${title}`,
+      '',
+      toLine(columns),
+      `|${'---|'.repeat(columns.length)}`,
+      ...settings.map((setting) => toLine(toCells(setting))),
+    ].join('\n'),
+  );
+  return [contents, ...sections].join('\n\n');
 }
 
-/**
- * Markdown: a heading and a table of names, default and meaning for each section; and of proofs,
- * where they are given.
- */
-export function toMarkdown(table: SettingsTable, proofs?: readonly SettingProof[]): string {
-  const columns = ['Name', 'Default', 'Meaning', ...(proofs ? ['Proven by'] : [])];
-  return groupByTitle(table)
-    .map(([title, settings]) =>
-      [
-        `### ${title}`,
-        '',
-        toLine(columns),
-        `|${'---|'.repeat(columns.length)}`,
-        ...settings.map((setting) =>
-          toLine([...toCells(setting), ...(proofs ? [showProof(setting, proofs)] : [])]),
-        ),
-      ].join('\n'),
-    )
-    .join('\n\n');
+/** As GitHub makes it of a heading. */
+function toAnchor(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
 }
 
 function toLine(cells: readonly string[]): string {
@@ -68,11 +64,6 @@ function toLine(cells: readonly string[]): string {
 function toCells(setting: Setting<unknown>): string[] {
   const names = setting.names.map((name) => `\`${name}\``).join(', ');
   return [names, defaultOf(setting), escapeCell(meaningOf(setting))];
-}
-
-function showProof({ names }: Setting<unknown>, proofs: readonly SettingProof[]): string {
-  const proof = proofs.find((one) => one.names.includes(names[0]));
-  return proof === undefined ? 'nothing' : `\`${proof.file}\` ${escapeCell(proof.title)}`;
 }
 
 function escapeCell(text: string): string {
@@ -96,16 +87,4 @@ function meaningOf({ kind, doc, accepts, notYet, deprecated }: Setting<unknown>)
     ...(notYet === undefined ? [] : [`Not in effect yet: ${notYet}`]),
     ...(deprecated === undefined ? [] : [`Deprecated: ${deprecated}`]),
   ].join('. ');
-}
-
-/**
- * The README with the tables between its two settings marks. Undefined when a mark is missing or
- * they are in the wrong order.
- */
-export function replaceSettings(
-  readme: string,
-  table: SettingsTable,
-  proofs?: readonly SettingProof[],
-): string | undefined {
-  return replaceSection(readme, 'settings', toMarkdown(table, proofs));
 }

@@ -11,7 +11,7 @@ import { runTool, testWith } from '../support/installed-tool.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 const chart = join(project, 'compose', 'helm', 'ratelane');
-/** After SIGTERM, as worker/README.md says. */
+/** After SIGTERM, as worker/docs/failures.md says. */
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
 
@@ -154,7 +154,7 @@ for (const [title, values] of Object.entries(shapes)) {
 
 test('the alerts of the chart are those of the composition', (t) => {
   const alerts = readFileSync(join(project, 'compose/observability/alerts.yaml'), 'utf8');
-  t.is(readFileSync(join(chart, 'files/alerts.yaml'), 'utf8'), alerts, 'npm run generate');
+  t.is(readFileSync(join(chart, 'files/alerts.yaml'), 'utf8'), alerts, 'npm run docs');
 });
 
 testChart('what a pod may be given besides, accounts, alerts and a Redis arrive', async (t) => {

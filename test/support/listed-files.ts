@@ -12,5 +12,7 @@ export function listFiles(...patterns: string[]): string[] {
     ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...patterns],
     { cwd: root, encoding: 'utf8', maxBuffer: 16 * 1024 * 1024 },
   );
-  return listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));
+  return [...new Set(listed.split('\0'))].filter(
+    (path) => path !== '' && existsSync(join(root, path)),
+  );
 }

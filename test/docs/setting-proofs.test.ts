@@ -2,10 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import type { SettingProof } from '../../shared/settings/document.ts';
 import { toRows } from '../../shared/settings/setting.ts';
-import { settingProofs } from './proofs.ts';
-import { workerTable } from './table.ts';
+import { workerTable } from '../../worker/settings/table.ts';
+import { type SettingProof, settingProofs } from './setting-proofs.ts';
 
 const root = join(import.meta.dirname, '../..');
 const settings = toRows(workerTable).map((row) => row.setting);

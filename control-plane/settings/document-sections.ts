@@ -1,19 +1,22 @@
-// What the control plane's README takes from its code, besides the settings: the commands of the command
-// line, the routes of the admin API, and the metrics.
+// What the control plane's documents take from its code: settings, the commands of the command line, the
+// routes of the admin API, and the metrics.
 import type { Command } from 'commander';
 import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
+import { toMarkdown } from '../../shared/settings/document.ts';
 import { createAdminApp } from '../admin/admin-app.ts';
 import { createProgram } from '../command/program.ts';
 import { createControlPlaneMetrics } from '../metrics/metrics.ts';
+import { controlPlaneTable } from './table.ts';
 
-const document = new URL('../README.md', import.meta.url);
+const inDocs = (name: string) => new URL(`../docs/${name}`, import.meta.url);
 
 export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
   return [
-    { document, mark: 'commands', text: toCommandTable() },
-    { document, mark: 'routes', text: await toRouteTable() },
-    { document, mark: 'metrics', text: await toMetricsTable() },
+    { document: inDocs('settings.md'), mark: 'settings', text: toMarkdown(controlPlaneTable) },
+    { document: inDocs('commands.md'), mark: 'commands', text: toCommandTable() },
+    { document: inDocs('admin-api.md'), mark: 'routes', text: await toRouteTable() },
+    { document: inDocs('operating.md'), mark: 'metrics', text: await toMetricsTable() },
   ];
 }
 

@@ -1,7 +1,15 @@
 // For every setting a test that shows what it does: from the name in the environment to an effect that
-// can be seen from outside. The README's tables are made with it, and a test beside this holds it to
-// the files.
-import type { SettingProof } from '../../shared/settings/document.ts';
+// can be seen from outside. A test beside this holds it to the files.
+
+/** A test that shows what settings do. */
+export interface SettingProof {
+  /** From the root of the project. */
+  readonly file: string;
+  /** What the file calls the test, or a part of that. */
+  readonly title: string;
+  /** The first names of the settings. */
+  readonly names: readonly string[];
+}
 
 /** The title of a test, or the id of a recorded case, and the settings that it shows. */
 type ProofsOfFile = Readonly<Record<string, readonly string[]>>;

@@ -1,0 +1,29 @@
+// Writes what documents take from the code: `npm run docs`. Tests beside this compare them.
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
+import { AppError } from '../../shared/errors.ts';
+import { replaceSection } from '../../shared/generated-section.ts';
+import { bearer } from '../../shared/router/guard.ts';
+import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
+import { generatedSections } from './generated-sections.ts';
+
+const inProject = (path: string) => new URL(`../../${path}`, import.meta.url);
+
+for (const { document, mark, text } of generatedSections) {
+  const written = replaceSection(await readFile(document, 'utf8'), mark, text);
+  if (written === undefined) {
+    throw new AppError('cannot_start', `${document.pathname} has no marks for ${mark}`);
+  }
+  await writeFile(document, written);
+}
+
+// What follows is brought into form by Biome, which the script runs next.
+await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema());
+const adminApp = await createAdminApp({ api: undefined, guard: bearer() });
+const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
+await writeFile(inProject('control-plane/admin/openapi.json'), description);
+
+await copyFile(
+  inProject('compose/observability/alerts.yaml'),
+  inProject('compose/helm/ratelane/files/alerts.yaml'),
+);
