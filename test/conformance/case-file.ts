@@ -65,7 +65,9 @@ export type FileTexts = Readonly<Record<string, string | readonly string[]>>;
 export interface Case {
   readonly id: string;
   readonly about: string;
-  readonly class?: 'core' | 'quirk' | 'differs' | 'spec-only';
+  /** `differs`: decided otherwise than recorded, so it is not run. `ours`: a feature that the reference
+   * service does not have. */
+  readonly class?: 'core' | 'quirk' | 'differs' | 'ours';
   readonly config: FileTexts;
   readonly env?: Readonly<Record<string, string | null>>;
   readonly steps: readonly Step[];

@@ -32,9 +32,20 @@ function commentsOf(file: string): Comment[] {
   return comments;
 }
 
-const comments = files
-  .filter((path) => /\.(?:ts|mjs|proto|ya?ml)$/.test(path) && !path.startsWith('test/fixtures/'))
-  .flatMap(commentsOf);
+/** What recorded cases have in place of comments. */
+function notesOf(file: string): Comment[] {
+  const lines = readFileSync(join(root, file), 'utf8').split('\n');
+  return lines.flatMap((line, at) =>
+    [...line.matchAll(/"note": "(.*?)"/g)].map(([, text = '']) => ({ file, line: at + 1, text })),
+  );
+}
+
+const comments = [
+  ...files
+    .filter((path) => /\.(?:ts|mjs|proto|ya?ml)$/.test(path) && !path.startsWith('test/fixtures/'))
+    .flatMap(commentsOf),
+  ...files.filter((path) => path.startsWith('test/conformance/cases/')).flatMap(notesOf),
+];
 
 const placeOf = ({ file, line }: Comment) => `${file}:${line}`;
 

@@ -18,7 +18,7 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'A shared metric key has the part before the `*`',
-    file: 'test/conformance/cases/specification.json',
+    file: 'test/conformance/cases/own_features.json',
     text: 'share-metric-prefix',
   },
   {
@@ -78,7 +78,7 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: '`is_negative_hits` is a refund, never below 0',
-    file: 'test/conformance/cases/specification.json',
+    file: 'test/conformance/cases/own_features.json',
     text: 'negative-floor',
   },
   {

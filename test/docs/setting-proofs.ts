@@ -136,7 +136,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'LIMIT_RESET_HEADER',
     ],
   },
-  'test/conformance/cases/specification.json': {
+  'test/conformance/cases/own_features.json': {
     'per-unit-headers': ['LIMIT_PER_UNIT_HEADERS_ENABLED'],
     'sanitize-dots': ['SANITIZE_DESCRIPTOR_METRIC_DOTS'],
   },
