@@ -6,6 +6,7 @@ import type { Clock } from '../shared/clock.ts';
 import { AppError, errorText } from '../shared/errors.ts';
 import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
+import { readCredentials } from '../shared/router/guard.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
 import { trimEnd } from '../shared/trim-end.ts';
@@ -139,9 +140,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       else log.warning(text);
     });
     const onAnswer = metrics.adminAnswer;
-    const { guard } = authorizer;
+    const { guard, isAuthenticated } = authorizer;
     admin = await createAdminServer(
-      { api, guard, webhook, log, onAnswer },
+      { api, guard, isAuthenticated, webhook, log, onAnswer },
       { address, tls: material },
     );
     const port = await admin.start();
@@ -304,10 +305,8 @@ function toAdsTls({ ca, cert, key }: TlsMaterial): AdsTls {
 }
 
 function authorizeWorker(tokens: TokenFile, headers: IncomingHttpHeaders): Authorization {
-  const [scheme = '', token = '', ...rest] = (headers.authorization ?? '').split(/ +/);
-  if (scheme.toLowerCase() !== 'bearer' || token === '' || rest.length > 0) {
-    return { ok: false, reason: 'a bearer token is required' };
-  }
+  const token = readCredentials(headers.authorization, 'bearer');
+  if (token === undefined) return { ok: false, reason: 'a bearer token is required' };
   return tokens.find(token)?.scope === 'xds'
     ? { ok: true }
     : { ok: false, reason: 'the bearer token is not known here' };

@@ -5,23 +5,27 @@ import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
-import { limitConnections } from './connection-limit.ts';
+import { type ConnectionLimitOptions, limitConnections } from './connection-limit.ts';
 
 /** A listener on which each connection is used as the test says, by the order in which they came. */
-async function start(t: ExecutionContext, max: number, maxOfOneAddress = max) {
+async function start(
+  t: ExecutionContext,
+  max: number,
+  unauthenticated?: ConnectionLimitOptions['unauthenticated'],
+) {
   const clock = createManualClock();
+  const sockets: Socket[] = [];
   const uses: { lastAskedMs: number | undefined; isBusy: boolean }[] = [];
   const closed: string[] = [];
   const server = createServer((socket) => {
     const use = { lastAskedMs: undefined, isBusy: false };
     uses.push(use);
+    sockets.push(socket);
     limit.use(socket, use);
     socket.on('error', () => {});
   });
   const limit = limitConnections(server, {
-    max,
-    maxOfOneAddress,
-    clock,
+    ...{ max, unauthenticated, clock },
     onClosed: (which) => closed.push(which),
   });
   const port = await listen(t, server);
@@ -30,8 +34,13 @@ async function start(t: ExecutionContext, max: number, maxOfOneAddress = max) {
     clock,
     uses,
     closed,
-    async open(from = '127.0.0.1') {
-      const client = connect({ port, host: '127.0.0.1', localAddress: from })
+    /** By the order of their coming. */
+    authenticated(index: number) {
+      const socket = sockets[index];
+      if (socket !== undefined) limit.authenticated(socket);
+    },
+    async open(localAddress = '127.0.0.1') {
+      const client = connect({ port, host: '127.0.0.1', localAddress })
         .on('error', () => {})
         .resume();
       t.teardown(() => client.destroy());
@@ -59,22 +68,6 @@ async function listen(t: ExecutionContext, server: Server): Promise<number> {
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
-
-test('those of one address make room among themselves, and others always find some', async (t) => {
-  const { clock, uses, open, gone } = await start(t, 6, 4);
-  await open('127.0.0.2');
-  clock.advance(1);
-  for (let index = 0; index < 4; index++) await open();
-  // Of that address all wait for answers but one; the other address has been idle for longer.
-  for (const index of [1, 2, 4]) Object.assign(uses[index] ?? {}, { isBusy: true });
-  await open();
-  t.deepEqual(await gone(1), [3]);
-  for (const use of uses.slice(1)) use.isBusy = true;
-  await open();
-  t.deepEqual(await gone(2), [3, 6], 'the last come goes, as nobody of its address can');
-  await open('127.0.0.3');
-  t.deepEqual(await gone(2), [3, 6]);
-});
 
 test('at the bound the oldest connection that has asked nothing goes first', async (t) => {
   const { clock, uses, closed, open, gone } = await start(t, 3);
@@ -121,6 +114,44 @@ test('who waits for an answer never goes; where all do, the last to come is clos
   await open();
   t.deepEqual(await gone(1), [2]);
   t.deepEqual(closed, ['last come']);
+});
+
+test('the address that has most connections without authentication makes room, whoever was first', async (t) => {
+  const { clock, open, gone } = await start(t, 3, { max: 4, limitMs: 60_000 });
+  await open('127.0.0.2');
+  clock.advance(1000);
+  for (let index = 0; index < 6; index++) {
+    clock.advance(1);
+    await open('127.0.0.3');
+  }
+  t.deepEqual(await gone(3), [1, 2, 3]);
+  await open('127.0.0.2');
+  t.deepEqual(await gone(4), [1, 2, 3, 4]);
+});
+
+test('who has authenticated makes no room for those who have not, and has no time limit', async (t) => {
+  const { clock, authenticated, open, gone } = await start(t, 2, { max: 2, limitMs: 15_000 });
+  await open();
+  clock.advance(1);
+  await open();
+  for (const index of [0, 1]) authenticated(index);
+  clock.advance(60_000);
+  for (let index = 0; index < 4; index++) {
+    clock.advance(1);
+    await open();
+  }
+  t.deepEqual(await gone(2), [2, 3]);
+  authenticated(4);
+  t.deepEqual(await gone(3), [0, 2, 3], 'they have their own bound');
+});
+
+test('a connection that does not authenticate in its time is closed', async (t) => {
+  const { clock, open, gone } = await start(t, 2, { max: 2, limitMs: 15_000 });
+  await open();
+  clock.advance(10_000);
+  await open();
+  clock.advance(5_000);
+  t.deepEqual(await gone(1), [0]);
 });
 
 test('the oldest of too many unfinished TLS handshakes goes first, and callers come through', async (t) => {

@@ -1,7 +1,9 @@
 // The admin API over real sockets and a real directory, without workers.
 
+import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { Agent, get } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -33,9 +35,13 @@ interface Reply {
   readonly body: any;
 }
 
-async function run(t: ExecutionContext, files: Readonly<Record<string, string>>): Promise<Running> {
+async function run(
+  t: ExecutionContext,
+  files: Readonly<Record<string, string>>,
+  tokens?: string,
+): Promise<Running> {
   const { port, rules, log } = await startAdminApi(t, {
-    files,
+    ...{ files, ...(tokens !== undefined && { tokens }) },
     maxResponseBytes: 100_000,
     verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }),
   });
@@ -347,7 +353,7 @@ test('requests that are never finished shut nobody out', async (t) => {
   });
   await eventually(
     'the bound is reached',
-    () => attackers.filter((each) => each.closed).length > 100,
+    () => attackers.filter((each) => each.closed).length >= 44,
   );
   for (let round = 0; round < 20; round++) {
     // A connection of its own each time, as a probe has.
@@ -447,4 +453,53 @@ test('the description has what a change may be refused with, and one schema for 
     body.servers.map(({ url }: { url: string }) => url),
     ['/v1', '/'],
   );
+});
+
+const token = 'a-token-of-a-person';
+/** Connections of an attacker, each with this. */
+async function attack(t: ExecutionContext, port: number, count: number, text: string) {
+  const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1'));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      t.teardown(() => socket.destroy());
+      socket.on('error', () => {}).resume();
+      await once(socket, 'connect');
+      await new Promise((resolve) => socket.write(text, resolve));
+    }),
+  );
+}
+
+for (const [what, text] of [
+  ['headers', 'GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nX-More: '],
+  ['bodies', `${unfinishedWebhook(1000)}{`],
+] as const) {
+  test(`400 connections with unfinished ${what} take nothing from probes and from who has authenticated`, async (t) => {
+    const { port, ask } = await run(t, {}, `me read ${token}`);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.teardown(() => agent.destroy());
+    const askAgain = async () => {
+      const headers = { authorization: `Bearer ${token}` };
+      const asking = get({ port, host: '127.0.0.1', path: '/workers', agent, headers });
+      const [answer] = await once(asking, 'response');
+      await once(answer.resume(), 'end');
+      return [answer.statusCode, asking.reusedSocket];
+    };
+    t.deepEqual(await askAgain(), [200, false]);
+    await attack(t, port, 400, text);
+    for (let index = 0; index < 20; index++) {
+      t.is((await ask('GET', '/healthcheck')).status, 200);
+    }
+    t.deepEqual(await askAgain(), [200, true], 'on the same connection');
+  });
+}
+
+test('who does not authenticate has the connection for one answer', async (t) => {
+  const { ask } = await run(t, {}, `me read ${token}`);
+  const probe = await ask('GET', '/healthcheck');
+  t.is(probe.headers.get('connection'), 'close');
+  const headers = { authorization: `Bearer ${token}` };
+  const known = await ask('GET', '/workers', { headers });
+  t.is(known.headers.get('connection'), 'keep-alive');
+  const wrong = await ask('GET', '/workers', { headers: { authorization: 'Bearer no' } });
+  t.deepEqual([wrong.status, wrong.headers.get('connection')], [401, 'close']);
 });

@@ -11,6 +11,7 @@ import type { TlsMaterial } from '../../shared/tls.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
+import type { Authorizer } from './authorize.ts';
 import { countBody } from './held-bodies.ts';
 import { addWebhookRoute, type WebhookDeps } from './webhook-route.ts';
 import { toJsonRequest } from './yaml-body.ts';
@@ -18,6 +19,7 @@ import { toJsonRequest } from './yaml-body.ts';
 export interface AdminServerDeps {
   readonly api: AdminApi;
   readonly guard: Guard;
+  readonly isAuthenticated: Authorizer['isAuthenticated'];
   readonly webhook: WebhookDeps;
   readonly log: Log;
   /** Hears of each answer; `route` is the first part of its path. */
@@ -46,8 +48,14 @@ const maxConnections = 256;
 /** Of what is said about those that are refused. */
 const refusalLogMs = 60_000;
 
-/** Of one address: a probe from elsewhere always finds room. */
-const maxConnectionsOfOne = 192;
+/** Probes and webhooks are among them, and whoever reaches the port; each has time for one request. */
+const maxUnauthenticated = 3000;
+/** Each holds four times as much. */
+const maxUnauthenticatedTls = 1024;
+const unauthenticatedLimitMs = 15_000;
+/** Those that wait to be accepted: not more than there may be, so that none goes before it has been looked
+ * at. */
+const backlog = 1024;
 /** Of all bodies that are being read; enough for two of the largest. */
 const maxHeldBytes = 2 * maxBodyBytes;
 const bodyTimeoutMs = 30_000;
@@ -61,7 +69,7 @@ export async function createAdminServer(
   deps: AdminServerDeps,
   options: AdminServerOptions,
 ): Promise<AdminServer> {
-  const { api, guard, webhook, log, onAnswer } = deps;
+  const { api, guard, isAuthenticated, webhook, log, onAnswer } = deps;
   const app = await createAdminApp({
     api,
     guard,
@@ -100,13 +108,18 @@ export async function createAdminServer(
   let saidMs = Number.NEGATIVE_INFINITY;
   limitHttpConnections(fastify.server, {
     max: maxConnections,
-    maxOfOneAddress: maxConnectionsOfOne,
+    unauthenticated: isAuthenticated && {
+      max: options.tls === undefined ? maxUnauthenticated : maxUnauthenticatedTls,
+      limitMs: unauthenticatedLimitMs,
+      isAuthenticated,
+    },
     isTls: options.tls !== undefined,
-    onClosed(which) {
+    clock: api.clock,
+    onClosed(which, max) {
       if (performance.now() - saidMs < refusalLogMs) return;
       saidMs = performance.now();
       log.warning(
-        `admin API: there are too many connections (${maxConnections}, of one address ${maxConnectionsOfOne}): the one that was ${which} was closed`,
+        `admin API: there are ${max} connections already: the one that was ${which} was closed`,
       );
     },
   });
@@ -127,7 +140,7 @@ export async function createAdminServer(
     async start() {
       const { host, port } = options.address;
       try {
-        await fastify.listen({ host: host === '' ? '::' : host, port });
+        await fastify.listen({ host: host === '' ? '::' : host, port, backlog });
       } catch (error) {
         const text = `the admin API cannot listen on ${host}:${port}: ${errorText(error)}; --admin-address chooses another`;
         throw new AppError('cannot_start', text, { cause: error });

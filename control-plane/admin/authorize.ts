@@ -1,9 +1,10 @@
 // Who may call the admin API: a guard for the router, and who the caller is, for the audit log. Where
 // tokens come from is left to tokens.ts.
 
+import type { IncomingMessage } from 'node:http';
 import { isLoopback } from '../../shared/loopback.ts';
 import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
-import { bearer, type Guard } from '../../shared/router/guard.ts';
+import { bearer, type Guard, readCredentials } from '../../shared/router/guard.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { Audit } from './audit.ts';
 import type { TokenSet } from './tokens.ts';
@@ -12,6 +13,8 @@ export interface Authorizer {
   readonly guard: Guard;
   /** The name of the caller's token, or `local` where none is asked for. */
   callerOf(request: RoutedRequest): string;
+  /** Whether a request has a token that the guard lets pass somewhere; undefined where none is asked for. */
+  readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
 }
 
 /** POST asks these for an answer; nothing changes. */
@@ -23,12 +26,18 @@ const realm = 'ratelane';
  * a loopback address may be, everybody on this machine may do everything, but no page that a browser
  * there shows. */
 export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Authorizer {
-  if (tokens === undefined) return { guard: localGuard, callerOf: () => 'local' };
+  if (tokens === undefined) {
+    return { guard: localGuard, callerOf: () => 'local', isAuthenticated: undefined };
+  }
   const callers = new WeakMap<RoutedRequest, string>();
+  const ownerOf = (token: string) => {
+    const owner = tokens.find(token);
+    return owner?.scope === 'xds' ? undefined : owner;
+  };
   const guard = bearer(
     (token, request) => {
-      const owner = tokens.find(token);
-      if (owner === undefined || owner.scope === 'xds') {
+      const owner = ownerOf(token);
+      if (owner === undefined) {
         const detail = 'the bearer token is not known';
         throw new AccessDenied({ scheme: 'bearer', realm, detail });
       }
@@ -42,7 +51,14 @@ export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Au
     },
     { realm },
   );
-  return { guard, callerOf: (request) => callers.get(request) ?? 'unknown' };
+  return {
+    guard,
+    callerOf: (request) => callers.get(request) ?? 'unknown',
+    isAuthenticated({ headers: { authorization } }) {
+      const token = readCredentials(authorization, 'bearer');
+      return token !== undefined && ownerOf(token) !== undefined;
+    },
+  };
 }
 
 /** The controller, which notes all other changes, never hears of this one. */

@@ -30,7 +30,7 @@ export function bearer(
     security: { name: 'bearer', scheme: { type: 'http', scheme: 'bearer' } },
     async check(request) {
       if (check === undefined) throw noCheck();
-      const token = readCredentials(request, 'bearer');
+      const token = readCredentials(request.headers.get('authorization'), 'bearer');
       if (token === undefined) {
         throw new AccessDenied({ scheme: 'bearer', realm, detail: 'a bearer token is required' });
       }
@@ -49,7 +49,10 @@ export function basic(
     security: { name: 'basic', scheme: { type: 'http', scheme: 'basic' } },
     async check(request) {
       if (check === undefined) throw noCheck();
-      const pair = Buffer.from(readCredentials(request, 'basic') ?? '', 'base64').toString();
+      const pair = Buffer.from(
+        readCredentials(request.headers.get('authorization'), 'basic') ?? '',
+        'base64',
+      ).toString();
       const at = pair.indexOf(':');
       if (at < 0) {
         const detail = 'a user name and a password are required';
@@ -100,8 +103,12 @@ export function toGuards(guard: Guard | readonly Guard[] | undefined): readonly 
   return 'check' in guard ? [guard] : guard;
 }
 
-function readCredentials(request: RoutedRequest, scheme: string): string | undefined {
-  const [given, credentials, more] = (request.headers.get('authorization') ?? '').split(/ +/);
+/** What a header `Authorization` has of this scheme; undefined when it is of another, or malformed. */
+export function readCredentials(
+  authorization: string | null | undefined,
+  scheme: 'basic' | 'bearer',
+): string | undefined {
+  const [given, credentials, more] = (authorization ?? '').split(/ +/);
   if (given?.toLowerCase() !== scheme || more !== undefined) return undefined;
   return credentials === '' ? undefined : credentials;
 }

@@ -4,6 +4,7 @@ import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
+import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
@@ -23,6 +24,8 @@ export interface AdminApiOptions {
   /** In place of that directory. */
   readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
+  /** In the form of their file; without them none are asked for. */
+  readonly tokens?: string;
   readonly verifyWebhook: (
     call: Parameters<typeof verifyWebhook>[0],
   ) => Promise<ReturnType<typeof verifyWebhook>>;
@@ -51,7 +54,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const workers = { list: () => [] };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
   const audit = createAudit(log);
-  const authorizer = createAuthorizer(undefined, audit);
+  const authorizer = createAuthorizer(toTokens(api.tokens), audit);
   const server = await createAdminServer(
     {
       api: {
@@ -67,6 +70,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         exposeMetrics: metrics.expose,
       },
       guard: authorizer.guard,
+      isAuthenticated: authorizer.isAuthenticated,
       webhook: {
         verify: api.verifyWebhook,
         trigger: store.trigger,
@@ -84,4 +88,11 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   });
   await snapshots.start();
   return { port: await server.start(), log, rules, store };
+}
+
+function toTokens(text: string | undefined): TokenSet | undefined {
+  if (text === undefined) return undefined;
+  const result = parseTokens(text, 'tokens');
+  if (!result.ok) throw new Error(result.problems.join('; '));
+  return result.tokens;
 }
