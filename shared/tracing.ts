@@ -62,10 +62,3 @@ export interface TracerDeps {
   readonly log: Log;
   readonly clock: Clock;
 }
-
-/** Where spans go and how they are gathered is read from the environment by the exporter:
- * OTEL_EXPORTER_OTLP_*, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES. */
-export async function startTracer(options: TracerOptions, deps: TracerDeps): Promise<Tracer> {
-  const { createOtelTracer } = await import('./tracing/otel-tracer.ts');
-  return createOtelTracer(options, deps);
-}

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
-import { startTracer, type Tracer } from '../shared/tracing.ts';
+import { startTracer } from '../shared/tracing/start-tracer.ts';
+import type { Tracer } from '../shared/tracing.ts';
 import type { WorkerSettings } from './settings.ts';
 
 /** Undefined when traces are off. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { findDisagreements } from './agreement-report.ts';
-import type { WorkerJson } from './status-report.ts';
+import type { WorkerJson } from './worker-json.ts';
 
 /** With this agreement, or without any. */
 function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {

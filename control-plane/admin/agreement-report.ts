@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
-import type { WorkerJson } from './status-report.ts';
+import type { WorkerJson } from './worker-json.ts';
 
 export const disagreementJson = Type.Object(
   {

@@ -5,35 +5,14 @@ import { formatDuration } from '../../shared/duration.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
 import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toShortId, toTime } from './revision-json.ts';
+import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 const time = Type.String({ format: 'date-time' });
-const versionAt = Type.Object({ version: Type.String(), at: time });
-
-export const workerJson = Type.Object(
-  {
-    id: Type.String(),
-    cluster: Type.String(),
-    metadata: Type.Record(Type.String(), Type.String()),
-    address: Type.String(),
-    protocol: Type.Union([Type.Literal('sotw'), Type.Literal('delta')]),
-    connectedSince: time,
-    group: orNull(Type.String()),
-    state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
-    /** The version of what the worker wants of its rules; null when it wants nothing, and when there is
-     * nothing to tell it yet. */
-    expected: orNull(Type.String()),
-    sent: orNull(versionAt),
-    acked: orNull(versionAt),
-    nacked: orNull(Type.Object({ version: orNull(Type.String()), at: time, text: Type.String() })),
-  },
-  { title: 'Worker' },
-);
-export type WorkerJson = Type.Static<typeof workerJson>;
 
 /** Where a revision stands that was asked for. */
 const askedJson = Type.Object({
@@ -218,35 +197,6 @@ export function toReach(connected: number): string {
   return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;
 }
 
-/** The one place that decides whether a worker has what it is to have: of all that applies to its node,
- * what it wants. */
-export function toWorkerJson(
-  worker: ConnectedWorker,
-  snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
-): WorkerJson {
-  const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
-  const current = snapshots.current(node);
-  const expected = current && worker.wantedVersion(current);
-  const wantsNothing = current !== undefined && expected === undefined;
-  const hasIt = expected !== undefined && acked?.version === expected;
-  return {
-    id: node.id,
-    cluster: node.cluster,
-    metadata: Object.fromEntries(node.metadata),
-    address,
-    protocol: mode,
-    connectedSince: toTime(sinceMs),
-    group: snapshots.groupOf(node) ?? null,
-    state: wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
-    expected: expected ?? null,
-    sent: toVersionJson(sent),
-    acked: toVersionJson(acked),
-    nacked: nacked
-      ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
-      : null,
-  };
-}
-
 export function countWorkers(workers: readonly WorkerJson[]): StatusJson['workers'] {
   const having = (state: WorkerJson['state']) =>
     workers.filter((worker) => worker.state === state).length;
@@ -260,10 +210,6 @@ export function countWorkers(workers: readonly WorkerJson[]): StatusJson['worker
 
 function nameOf({ id, address }: WorkerJson): string {
   return id === '' ? address : id;
-}
-
-function toVersionJson(version: VersionAt | undefined): WorkerJson['sent'] {
-  return version ? { version: version.version, at: toTime(version.atMs) } : null;
 }
 
 function toTimeOrNull(wallMs: number | undefined): string | null {

@@ -5,17 +5,13 @@ import { toPlaceText } from '../../shared/rules/placed-rule.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import { toLimitJson } from '../explain/limit-json.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { toCountText } from './count-text.ts';
 import { readGitInput } from './input/git-input.ts';
 import { readPathInput } from './input/path-input.ts';
-import {
-  addGitOptions,
-  type LoadedRules,
-  loadRules,
-  type RuleInputResult,
-} from './input/rule-input.ts';
-import { toLimitJson } from './limit-json.ts';
+import { addGitOptions, type LoadedRules, loadRules } from './input/rule-input.ts';
+import type { RuleInputResult } from './input/rule-texts.ts';
 
 interface DiffOptions {
   readonly git?: string;

@@ -4,9 +4,9 @@ import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import { placeRules } from '../../shared/rules/placed-rule.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
+import { explainRequest } from '../explain/explained-request.ts';
+import { toExplanationJson } from '../explain/explanation-json.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
-import { explainRequest } from './explain/explained-request.ts';
-import { toExplanationJson } from './explain/explanation-json.ts';
 import { formatExplanation } from './explain/explanation-text.ts';
 import {
   addRuleInputOptions,

@@ -3,7 +3,7 @@
 // only sometimes takes the place of a more general one, both count as sent.
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
-import type { TreeMap, TreeNode } from '../../shared/rules/yaml-tree.ts';
+import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
 import { type ActionEntry, toEntry } from './envoy-action.ts';
 import { fieldOf, findAllOfType, isTrue, mapOf, mapsOf, textOf } from './envoy-fields.ts';
 

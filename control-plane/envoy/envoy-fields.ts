@@ -1,6 +1,6 @@
 // Fields of an Envoy configuration, read from YAML or JSON as Envoy reads it: each name also in camel
 // case, types by their `@type`. What is not as expected is passed over: Envoy itself refuses it.
-import type { TreeMap, TreeNode } from '../../shared/rules/yaml-tree.ts';
+import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
 
 /** `name` in snake case. */
 export function fieldOf(map: TreeMap, name: string): TreeNode | undefined {

@@ -1,5 +1,6 @@
 // What the metrics show of the state that changes all the time.
-import { countWorkers, findStaleness, toWorkerJson } from '../admin/status-report.ts';
+import { countWorkers, findStaleness } from '../admin/status-report.ts';
+import { toWorkerJson } from '../admin/worker-json.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';

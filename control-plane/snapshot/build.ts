@@ -10,10 +10,10 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { problemOf } from '../../shared/rules-directory.ts';
 import type { Revision } from '../store/revision.ts';
-import { largestResponseBytes } from '../xds/response-body.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
 import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
+import { largestResponseBytes } from './response-body.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from './snapshot.ts';
 
 /** What a revision becomes. Immutable. */

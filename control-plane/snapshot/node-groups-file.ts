@@ -7,12 +7,12 @@ import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import {
-  parseYamlTree,
   type TreeMap,
   type TreeNode,
   type TreeScalar,
   toNoun,
-} from '../../shared/rules/yaml-tree.ts';
+} from '../../shared/rules/yaml-node.ts';
+import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { matchesGlob } from './glob.ts';
 import {
   type NodeGroup,

@@ -1,15 +1,15 @@
 // The delta protocol for one stream: each response has what has changed since the last one, and the
 // client accepts or refuses it as a whole or in parts, which we cannot see.
 import type { DeltaDiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
-import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
-import { toKeptBytes } from './kept-names.ts';
 import {
   type DeltaBody,
   type HeldResources,
   noResources,
   toDelta,
   toSharedDelta,
-} from './response-body.ts';
+} from '../snapshot/response-body.ts';
+import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
+import { toKeptBytes } from './kept-names.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import {
   createSelector,

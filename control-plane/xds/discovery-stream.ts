@@ -4,9 +4,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { toStringField } from '../snapshot/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { EventLog } from './event-log.ts';
-import { toStringField } from './field-bytes.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type KeptNames, toKeptBytes } from './kept-names.ts';

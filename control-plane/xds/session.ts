@@ -1,7 +1,8 @@
 // One client's side of the conversation as the server keeps it, for either protocol: events in,
 // responses out. No sockets and no timers; the stream feeds it and sends what comes out.
+
+import type { ResponseBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { ResponseBody } from './response-body.ts';
 
 /** A response to send now. */
 export interface SessionResponse {

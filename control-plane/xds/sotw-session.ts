@@ -1,9 +1,9 @@
 // The state-of-the-world protocol for one stream: each response has everything that is wanted, and a
 // version that the client accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
+import { toSelectedBody, toWholeBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
-import { toSelectedBody, toWholeBody } from './response-body.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import {
   createSelector,

@@ -1,7 +1,7 @@
 // The base class of everything that is routed. How its subclasses become paths is left to table.ts.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
-import type { OpenApiDocument } from './openapi.ts';
+import type { OpenApiDocument } from './openapi-document.ts';
 import type { ResponseDraft, RoutedRequest } from './request.ts';
 
 export interface ControllerContext {

@@ -9,7 +9,7 @@ import { BadRequest, HttpError, NotImplemented, notFound, Stop } from './errors.
 import { chooseFormat } from './format.ts';
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
-import type { OpenApiDocument } from './openapi.ts';
+import type { OpenApiDocument } from './openapi-document.ts';
 import { setCommonHeaders, toErrorResponse } from './problem.ts';
 import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
 import { resolvePath } from './resolve.ts';

@@ -2,6 +2,7 @@
 import type Type from 'typebox';
 import type { BodyKind } from './body.ts';
 import type { OpSpec } from './op.ts';
+import type { OpenApiDocument } from './openapi-document.ts';
 import { problemSchema, statusTitle } from './problem.ts';
 import type { RouteEntry } from './route-list.ts';
 import { toDescribedSchema } from './schema-description.ts';
@@ -9,9 +10,6 @@ import { isUpload } from './upload.ts';
 import { anyVerbs, type Verb } from './verb.ts';
 
 type Json = { [name: string]: unknown };
-
-/** Plain JSON, of the shape that OpenAPI gives it. */
-export type OpenApiDocument = Readonly<Json>;
 
 /** What the controllers cannot say. */
 export interface OpenApiFrame {

@@ -22,7 +22,7 @@ import { descriptorFlags, toFlags } from './rule-keys.ts';
 import { adviseOnText } from './text-advice.ts';
 import { toExcerpt } from './text-excerpt.ts';
 import { units } from './unit.ts';
-import { isEmptyList, type TreeMap } from './yaml-tree.ts';
+import { isEmptyList, type TreeMap } from './yaml-node.ts';
 
 /**
  * Reads `map.descriptors`. `parentKey` is the domain and the composite keys above, joined by dots.

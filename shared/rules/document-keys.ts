@@ -5,7 +5,7 @@ import { nearestWord } from './nearest-word.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import { keysAt, type Place } from './rule-keys.ts';
 import { toExcerpt } from './text-excerpt.ts';
-import type { TreeMap, TreeNode } from './yaml-tree.ts';
+import type { TreeMap, TreeNode } from './yaml-node.ts';
 
 const keysOfPlace: Readonly<Record<Place, readonly string[]>> = {
   document: keysAt('document'),

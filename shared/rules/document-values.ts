@@ -6,7 +6,7 @@ import { describeRepairedWord } from './odd-character.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import { maxCount } from './rule-keys.ts';
 import { toExcerpt } from './text-excerpt.ts';
-import { type TreeMap, type TreeNode, toNoun } from './yaml-tree.ts';
+import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
 /** The text of a field; '' when it is absent or null. Integers and booleans keep their source. */
 export function readText(

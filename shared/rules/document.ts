@@ -8,7 +8,8 @@ import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { adviseOnText } from './text-advice.ts';
 import { toExcerpt } from './text-excerpt.ts';
-import { isEmptyList, parseYamlTree, type TreeMap, toNoun } from './yaml-tree.ts';
+import { isEmptyList, type TreeMap, toNoun } from './yaml-node.ts';
+import { parseYamlTree } from './yaml-tree.ts';
 
 export interface ParsedDocument {
   /** Undefined when `problems` has an error. */

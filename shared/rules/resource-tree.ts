@@ -12,8 +12,8 @@ import { createProblemList } from './problem-list.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import { publicFlags, unpackMetadata } from './resource-fields.ts';
 import { unitFromNumber } from './unit.ts';
+import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
 import type { ScalarKind } from './yaml-scalar.ts';
-import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-tree.ts';
 
 export interface ResourceTree {
   readonly root: TreeMap;

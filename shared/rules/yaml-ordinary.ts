@@ -1,8 +1,9 @@
 // Reads the YAML that files of rules are made of, many times faster than the library: block mappings
 // and lists, scalars and flow collections on one line, comments. It tells no problems: whatever is
 // out of the ordinary, wrong or not, is left to the library whole (yaml-text.ts).
+
+import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
-import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-tree.ts';
 
 /** Both far below where the library's reader refuses a document, so that it is the one to refuse. */
 const maxDepth = 80;

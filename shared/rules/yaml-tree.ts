@@ -1,5 +1,5 @@
-// A YAML document as a tree of plain nodes: aliases and `<<` merges resolved, scalars read as
-// YAML 1.1, an offset on every node. What the keys mean is left to document.ts.
+// From a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
+// What the keys mean is left to document.ts.
 import {
   type Alias,
   isAlias,
@@ -14,44 +14,11 @@ import {
 import type { DocumentReporter } from './document-reporter.ts';
 import { nearestWord } from './nearest-word.ts';
 import { toExcerpt } from './text-excerpt.ts';
+import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
+import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
-
-export type TreeNode = TreeScalar | TreeList | TreeMap | TreeGap;
-
-export interface TreeScalar extends ScalarValue {
-  /** As written, without quotes. */
-  readonly source: string;
-  readonly isQuoted: boolean;
-  readonly offset: number;
-}
-
-export interface TreeList {
-  readonly kind: 'list';
-  readonly items: readonly TreeNode[];
-  readonly offset: number;
-}
-
-export interface TreeMap {
-  readonly kind: 'map';
-  /** By the key's source. */
-  readonly entries: ReadonlyMap<string, TreeEntry>;
-  /** Whether a merge or a key of it could not be read, which has been reported. */
-  readonly isIncomplete?: boolean;
-  readonly offset: number;
-}
-
-export interface TreeEntry {
-  readonly key: TreeScalar;
-  readonly value: TreeNode;
-}
-
-/** Stands for what could not be read. It has been reported, so readers pass over it in silence. */
-export interface TreeGap {
-  readonly kind: 'gap';
-  readonly offset: number;
-}
 
 /** Nodes read through aliases: a few anchors within anchors can stand for billions. */
 const maxAliasedNodes = 500_000;
@@ -271,17 +238,4 @@ function describeLost(value: TreeNode): string {
         .map((key) => toExcerpt(key))
         .join(', ')}`
     : 'it cannot be read';
-}
-
-/** True when the field holds no item: absent, null, or an empty list. */
-export function isEmptyList(map: TreeMap, name: string): boolean {
-  const node = map.entries.get(name)?.value;
-  if (node === undefined || node.kind === 'null') return true;
-  return node.kind === 'list' && node.items.length === 0;
-}
-
-/** What a person calls the node, after "a". */
-export function toNoun(node: TreeNode): string {
-  if (node.kind === 'map') return 'mapping';
-  return node.kind === 'list' ? 'list' : 'single value';
 }

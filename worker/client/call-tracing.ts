@@ -2,7 +2,8 @@
 // (behaviour: client-output, spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
-import { startTracer, type Tracer } from '../../shared/tracing.ts';
+import { startTracer } from '../../shared/tracing/start-tracer.ts';
+import type { Tracer } from '../../shared/tracing.ts';
 import { createRpcSpanDescription, toRpcConventions } from '../tracing-rpc.ts';
 import type { TraceProtocol } from './arguments.ts';
 

@@ -1,6 +1,6 @@
 // Writes families down in the two forms in which metrics are pulled, piece by piece, so that neither
 // a long text nor a long time is needed at once.
-import type { Family } from './pull-series.ts';
+import type { Family } from './family.ts';
 import type { Series } from './series.ts';
 
 export type ExpositionForm = 'text' | 'openmetrics';

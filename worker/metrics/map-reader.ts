@@ -3,7 +3,7 @@ import { parseDuration } from '../../shared/duration.ts';
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
-import { type TreeMap, type TreeNode, toNoun } from '../../shared/rules/yaml-tree.ts';
+import { type TreeMap, type TreeNode, toNoun } from '../../shared/rules/yaml-node.ts';
 
 /** A field that is absent, null, or wrong is undefined or empty; what is wrong has been reported. */
 export interface MapReader {

@@ -2,7 +2,7 @@
 // clients name it, and how long decisions take.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
-import type { Family, FamilyType } from './pull-series.ts';
+import type { Family, FamilyType } from './family.ts';
 import { SeriesList, type ValueSeries } from './series.ts';
 import type { Histogram } from './timer-series.ts';
 

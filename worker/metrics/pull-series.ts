@@ -3,6 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { findOwn } from './catalogue.ts';
+import type { Family, FamilyType } from './family.ts';
 import {
   createMetricMapper,
   defaultHelp,
@@ -23,16 +24,6 @@ import {
   type ValueSource,
 } from './series.ts';
 import { createTimerSeries } from './timer-series.ts';
-
-export type FamilyType = 'counter' | 'gauge' | ObserverOptions['type'];
-
-/** All series of one name. */
-export interface Family {
-  readonly name: string;
-  readonly type: FamilyType;
-  readonly help: string;
-  readonly series: SeriesList;
-}
 
 export interface PullSeries {
   /** Takes in at most `limit` metrics that are new in the registry; false when none is left. */

@@ -3,8 +3,8 @@ import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { placeRules } from '../../../shared/rules/placed-rule.ts';
-import { explainRequest } from '../../command/explain/explained-request.ts';
-import { toExplanationJson } from '../../command/explain/explanation-json.ts';
+import { explainRequest } from '../../explain/explained-request.ts';
+import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';
 
 const entry = Type.Object({

@@ -3,13 +3,8 @@ import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import {
-  type AskedJson,
-  statusJson,
-  toStatusJson,
-  toWorkerJson,
-  workerJson,
-} from '../status-report.ts';
+import { type AskedJson, statusJson, toStatusJson } from '../status-report.ts';
+import { toWorkerJson, workerJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 

@@ -5,8 +5,8 @@ import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
+import type { ExplainedDescriptor, MatchedRule } from '../../explain/explained-request.ts';
 import { toCountText } from '../count-text.ts';
-import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 
 /** Lines with their ends. */
 export function formatExplanation(

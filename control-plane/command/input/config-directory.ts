@@ -10,7 +10,7 @@ import {
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';
-import type { RuleInput } from './rule-input.ts';
+import type { RuleInput } from './rule-texts.ts';
 
 export interface ConfigDirectory {
   /** What the reference prints while it reads. */

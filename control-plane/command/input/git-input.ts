@@ -15,7 +15,7 @@ import { createGit, fetchTimeoutMs, type Git, GitError } from '../../store/git-c
 import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
-import type { RuleInput, RuleInputResult } from './rule-input.ts';
+import type { RuleInput, RuleInputResult } from './rule-texts.ts';
 
 export interface GitSource {
   /** A URL, or the path of a local repository. */

@@ -12,7 +12,7 @@ import {
   unreadable,
 } from '../../../shared/rules-directory.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
-import type { RuleInputResult } from './rule-input.ts';
+import type { RuleInputResult } from './rule-texts.ts';
 
 /** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {

@@ -12,9 +12,21 @@ import { maxUnsentBytes } from './limits.ts';
 import { prefixBytes } from './message-input.ts';
 import { Output } from './output.ts';
 import type { SendQueue } from './send-queue.ts';
-import type { Stream } from './stream.ts';
 
-export interface SenderDeps {
+/** What a sender has to know of a stream. */
+export interface SendingStream {
+  readonly id: number;
+  /** How much we may send. */
+  sendWindow: number;
+  /** The end was not sent yet. */
+  localOpen: boolean;
+  /** What could not be sent yet. */
+  readonly output: SendQueue | undefined;
+  /** There is room again: it may have more. */
+  deliver(): void;
+}
+
+export interface SenderDeps<Stream extends SendingStream> {
   readonly clock: Clock;
   /** There is output, for the first time since `outputTaken`; not while the sender is muted. */
   readonly onOutput: () => void;
@@ -22,9 +34,9 @@ export interface SenderDeps {
   readonly onSent: (stream: Stream) => void;
 }
 
-export class Sender {
+export class Sender<Stream extends SendingStream> {
   readonly output = new Output();
-  readonly #deps: SenderDeps;
+  readonly #deps: SenderDeps<Stream>;
   /** While the peer's frames are read: who reads takes the output afterwards. */
   isMuted = false;
   #isTold = false;
@@ -42,7 +54,7 @@ export class Sender {
   /** Before the message of an answer. */
   answerHeaders: Uint8Array = messageHeaders;
 
-  constructor(deps: SenderDeps) {
+  constructor(deps: SenderDeps<Stream>) {
     this.#deps = deps;
   }
 

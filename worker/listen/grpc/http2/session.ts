@@ -55,7 +55,7 @@ const drainPing = Buffer.from('ratelane');
 const keepAlivePing = Buffer.from('stillup?');
 
 export class Session implements StreamHost, FrameHandler {
-  readonly sender: Sender;
+  readonly sender: Sender<Stream>;
   readonly decompressions = new Turns(limits.maxDecompressions);
   readonly largeRequests: LargeRequests;
   readonly #methods: GrpcMethods;

@@ -45,7 +45,7 @@ interface HttpAnswer {
 
 /** What a stream needs of its connection. */
 export interface StreamHost extends Budget {
-  readonly sender: Sender;
+  readonly sender: Sender<Stream>;
   /** Everything was sent, the end included. */
   finished(stream: Stream): void;
   /** A call has ended before its method answered. */

@@ -1,8 +1,8 @@
 // An explanation for programs. The shape is stable: fields may be added, none changes or goes.
-import type { ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
-import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
-import { toLimitJson } from '../limit-json.ts';
+import type { ExplainedLevel } from '../../shared/rules/lookup-explanation.ts';
+import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
+import { toLimitJson } from './limit-json.ts';
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
   return {

@@ -1,7 +1,7 @@
 // The settings of a memory cache as its store takes them.
-import { parseHostPort } from '../../../shared/host-port.ts';
-import { givenName, type WorkerSettings } from '../../settings.ts';
-import type { MemcachedNodesOptions } from './memcached-nodes.ts';
+import { parseHostPort } from '../../shared/host-port.ts';
+import type { MemcachedNodesOptions } from '../counters/memcached/memcached-nodes.ts';
+import { givenName, type WorkerSettings } from '../settings.ts';
 
 export function toMemcachedOptions(settings: WorkerSettings): MemcachedNodesOptions {
   const { memcached, counting } = settings;

@@ -1,11 +1,11 @@
 // A whole request explained: each descriptor's lookup, what replaces what, and the keys under which
 // hits are counted now.
-import { toCounterKey } from '../../../shared/counting/counter-key.ts';
-import { createWindows, type Window } from '../../../shared/counting/window.ts';
-import { explainLookup, type LookupExplanation } from '../../../shared/rules/lookup-explanation.ts';
-import { explainNoMatch, type NoMatch } from '../../../shared/rules/nearest-rule.ts';
-import type { PlacedRule } from '../../../shared/rules/placed-rule.ts';
-import type { DomainRules, Entry, Limit } from '../../../shared/rules/rule.ts';
+import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import { createWindows, type Window } from '../../shared/counting/window.ts';
+import { explainLookup, type LookupExplanation } from '../../shared/rules/lookup-explanation.ts';
+import { explainNoMatch, type NoMatch } from '../../shared/rules/nearest-rule.ts';
+import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import type { DomainRules, Entry, Limit } from '../../shared/rules/rule.ts';
 
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];

@@ -1,8 +1,8 @@
 // Responses as bytes, encoded once for all streams that get the same: everything but the nonce, which
 // is a field of its own that the sender puts in front. When to send what is left to the sessions.
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
-import type { Resource, Snapshot } from '../snapshot/snapshot.ts';
 import { toFieldHead, toStringField } from './field-bytes.ts';
+import type { Resource, Snapshot } from './snapshot.ts';
 
 /** What a delta client holds, or is taken to hold: versions by name. */
 export type HeldResources = ReadonlyMap<string, { readonly version: string }>;

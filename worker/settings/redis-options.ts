@@ -1,12 +1,19 @@
 // What the settings say about one key-value store, as the store takes it.
-import type { Clock } from '../../../shared/clock.ts';
-import { AppError } from '../../../shared/errors.ts';
-import { givenName, type StoreSettings, type WorkerSettings } from '../../settings.ts';
-import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
-import { createRegionReader } from './cloud-region.ts';
-import type { StoreTlsOptions } from './connection-tls.ts';
-import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
-import type { RedisStoreOptions } from './store-deps.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError } from '../../shared/errors.ts';
+import {
+  createCloudCredentialsReader,
+  createCloudIamCredentials,
+} from '../counters/redis/cloud-iam-token.ts';
+import { createRegionReader } from '../counters/redis/cloud-region.ts';
+import type { StoreTlsOptions } from '../counters/redis/connection-tls.ts';
+import {
+  createFileCredentials,
+  parseCredentials,
+  type ReadCredentials,
+} from '../counters/redis/credentials.ts';
+import type { RedisStoreOptions } from '../counters/redis/store-deps.ts';
+import { givenName, type StoreSettings, type WorkerSettings } from '../settings.ts';
 
 /** The provider ends what was opened with a token after 12 hours (behaviour: cloud-iam): it
  * is replaced before, when no decision waits for it. */

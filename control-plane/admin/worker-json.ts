@@ -1,0 +1,63 @@
+// A connected worker as the admin API shows it, and whether it has what it is to have. Pure.
+import Type from 'typebox';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
+import { toTime } from './revision-json.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+const time = Type.String({ format: 'date-time' });
+const versionAt = Type.Object({ version: Type.String(), at: time });
+
+export const workerJson = Type.Object(
+  {
+    id: Type.String(),
+    cluster: Type.String(),
+    metadata: Type.Record(Type.String(), Type.String()),
+    address: Type.String(),
+    protocol: Type.Union([Type.Literal('sotw'), Type.Literal('delta')]),
+    connectedSince: time,
+    group: orNull(Type.String()),
+    state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+    /** The version of what the worker wants of its rules; null when it wants nothing, and when there is
+     * nothing to tell it yet. */
+    expected: orNull(Type.String()),
+    sent: orNull(versionAt),
+    acked: orNull(versionAt),
+    nacked: orNull(Type.Object({ version: orNull(Type.String()), at: time, text: Type.String() })),
+  },
+  { title: 'Worker' },
+);
+export type WorkerJson = Type.Static<typeof workerJson>;
+
+/** The one place that decides whether a worker has what it is to have: of all that applies to its node,
+ * what it wants. */
+export function toWorkerJson(
+  worker: ConnectedWorker,
+  snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
+): WorkerJson {
+  const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
+  const current = snapshots.current(node);
+  const expected = current && worker.wantedVersion(current);
+  const wantsNothing = current !== undefined && expected === undefined;
+  const hasIt = expected !== undefined && acked?.version === expected;
+  return {
+    id: node.id,
+    cluster: node.cluster,
+    metadata: Object.fromEntries(node.metadata),
+    address,
+    protocol: mode,
+    connectedSince: toTime(sinceMs),
+    group: snapshots.groupOf(node) ?? null,
+    state: wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
+    expected: expected ?? null,
+    sent: toVersionJson(sent),
+    acked: toVersionJson(acked),
+    nacked: nacked
+      ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
+      : null,
+  };
+}
+
+function toVersionJson(version: VersionAt | undefined): WorkerJson['sent'] {
+  return version ? { version: version.version, at: toTime(version.atMs) } : null;
+}

@@ -1,0 +1,2 @@
+/** Plain JSON, of the shape that OpenAPI gives it. */
+export type OpenApiDocument = { readonly [name: string]: unknown };
