@@ -1,16 +1,60 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+// What the README shows is run, or at least compiled, as a reader would paste it: with no imports but those
+// that are shown.
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import test from 'ava';
+import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
 import { type App, createApp } from './app.ts';
 
+const root = join(import.meta.dirname, '..', '..');
 const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
+const sources = findFencedBlocks(readme)
+  .filter(({ language }) => language === 'ts')
+  .map(({ text }) => text);
+
+let folder = '';
+let app: App;
+
+/** Each block with a controller is a module: the first is the root, others are called by their class. */
+test.before('the controllers of the README are an application that starts', async () => {
+  folder = await mkdtemp(join(tmpdir(), 'readme-'));
+  for (const name of ['node_modules', 'shared'])
+    await symlink(join(root, name), join(folder, name));
+  for (const name of ['controllers', 'other']) await mkdir(join(folder, name));
+  await writeFile(join(folder, 'package.json'), '{"type": "module"}');
+  for (const [at, source] of sources.entries()) {
+    const isController = source.includes(' extends Controller ');
+    const name = at === 0 ? 'index' : `block${at}`;
+    await writeFile(join(folder, isController ? 'controllers' : 'other', `${name}.ts`), source);
+  }
+  app = await createApp({ controllerPrefix: join(folder, 'controllers') });
+});
+
+test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+
+test('the TypeScript of the README compiles with the imports that it shows', async (t) => {
+  const compilerOptions = {
+    ...{ module: 'nodenext', target: 'esnext', lib: ['esnext'], types: ['node'], noEmit: true },
+    ...{ strict: true, skipLibCheck: true },
+    ...{ allowImportingTsExtensions: true, erasableSyntaxOnly: true },
+    paths: { 'ratelane/router/*.js': ['./shared/router/*.ts'] },
+  };
+  const config = { compilerOptions, include: ['controllers', 'other'] };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  const compiler = join(root, 'node_modules', '.bin', 'tsc');
+  const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
+    (error: { stdout: string }) => error,
+  );
+  t.is(stdout, '');
+  t.true(sources.length > 5);
+});
 
 test('the first controller of the README has ten lines and does what it says', async (t) => {
-  const source = /```ts\n(.*?)```/s.exec(readme)?.[1] ?? '';
-  const lines = source.split('\n').filter((line) => line !== '' && line !== '}');
+  const lines = (sources[0] ?? '').split('\n').filter((line) => line !== '' && line !== '}');
   t.true(lines.length <= 10);
-  const app = await createReadmeApp(source);
   const [, url, answer] = /curl '(\S+)'\s+# (.*)/.exec(readme) ?? [];
   const response = await app.fetch(new Request(`http://${url}`));
   t.is(await response.text(), answer ?? 'the README shows no answer');
@@ -18,31 +62,14 @@ test('the first controller of the README has ten lines and does what it says', a
 
 test('the controller of the section about XML answers what it says', async (t) => {
   const section = readme.slice(readme.indexOf('\n## XML\n'));
-  const app = await createReadmeApp(/```ts\n(.*?)```/s.exec(section)?.[1] ?? '');
-  const [, path = '', body] = /curl localhost:8000(\S+).*?-d '(.*?)'/s.exec(section) ?? [];
+  const [, path = '', body = ''] = /curl localhost:8000(\S+).*?-d '(.*?)'/s.exec(section) ?? [];
+  const module = `/block${sources.findIndex((source) => source.includes('xml = true'))}`;
   const headers = { 'content-type': 'application/xml', accept: 'application/xml' };
-  const request = new Request(`http://localhost${path}`, {
+  const request = new Request(`http://localhost${module}${path}`, {
     method: 'POST',
     headers,
-    body: body ?? '',
+    body,
   });
-  const response = await app.fetch(request);
-  t.is(
-    await response.text(),
-    /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the README shows no answer',
-  );
+  const shown = /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the README shows no answer';
+  t.is(await (await app.fetch(request)).text(), shown);
 });
-
-/** With a controller of the README in the root module. */
-async function createReadmeApp(source: string): Promise<App> {
-  const folder = await mkdtemp(join(tmpdir(), 'readme-'));
-  const here = new URL('.', import.meta.url).href;
-  const typebox = import.meta.resolve('typebox');
-  const resolved = source
-    .replaceAll('../shared/router/', here)
-    .replace("'typebox'", `'${typebox}'`);
-  await writeFile(join(folder, 'index.ts'), resolved);
-  const app = await createApp({ controllerPrefix: folder });
-  await rm(folder, { recursive: true });
-  return app;
-}
