@@ -24,7 +24,7 @@ test('a body is read whole up to its bound', async (t) => {
   t.deepEqual(await refused, { kind: 'too-large' });
 });
 
-test('where bodies are too many together, the one that has not gone on for the longest is refused', async (t) => {
+test('where bodies are too many together, the one that was begun first is refused, also when it trickles', async (t) => {
   const read = createBodyReader({ maxBytes: 10, maxAllBytes: 33 });
   const begin = () => {
     const one = request();
@@ -36,7 +36,7 @@ test('where bodies are too many together, the one that has not gone on for the l
   await pass();
   const [slow, left] = [begin(), begin()];
   await pass();
-  slow.one.write('8');
+  stalled.one.write('8');
   await pass();
   const innocent = begin();
   t.deepEqual(await stalled.body, { kind: 'too-many' });

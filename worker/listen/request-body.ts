@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** Together with those of others, and it had not gone on for the longest. */
+  /** Together with those of others, before which it was begun. */
   | { readonly kind: 'too-many' }
   /** The caller went away before the end. */
   | { readonly kind: 'aborted' };
@@ -27,7 +27,8 @@ export function createBodyReader({
   maxAllBytes,
 }: BodyLimits): (request: IncomingMessage) => Promise<Body> {
   let heldBytes = 0;
-  /** One for each body that is being read; the one that has not gone on for the longest is the first. */
+  /** One for each body that is being read, the one that was begun first at the front: bytes that trickle in
+   * buy no time, and who sends a whole body is done before others have filled up what there is. */
   const reading = new Set<Stop>();
 
   return (request) => {
@@ -49,8 +50,6 @@ export function createBodyReader({
       };
       /** Into one piece at once: a chunk of one byte takes a hundred. */
       const onData = (chunk: Buffer) => {
-        reading.delete(stop);
-        reading.add(stop);
         const end = length + chunk.length;
         if (end > maxBytes) {
           stop('too-large');
