@@ -31,10 +31,19 @@ function toCommandTable(): string {
     },
     finish() {},
   });
-  const rows = program.commands
-    .filter((command) => command.name() !== 'help')
-    .map((command) => [toUsage(command), command.summary(), toExitCodes(command)]);
-  return toTable(['Command', 'Does', 'Exit codes'], rows);
+  const commands = program.commands.filter((command) => command.name() !== 'help');
+  const uses = commands.map((command) => [toUsage(command), command.summary()]);
+  const exitCodes = commands.flatMap((command) =>
+    toExitCodes(command).map((line, at) => [
+      at === 0 ? `\`${command.name()}\`` : '',
+      line.slice(0, 1),
+      line.slice(1).trim(),
+    ]),
+  );
+  return [
+    toTable(['Command', 'Does'], uses),
+    toTable(['Command', 'Exit code', 'Means'], exitCodes),
+  ].join('\n\n');
 }
 
 function toUsage(command: Command): string {
@@ -45,8 +54,8 @@ function toUsage(command: Command): string {
   return `\`${[command.name(), ...given].join(' ')}\``;
 }
 
-/** Of the paragraph in the help. */
-function toExitCodes(command: Command): string {
+/** The lines of the paragraph in the help, each a digit and what it means. */
+function toExitCodes(command: Command): string[] {
   let help = '';
   command.configureOutput({
     writeOut(text) {
@@ -56,7 +65,7 @@ function toExitCodes(command: Command): string {
   command.outputHelp();
   const [, paragraph = ''] = help.split('Exit codes:\n');
   const lines = paragraph.split('\n\n')[0]?.trim().split('\n') ?? [];
-  return lines.map((line) => line.trim().replace(/^(\d) +/, '$1 ')).join('; ');
+  return lines.map((line) => line.trim());
 }
 
 interface Operation {

@@ -82,7 +82,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('PIPELINE_WINDOW'),
       default: 0,
       example: 0.15,
-      doc: 'How long a batch is held back to gather more decisions, unless another is under way or 16 are waiting; 300us takes a quarter to a third off the CPU at moderate rates',
+      doc: 'How long a batch may be held back to gather more decisions; 300us takes a quarter to a third off the CPU at moderate rates',
     }),
     pipelineLimit: int({
       names: names('PIPELINE_LIMIT'),

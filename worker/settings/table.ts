@@ -374,7 +374,7 @@ export const workerTable = {
         names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
         default: 1_000,
         min: 1,
-        doc: 'The first wait between attempts to connect at start, which waits for the store only with `KVSTORE_FAILURE_MODE=error`; a further one is drawn between this and a bound that doubles each time',
+        doc: 'The first wait between attempts to connect at start; a further one is drawn between this and a bound that doubles each time',
       }),
       maxIntervalMs: duration({
         names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
