@@ -97,28 +97,46 @@ test.serial(
   },
 );
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  test.serial(
-    `${signal} while the modules are being read ends serve with exit code 0`,
-    async (t) => {
-      const rules = createRulesFolder(t);
-      // Sends itself the signal at that very moment.
-      const hook = `import { registerHooks } from 'node:module';
+/** The first module after those that hear signals, and what is loaded later and later. */
+const moments = [
+  '/shared/clock.ts',
+  '/command/run-command.ts',
+  '/serve.ts',
+  '/control-plane/server.ts',
+];
+for (const [signal, moment] of [
+  ...moments.map((each) => ['SIGTERM', each] as const),
+  ['SIGINT', '/command/run-command.ts'] as const,
+  ['SIGHUP', '/command/run-command.ts'] as const,
+]) {
+  test.serial(`${signal} while ${moment} is being read ends serve with exit code 0`, async (t) => {
+    const rules = createRulesFolder(t);
+    // Sends itself the signal at that very moment.
+    const hook = `import { registerHooks } from 'node:module';
 registerHooks({
   load(url, context, next) {
-    if (url.endsWith('/command/run-command.ts')) process.kill(process.pid, '${signal}');
+    if (url.endsWith('${moment}')) process.kill(process.pid, '${signal}');
     return next(url, context);
   },
 });`;
-      const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
-      const plane = await createControlPlaneProcess(t, {
-        flags: ['--config-dir', rules.path],
-        env: { NODE_OPTIONS: preload },
-      });
-      plane.begin();
-      t.is(await plane.ended(), 0, plane.output());
-    },
-  );
+    const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
+    const plane = await createControlPlaneProcess(t, {
+      flags: ['--config-dir', rules.path],
+      env: { NODE_OPTIONS: preload },
+    });
+    plane.begin();
+    t.is(await plane.ended(), 0, plane.output());
+  });
+}
+
+for (const words of ['Admin API on', 'Workers are served']) {
+  test.serial(`SIGTERM at "${words}" ends serve with exit code 0`, async (t) => {
+    const rules = createRulesFolder(t);
+    const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+    plane.begin();
+    await eventually('it has come so far', () => plane.output().includes(words));
+    t.is(await plane.end('SIGTERM'), 0, plane.output());
+  });
 }
 
 test.serial('half-written files of one that was killed are removed at the start', async (t) => {
