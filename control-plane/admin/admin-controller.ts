@@ -12,6 +12,7 @@ import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
 import { type ChangeRequest, InvalidRules, type MadeChange, makeChange } from './change.ts';
 import { refuse } from './refusal.ts';
+import { toPrefixHint } from './revision-json.ts';
 
 interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
@@ -70,7 +71,8 @@ export class AdminController extends Controller {
       const revision = only === undefined ? undefined : await this.findExactly(only);
       if (revision !== undefined) return revision;
     }
-    throw new HttpError(404, { detail: `the store has no revision ${id}, or not any more` });
+    const detail = `the store has no revision ${id}, or not any more${toPrefixHint(id)}`;
+    throw new HttpError(404, { detail });
   }
 
   /** The whole id of a revision; what no revision's id begins with stays as it is. */

@@ -9,6 +9,7 @@ import { byPath, type Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
+import { toPrefixHint } from './revision-json.ts';
 
 /** The rules would have these errors: 422. */
 export class InvalidRules extends Error {
@@ -67,7 +68,7 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
       throw new AppError('store', detail);
     }
     if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
-      const detail = `the newest revision is ${before.id}, not ${expectedRevision}`;
+      const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
       throw new HttpError(412, { detail });
     }
     const examined = examine(before);

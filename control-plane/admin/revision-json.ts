@@ -1,6 +1,7 @@
 // A revision as the admin API shows it.
 import Type from 'typebox';
 import type { RevisionInfo } from '../store/revision.ts';
+import { shortestRevisionPrefix } from '../store/store.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
@@ -23,4 +24,11 @@ export function toTime(wallMs: number): string {
 
 export function toShortId(id: string): string {
   return id.slice(0, 12);
+}
+
+/** What is said where a revision is not found; '' when `id` is long enough to be the beginning of one. */
+export function toPrefixHint(id: string): string {
+  return id.length < shortestRevisionPrefix
+    ? `; of an abbreviated revision at least ${shortestRevisionPrefix} characters are needed`
+    : '';
 }

@@ -1,9 +1,9 @@
 // `approve`: a revision that is held back because it takes most limits away is served all the same.
 import type { RevisionJson } from '../admin/revision-json.ts';
-import { shortestRevisionPrefix } from '../store/store.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
+import { parseRevision, revisionHelp } from './revision-argument.ts';
 
 interface ApproveOptions extends AdminOptions {
   readonly reason: string;
@@ -17,7 +17,7 @@ export const addApprove: AddCommand = (program, { io, finish }) => {
     .description(
       'A revision that would leave no domain, or take away more than half of the limits (at least 10), is held back until somebody approves it. `status` tells which, and what would go.',
     )
-    .argument('<revision>', 'the revision, or the beginning of its id')
+    .argument('<revision>', `the revision; ${revisionHelp}`, parseRevision)
     .requiredOption('--reason <text>', 'why, for the audit log');
   addAdminOptions(command)
     .addHelpText(
@@ -32,10 +32,6 @@ Exit codes:
   5  it is not held back, or not the newest one any more`,
     )
     .action(async (revision: string, options: ApproveOptions) => {
-      if (!/^[0-9a-f]+$/.test(revision) || revision.length < shortestRevisionPrefix) {
-        const message = `error: a revision is at least ${shortestRevisionPrefix} of the digits that \`status\` shows`;
-        command.error(message, { exitCode: exitCodes.trouble });
-      }
       const opened = await openAdminClient(options, io.environment);
       if (!opened.ok) {
         io.writeError(`error: ${opened.message}\n`);

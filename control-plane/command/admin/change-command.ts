@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import { type CommandFrame, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
+import { parseRevision, revisionHelp } from '../revision-argument.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 
@@ -17,7 +18,8 @@ export function addChangeOptions(command: Command): Command {
   return addAdminOptions(command)
     .option(
       '--expected-revision <id>',
-      'change nothing unless this is the newest revision; without it, whatever the newest is',
+      `change nothing unless this is the newest revision; without it, whatever the newest is; ${revisionHelp}`,
+      parseRevision,
     )
     .option('-m, --message <text>', 'why, for the history')
     .option('--allow-removal', 'also if it takes most limits away, or the last domain')

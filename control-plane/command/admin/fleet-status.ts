@@ -1,0 +1,145 @@
+// Asks control planes whether the newest revision is in force everywhere, once or until it is, for every
+// command that wants to know. What their answers mean together is left to verdict.ts.
+import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { toExcerpt } from '../../../shared/rules/text-excerpt.ts';
+import type { DisagreementJson } from '../../admin/agreement-report.ts';
+import { fromProblemJson } from '../../admin/problem-json.ts';
+import type { StatusJson } from '../../admin/status-report.ts';
+import { type CommandIo, exitCodes } from '../command-frame.ts';
+import { startProgress } from '../progress.ts';
+import type { AdminCall, AdminCallResult, AdminClient } from './admin-client.ts';
+import { formatRefusal } from './answer-text.ts';
+import { type Answer, judgeAnswers, type Question, type Verdict } from './verdict.ts';
+
+const pauseMs = 250;
+/** While waiting, the store itself is asked only this often. */
+const asksPerLook = 8;
+/** However little of the time is left, an answer gets this long to come. */
+const shortestCallMs = 1_000;
+/** What a proxy answers while there is no control plane behind it. */
+const awayStatuses: readonly number[] = [502, 503, 504];
+
+export interface FleetStatus {
+  readonly answers: readonly Answer[];
+  readonly verdict: Verdict;
+}
+
+export type FleetResult =
+  | { readonly ok: true; readonly status: FleetStatus }
+  /** Nobody answers, or one refuses to: why, for people, in several lines with their ends. */
+  | { readonly ok: false; readonly message: string };
+
+/** With `waitMs`, for at most so long until the answer is yes or will not become it. Says on standard
+ * error what it waits for. */
+export async function askFleet(
+  clients: readonly AdminClient[],
+  question: Question,
+  waitMs: number | undefined,
+  io: CommandIo,
+): Promise<FleetResult> {
+  let waitsFor = 'for an answer of the admin API';
+  const stopProgress = startProgress(io, () => waitsFor);
+  const endMs = io.clock.monotonicMs() + (waitMs ?? 0);
+  const { revision } = question;
+  const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
+  try {
+    for (let asked = 0; ; asked++) {
+      const look = asked % asksPerLook === 0;
+      const leftMs = Math.max(shortestCallMs, endMs - io.clock.monotonicMs());
+      const call: AdminCall = {
+        method: 'GET',
+        path: `/status?look=${look}${query}`,
+        ...(waitMs !== undefined && { timeoutMs: leftMs }),
+      };
+      const results = await Promise.all(clients.map((client) => client.call(call)));
+      // A timer may go off before its time, and leave too little for another call.
+      const wantedMs = results.some((result) => !result.ok && result.isTimeout)
+        ? shortestCallMs
+        : 0;
+      const isLast = waitMs === undefined || io.clock.monotonicMs() + wantedMs >= endMs;
+      const answers = results.map((result, index) => toAnswer(`${clients[index]?.url}`, result));
+      const isSilent = answers.every(({ error }) => error !== undefined);
+      if (results.some(isRefusal) || (isSilent && isLast)) {
+        const failures = results.filter((each) => !hasStatus(each)).map(formatFailure);
+        return { ok: false, message: failures.join('') };
+      }
+      const verdict = judgeAnswers(answers, question);
+      if (!isSilent && (verdict.exitCode !== exitCodes.pending || isLast)) {
+        return { ok: true, status: { answers, verdict } };
+      }
+      waitsFor = isSilent ? `for an answer: ${answers[0]?.error}` : escapeText(verdict.text);
+      await pause(io, Math.min(pauseMs, Math.max(0, endMs - io.clock.monotonicMs())));
+    }
+  } finally {
+    stopProgress();
+  }
+}
+
+function formatFailure(result: AdminCallResult): string {
+  return result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`;
+}
+
+function toAnswer(url: string, result: AdminCallResult): Answer {
+  if (!result.ok) return { url, error: result.message.split('\n', 1)[0] ?? '' };
+  const { status, value } = result.answer;
+  return status === 200
+    ? { url, status: value as StatusJson }
+    : { url, error: `the admin API at ${url} answers HTTP ${status}` };
+}
+
+function hasStatus(result: AdminCallResult): boolean {
+  return result.ok && result.answer.status === 200;
+}
+
+/** A control plane that restarts gives no answer for a moment, or a proxy gives one; a
+ * refusal is for ever. */
+function isRefusal(result: AdminCallResult): boolean {
+  return result.ok && !hasStatus(result) && !awayStatuses.includes(result.answer.status);
+}
+
+/** For people: one line, warnings, and what is wrong with an invalid revision. */
+export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandIo): void {
+  const { exitCode, text } = verdict;
+  if (exitCode === exitCodes.trouble) io.writeError(`error: ${escapeText(text)}\n`);
+  else io.write(`${escapeText(text)}\n`);
+  const known = answers.flatMap(({ status }) => status ?? []);
+  const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
+  for (const warning of new Set(warnings)) io.writeError(warning);
+  if (exitCode === exitCodes.invalid) {
+    const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    if (errors.length > 0) io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
+  }
+}
+
+/** One control plane's answer as it gave it; of several the verdict, and what each gave. */
+export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus): object {
+  const [first, ...others] = answers;
+  if (first?.status !== undefined && others.length === 0) {
+    return { ...first.status, verdict, text };
+  }
+  const controlPlanes = answers.map(({ url, status = null, error = null }) => ({
+    url,
+    error,
+    status,
+  }));
+  return { verdict, text, controlPlanes };
+}
+
+/** One line; nodes choose their names. */
+function toWarning({ group, count, agreements }: DisagreementJson): string {
+  const kinds = agreements.map(({ agreement, workers, example }) => {
+    const name = `${toExcerpt(example.id)} at ${example.address}`;
+    return `${workers} ${workers === 1 ? 'has' : 'have'} agreement ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
+  });
+  const rest = count - agreements.length;
+  if (rest > 0) kinds.push(`there are ${rest} more`);
+  const where = group === null ? '' : ` of node group '${group}'`;
+  const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
+  return `warning: ${escapeText(text)}\n`;
+}
+
+function pause({ clock }: CommandIo, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.after(ms, resolve));
+}

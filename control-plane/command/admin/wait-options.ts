@@ -1,0 +1,39 @@
+// The options of commands that wait until a revision is in force.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../../../shared/duration.ts';
+
+export interface WaitOptions {
+  readonly wait?: boolean;
+  /** In milliseconds. */
+  readonly timeout: number;
+  readonly minWorkers: number;
+}
+
+/** `wait` is the help of `--wait`. */
+export function addWaitOptions(command: Command, wait: string): Command {
+  return command
+    .option(
+      '--min-workers <count>',
+      'how many workers have to be connected and have it; 0 for none',
+      parseCount,
+      1,
+    )
+    .option('--wait', wait)
+    .addOption(
+      new Option('--timeout <duration>', 'with --wait: for how long')
+        .default(60_000, '60s')
+        .argParser(parseTimeout),
+    );
+}
+
+function parseCount(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('Expected a whole number.');
+}
+
+function parseTimeout(text: string): number {
+  const timeout = parseDuration(text);
+  if (timeout.ok && timeout.ms >= 0) return timeout.ms;
+  const reason = timeout.ok ? 'it is negative' : timeout.reason;
+  throw new InvalidArgumentError(`${reason}; write a duration such as 60s`);
+}

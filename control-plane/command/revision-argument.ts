@@ -1,0 +1,21 @@
+// A revision as an argument or an option of a command.
+import { InvalidArgumentError } from 'commander';
+import { shortestRevisionPrefix } from '../store/store.ts';
+
+/** For the help of whatever takes one. */
+export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;
+
+/** For commander, which adds the name of the argument or option. */
+export function parseRevision(text: string): string {
+  if (!/^[0-9a-f]+$/.test(text)) {
+    throw new InvalidArgumentError(
+      'A revision has the characters 0-9 and a-f; `history` lists them.',
+    );
+  }
+  if (text.length < shortestRevisionPrefix) {
+    const given = text.length;
+    const message = `It has ${given} of the at least ${shortestRevisionPrefix} characters that a revision needs.`;
+    throw new InvalidArgumentError(message);
+  }
+  return text;
+}
