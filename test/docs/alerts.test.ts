@@ -1,4 +1,4 @@
-// Each alert has its section in the operating guide, and each section there its alert: whoever is woken
+// Each alert has its section in alerts.md, and each section there its alert: whoever is woken
 // up by one finds what to do. That each leads there is told in test/feature/observability.test.ts.
 import { readFileSync } from 'node:fs';
 import test from 'ava';
@@ -13,10 +13,10 @@ const { groups } = parse(read('compose/observability/alerts.yaml')) as {
   readonly groups: readonly { readonly rules: readonly Alert[] }[];
 };
 const alerts = groups.flatMap(({ rules }) => rules);
-const [, chapter = ''] = read('worker/docs/operating.md').split('\n## Alerts\n');
-const sections = [...chapter.matchAll(/^### (.*)$/gm)].map(([, title]) => title);
+const page = read('worker/docs/alerts.md');
+const sections = [...page.matchAll(/^## (.*)$/gm)].map(([, title]) => title);
 
-test('the alerts and the sections of the guide are the same, in the same order', (t) => {
+test('the alerts and the sections of their page are the same, in the same order', (t) => {
   t.true(alerts.length > 10);
   t.deepEqual(
     sections,
@@ -25,7 +25,7 @@ test('the alerts and the sections of the guide are the same, in the same order',
 });
 
 test('each section says what to look at and what to do', (t) => {
-  for (const section of chapter.split('\n### ').slice(1)) {
+  for (const section of page.split('\n## ').slice(1)) {
     t.regex(section, /^- Look: /m, section.split('\n')[0]);
     t.regex(section, /^- Do: /m, section.split('\n')[0]);
   }

@@ -260,7 +260,7 @@ test('each alert says what is wrong and where to read on', (t) => {
     t.true(['critical', 'warning', 'info'].includes(labels.severity), alert);
     t.truthy(annotations.summary, alert);
     t.truthy(annotations.description, alert);
-    t.is(annotations.runbook, `worker/docs/operating.md#${alert.toLowerCase()}`);
+    t.is(annotations.runbook, `worker/docs/alerts.md#${alert.toLowerCase()}`);
   }
 });
 
