@@ -29,7 +29,7 @@ export interface ConnectionLimitOptions {
   readonly max: number;
   /** Undefined: callers are not asked who they are. */
   readonly unauthenticated?: UnauthenticatedLimit | undefined;
-  /** For a listener of TLS: unfinished handshakes at once; the oldest makes room. */
+  /** For a listener of TLS or HTTP/2: unfinished handshakes at once; the oldest makes room. */
   readonly maxHandshakes?: number;
   /** One was closed: the least used of `max`, or, when all of them wait for answers, the one that came
    * last. */

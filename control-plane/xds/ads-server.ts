@@ -83,7 +83,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const maxConnections = options.tls ? limits.maxTlsConnections : limits.maxConnections;
   const connectionLimit = limitConnections(server, {
     max: maxConnections,
-    ...(options.tls ? { maxHandshakes: limits.maxHandshakes } : {}),
+    maxHandshakes: options.tls ? limits.maxHandshakes : limits.maxUnsettled,
     onClosed(which) {
       const text = `xDS: there are ${maxConnections} connections already: the one that was ${which} was closed`;
       events.note('warning', 'too_many_connections', text);
@@ -130,7 +130,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const onClose = (): void => void connections.delete(session);
     const connection = createConnection(session, { clock, limits, onClose });
     connections.set(session, connection);
-    connectionLimit.use(session.socket, connection.use);
+    const { socket } = session;
+    if (options.tls) connectionLimit.use(socket, connection.use);
+    else session.once('localSettings', () => connectionLimit.use(socket, connection.use));
   }
 
   function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {

@@ -7,7 +7,7 @@ import {
   type ServerOptions,
 } from 'node:http2';
 import { handshakeLimitMs } from '../../shared/connection-limit.ts';
-import type { AdsLimits } from './limits.ts';
+import { type AdsLimits, maxHeaderBytes } from './limits.ts';
 
 /** PEM texts. */
 export interface AdsTls {
@@ -23,7 +23,11 @@ export function createHttp2Server(
   tls: AdsTls | undefined,
 ): Http2Server | Http2SecureServer {
   const options: ServerOptions = {
-    settings: { maxConcurrentStreams: limits.maxStreamsPerConnection, enablePush: false },
+    settings: {
+      maxConcurrentStreams: limits.maxStreamsPerConnection,
+      maxHeaderListSize: maxHeaderBytes,
+      enablePush: false,
+    },
     // In megabytes, and responses that wait count in full although they are shared. What a connection
     // may hold is bounded by its streams, so this bound only must not bite.
     maxSessionMemory: 1_000_000,

@@ -7,6 +7,9 @@ export interface AdsLimits {
   readonly maxTlsConnections: number;
   /** TLS handshakes at once that are not finished; for one more the oldest is closed. */
   readonly maxHandshakes: number;
+  /** Without TLS: connections at once that have not accepted our settings; for one more the oldest is
+   * closed. Until then 64 KiB of a request's headers may come, whatever the settings say. */
+  readonly maxUnsettled: number;
   /** Streams at once, over all connections; more are refused with RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
   /** On one connection, as HTTP/2 announces it; proxies carry many. */
@@ -39,6 +42,7 @@ export const defaultLimits: AdsLimits = {
   maxConnections: 10_000,
   maxTlsConnections: 3_000,
   maxHandshakes: maxUnfinishedHandshakes,
+  maxUnsettled: 2_000,
   maxStreams: 10_000,
   maxStreamsPerConnection: 1_000,
   // gRPC's own default. A delta client that reconnects names all that it holds.
@@ -53,6 +57,9 @@ export const defaultLimits: AdsLimits = {
   keepaliveMs: 30_000,
   keepaliveTimeoutMs: 20_000,
 };
+
+/** Of a request, with 32 bytes for each header, as HTTP/2 counts. Tokens and a proxy's headers have room. */
+export const maxHeaderBytes = 16 * 1024;
 
 /** Names that one stream may ask for, and how long each of them, or a version, may be. */
 export const maxNames = 10_000;

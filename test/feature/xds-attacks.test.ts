@@ -158,3 +158,13 @@ for (const { what, bytes } of [
     t.is(ads.server.workers.list().length, 3);
   });
 }
+
+test('of connections that do not accept the settings the oldest go, with the headers they have begun', async (t) => {
+  const ads = await startAttacked(t, { limits: { maxUnsettled: 20 } });
+  // HEADERS of 16,000 bytes, of which some come, and CONTINUATION would follow.
+  const begun = Buffer.from([0x00, 0x3e, 0x80, 0x01, 0, 0, 0, 0, 0x01, 0x82]);
+  const { closed } = connectMany(t, ads.port, 60, Buffer.concat([Buffer.from(preface), begun]));
+  await eventually('all but the newest are gone', () => closed() === 40);
+  await ads.newcomer();
+  await ads.change();
+});
