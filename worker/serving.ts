@@ -9,11 +9,8 @@ import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
-import { createMemcachedMetrics } from './counters/memcached/memcached-metrics.ts';
-import { createMemcachedStore } from './counters/memcached/memcached-store.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
-import { createRedisStore } from './counters/redis/redis-store.ts';
 import type { CounterStore } from './counters/store.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
@@ -31,8 +28,6 @@ import { LargeRequests } from './listen/large-requests.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics/metric.ts';
 import type { LoadResult } from './rules-source/source.ts';
-import { toMemcachedOptions } from './settings/memcached-options.ts';
-import { toRedisStoreOptions } from './settings/redis-options.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
@@ -83,7 +78,7 @@ const leaveLimitMs = 2_000;
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
-export function createServing(deps: ServingDeps): Serving {
+export async function createServing(deps: ServingDeps): Promise<Serving> {
   const { settings, health, metrics, log, clock, tracer } = deps;
   const { failureMode, backend } = settings.counting;
   const outages: Outages[] = [];
@@ -92,7 +87,7 @@ export function createServing(deps: ServingDeps): Serving {
     failureMode === 'error' || backend === 'memory'
       ? undefined
       : createFailurePolicy({ mode: failureMode, metrics, clock, log, outagesAreOver });
-  const store = createStore(deps, (metricPrefix) => {
+  const store = await createStore(deps, (metricPrefix) => {
     const added = createOutages({
       metricPrefix,
       metrics,
@@ -222,12 +217,16 @@ export function createServing(deps: ServingDeps): Serving {
   };
 }
 
-function createStore(
+/** Only the store that is asked for is loaded: each takes memory and time at the start. */
+async function createStore(
   { settings, health, metrics, log, clock }: ServingDeps,
   addOutages: (metricPrefix: string) => Outages,
-): CounterStore {
+): Promise<CounterStore> {
   if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
   if (settings.counting.backend === 'memcached') {
+    const { createMemcachedStore } = await import('./counters/memcached/memcached-store.ts');
+    const { createMemcachedMetrics } = await import('./counters/memcached/memcached-metrics.ts');
+    const { toMemcachedOptions } = await import('./settings/memcached-options.ts');
     const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
     return createMemcachedStore(toMemcachedOptions(settings), {
       clock,
@@ -237,6 +236,8 @@ function createStore(
       resolveSrv: (name) => resolver.resolveSrv(name),
     });
   }
+  const { createRedisStore } = await import('./counters/redis/redis-store.ts');
+  const { toRedisStoreOptions } = await import('./settings/redis-options.ts');
   const isConnected = { store: true, perSecondStore: true };
   const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
     const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';

@@ -48,7 +48,7 @@ export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<voi
   const limit = new AbortController();
   const cancelLimit = deps.clock.after(deps.limitMs ?? defaultLimitMs, () => limit.abort());
   const ending = AbortSignal.any([signal, limit.signal]);
-  const serving = createOwnServing(deps, settings);
+  const serving = await createOwnServing(deps, settings);
   const rehearsal = rehearse(serving, settings, ending).finally(() => serving.stop(0));
   await unlessAborted(rehearsal, ending).catch(() => {});
   cancelLimit();
@@ -80,9 +80,9 @@ function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   };
 }
 
-function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings): Serving {
+async function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings): Promise<Serving> {
   const { runtimeMetricNames: runtimeNamesMax } = settings.stats;
-  const serving = createServing({
+  const serving = await createServing({
     settings,
     health: createHealth({ requireConfig: false }),
     metrics: createRegistry({ runtimeNamesMax, log: silence }),

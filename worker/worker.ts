@@ -16,8 +16,6 @@ import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
 import type { Metrics } from './metrics/metric.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
-import { forkProcess } from './processes/fork-process.ts';
-import { createProcessGroup } from './processes/process-group.ts';
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
@@ -82,21 +80,10 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const unmatched = createUnmatched(metrics);
   const { take: takeUnmatched } = unmatched;
   const source = await createSource(deps, metrics);
-  const processes =
-    settings.processes.count > 1
-      ? createProcessGroup({
-          count: settings.processes.count,
-          environment: deps.environment,
-          fork: forkProcess,
-          health,
-          metrics,
-          takeUnmatched,
-          log,
-          clock,
-        })
-      : undefined;
+  const processes = settings.processes.count > 1 ? await createProcesses() : undefined;
   const serving =
-    processes ?? createServing({ settings, health, metrics, takeUnmatched, log, clock, tracer });
+    processes ??
+    (await createServing({ settings, health, metrics, takeUnmatched, log, clock, tracer }));
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
@@ -130,6 +117,22 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     },
     { ...settings.debug, tls: settings.debug.tls.enabled ? settings.http.tls : undefined },
   );
+
+  /** Loaded only where there are several. */
+  async function createProcesses() {
+    const { createProcessGroup } = await import('./processes/process-group.ts');
+    const { forkProcess } = await import('./processes/fork-process.ts');
+    return createProcessGroup({
+      count: settings.processes.count,
+      environment: deps.environment,
+      fork: forkProcess,
+      health,
+      metrics,
+      takeUnmatched,
+      log,
+      clock,
+    });
+  }
 
   return {
     async start(signal) {

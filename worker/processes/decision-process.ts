@@ -157,7 +157,7 @@ async function createParts(
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
   let unmatched: UnmatchedSample[] = [];
-  const serving = createServing({
+  const serving = await createServing({
     settings,
     health: tellingStore(health, link),
     metrics,
