@@ -286,8 +286,8 @@ test('while the breaker is open, requests fail at once with the reason', async (
 
 test('on trial one batch is sent, whose answer closes the breaker for those that wait', async (t) => {
   const { store, lane, laneSet } = setUp({ lanes: 3 });
-  laneSet.breaker.fallSilent('silent');
-  laneSet.breaker.tryOut();
+  laneSet.breaker.openOnTimeout('silent');
+  laneSet.breaker.halfOpen();
   const first = count(store, [hit('a')]);
   await tick();
   const second = count(store, [hit('b')]);
@@ -302,8 +302,8 @@ test('on trial one batch is sent, whose answer closes the breaker for those that
 
 test('on trial nobody waits long for the answer', async (t) => {
   const { store, lane, laneSet, clock } = setUp({ lanes: 3 });
-  laneSet.breaker.fallSilent('silent');
-  laneSet.breaker.tryOut();
+  laneSet.breaker.openOnTimeout('silent');
+  laneSet.breaker.halfOpen();
   const first = count(store, [hit('a')]);
   await tick();
   const second = count(store, [hit('b')]);
@@ -318,20 +318,20 @@ test('on trial nobody waits long for the answer', async (t) => {
 
 test('a trial whose connection is lost leaves the breaker as it is', async (t) => {
   const { store, lane, laneSet } = setUp();
-  laneSet.breaker.fallSilent('silent');
-  laneSet.breaker.tryOut();
+  laneSet.breaker.openOnTimeout('silent');
+  laneSet.breaker.halfOpen();
   const { outcomes } = count(store, [hit('a')]);
   await tick();
   const error = new AppError('store', 'lost');
   lane.sent[0]?.done([{ error, overflow: false, lost: true }]);
   t.deepEqual(outcomes, ['lost']);
-  t.is(laneSet.breaker.state, 'on-trial');
+  t.is(laneSet.breaker.state, 'half-open');
 });
 
 test('a refusal is an answer, and closes the breaker too', async (t) => {
   const { store, lane, laneSet } = setUp();
-  laneSet.breaker.fallSilent('silent');
-  laneSet.breaker.tryOut();
+  laneSet.breaker.openOnTimeout('silent');
+  laneSet.breaker.halfOpen();
   count(store, [hit('a')]);
   await tick();
   const error = new AppError('store', 'WRONGTYPE');
@@ -377,7 +377,7 @@ test('while nothing is sent because the breaker is open, nobody is silent', asyn
   }
   t.is(laneSet.breaker.reason, 'refused');
   lane.ready = true;
-  laneSet.breaker.tryOut();
+  laneSet.breaker.halfOpen();
   t.is(laneSet.breaker.state, 'closed', 'it needs no trial');
   count(store, [hit('b')]);
   await tick();

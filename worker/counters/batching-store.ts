@@ -139,7 +139,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   /** On trial one batch is sent; what comes after it waits for the answer, but not for long. */
   function refuseWaiting(refusal: AppError): void {
-    if (breaker.state === 'on-trial') {
+    if (breaker.state === 'half-open') {
       if (flights.size === 0) sendWaiting();
       if (clock.monotonicMs() - lastSentMs < trialMs) return;
     }
@@ -335,7 +335,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   function giveUp(): void {
     silentMs = 0;
-    breaker.fallSilent(`no answer in ${patienceMs} ms`);
+    breaker.openOnTimeout(`no answer in ${patienceMs} ms`);
     const { refusal } = breaker;
     if (refusal === undefined) return;
     for (const { batch } of flights.list()) {

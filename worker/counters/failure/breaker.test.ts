@@ -25,56 +25,56 @@ test('a breaker opens, is tried out, and closes, and each change is told once', 
   const { add, changes } = setUp();
   const breaker = add('a');
   t.is(breaker.refusal, undefined);
-  breaker.tryOut();
+  breaker.halfOpen();
   breaker.close();
-  breaker.fallSilent('silent');
+  breaker.openOnTimeout('silent');
   breaker.open('refused');
   t.is(breaker.refusal?.message, 'a: refused');
   t.is(breaker.refusal?.code, 'store');
-  breaker.tryOut();
-  breaker.tryOut();
-  t.is(breaker.state, 'on-trial');
-  t.truthy(breaker.refusal, 'on trial decisions are refused but for one batch');
+  breaker.halfOpen();
+  breaker.halfOpen();
+  t.is(breaker.state, 'half-open');
+  t.truthy(breaker.refusal, 'half-open: decisions are refused but for one batch');
   breaker.close();
   t.is(breaker.state, 'closed');
   t.is(breaker.refusal, undefined);
-  t.deepEqual(changes, ['a: closed -> open', 'a: open -> on-trial', 'a: on-trial -> closed']);
+  t.deepEqual(changes, ['a: closed -> open', 'a: open -> half-open', 'a: half-open -> closed']);
 });
 
 test('what refused connections and takes them again needs no trial', (t) => {
   const { add, changes } = setUp();
   const breaker = add('a');
   breaker.open('refused');
-  breaker.tryOut();
+  breaker.halfOpen();
   t.deepEqual(changes, ['a: closed -> open', 'a: open -> closed']);
-  breaker.fallSilent('silent');
-  breaker.tryOut();
+  breaker.openOnTimeout('silent');
+  breaker.halfOpen();
   breaker.close();
   breaker.open('refused');
-  breaker.tryOut();
+  breaker.halfOpen();
   t.is(breaker.state, 'closed', 'also after an outage of the other kind');
 });
 
 test('a trial that fails opens it again, and the next one is a trial too', (t) => {
   const { add, changes, stats } = setUp();
   const breaker = add('a');
-  breaker.fallSilent('silent');
-  breaker.tryOut();
+  breaker.openOnTimeout('silent');
+  breaker.halfOpen();
   breaker.open('the connection was closed');
   t.is(breaker.state, 'open');
-  t.is(changes.at(-1), 'a: on-trial -> open');
-  breaker.tryOut();
-  t.is(breaker.state, 'on-trial');
+  t.is(changes.at(-1), 'a: half-open -> open');
+  breaker.halfOpen();
+  t.is(breaker.state, 'half-open');
   t.is(stats()['ratelimit.store.breaker.opened'], 2);
 });
 
 test('statistics say how many are open, and how often they were opened and closed', (t) => {
   const { add, stats } = setUp();
   const [first, second] = [add('a'), add('b')];
-  first.fallSilent('x');
+  first.openOnTimeout('x');
   second.open('x');
   t.is(stats()['ratelimit.store.breaker.open'], 2);
-  first.tryOut();
+  first.halfOpen();
   t.is(stats()['ratelimit.store.breaker.open'], 1);
   first.close();
   second.remove();
@@ -88,12 +88,12 @@ test('statistics say how many are open, and how often they were opened and close
 test('the outages are over when the last breaker is closed or removed', (t) => {
   const { outages, add, overs } = setUp();
   const [first, second, third] = [add('a'), add('b'), add('c')];
-  for (const breaker of [first, second, third]) breaker.fallSilent('x');
-  first.tryOut();
+  for (const breaker of [first, second, third]) breaker.openOnTimeout('x');
+  first.halfOpen();
   first.close();
   t.is(overs(), 0);
   t.false(outages.areOver);
-  second.tryOut();
+  second.halfOpen();
   second.close();
   third.remove();
   third.remove();
@@ -106,9 +106,9 @@ test('what is away is listed with its reason and since when', (t) => {
   const breaker = add('key-value store h:1');
   add('key-value store h:2');
   t.deepEqual(outages.describe(), []);
-  breaker.fallSilent('no answer in 500 ms');
+  breaker.openOnTimeout('no answer in 500 ms');
   clock.advance(60_000);
-  breaker.tryOut();
+  breaker.halfOpen();
   t.deepEqual(outages.describe(), [
     'key-value store h:1: no answer in 500 ms (away since 2026-11-22T10:00:00.000Z, on trial)',
   ]);

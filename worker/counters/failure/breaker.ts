@@ -6,11 +6,11 @@ import { AppError } from '../../../shared/errors.ts';
 /**
  * - `closed`: it is asked.
  * - `open`: it is away. Nothing is sent but one attempt to connect at a time.
- * - `on-trial`: it had accepted what it was sent and said nothing; now it has answered an attempt to
+ * - `half-open`: it had accepted what it was sent and said nothing; now it has answered an attempt to
  *   connect. One batch is sent, and nothing else before its answer: a proxy may answer for a server that
  *   does not count.
  */
-export type BreakerState = 'closed' | 'open' | 'on-trial';
+export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface Breaker {
   readonly state: BreakerState;
@@ -23,10 +23,10 @@ export interface Breaker {
   /** The server is away, or still is; the last reason is the one that is told. */
   open(reason: string): void;
   /** As `open`, because it does not answer what it was sent. */
-  fallSilent(reason: string): void;
-  /** The server answers again: from `open` to `on-trial` if it had fallen silent, else to `closed`. */
-  tryOut(): void;
-  /** The server counts: from `on-trial` to `closed`. */
+  openOnTimeout(reason: string): void;
+  /** The server answers again: from `open` to `half-open` if it was opened by a timeout, else to `closed`. */
+  halfOpen(): void;
+  /** The server counts: from `half-open` to `closed`. */
   close(): void;
 }
 
@@ -72,17 +72,17 @@ export function createBreaker({ name, clock, onChange }: BreakerDeps): Breaker {
       return reason;
     },
     describe: () =>
-      refusal && `${refusal.message} (away since ${since}${state === 'open' ? '' : ', on trial'})`,
+      refusal && `${refusal.message} (away since ${since}${state === 'open' ? '' : ', half-open'})`,
     open,
-    fallSilent(why) {
+    openOnTimeout(why) {
       needsTrial = true;
       open(why);
     },
-    tryOut() {
-      if (state === 'open') change(needsTrial ? 'on-trial' : 'closed');
+    halfOpen() {
+      if (state === 'open') change(needsTrial ? 'half-open' : 'closed');
     },
     close() {
-      if (state === 'on-trial') change('closed');
+      if (state === 'half-open') change('closed');
     },
   };
 }

@@ -126,7 +126,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
 
   function probeAnswered(): void {
     onAnswer();
-    breaker.tryOut();
+    breaker.halfOpen();
     breaker.close();
   }
 

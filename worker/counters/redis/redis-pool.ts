@@ -197,7 +197,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     totals.opened();
     endWaitingCarries(undefined);
     tellStarted();
-    breaker.tryOut();
+    breaker.halfOpen();
     // Before the start is over there is nothing to try it with.
     if (!isKept) breaker.close();
     batching.lanesChanged();
@@ -206,7 +206,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   function breakerChanged(state: BreakerState, before: BreakerState): void {
     if (closed) return;
     if (state === 'open') {
-      goAway(before === 'on-trial' ? trialPauseMs : 0);
+      goAway(before === 'half-open' ? trialPauseMs : 0);
     } else if (state === 'closed' && isKept) {
       keepOpen();
     }
@@ -233,7 +233,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     }
     totals.ended(byUs);
     if (closed) return;
-    if (active === 0 && breaker.state === 'on-trial') breaker.open(reason);
+    if (active === 0 && breaker.state === 'half-open') breaker.open(reason);
     deps.onTrouble?.();
   }
 
