@@ -168,7 +168,7 @@ export function createClusterStore(
     const reply =
       pool !== undefined && pool.active > 0
         ? await new Promise<unknown>((resolve) =>
-            pool.carry([slotsCommand], ([raw]) => resolve(raw)),
+            pool.sendCommands([slotsCommand], ([raw]) => resolve(raw)),
           )
         : await askOverNewConnection(address, signal);
     if (reply instanceof Error) throw reply;
@@ -217,7 +217,7 @@ export function createClusterStore(
       open: (signal) => open(address, signal),
       knownExpiries,
       totals,
-      redirect: createRedirect({ fromHost: address.host, carry, onMoved }),
+      redirect: createRedirect({ fromHost: address.host, sendCommands, onMoved }),
       outages: deps.outages,
       onTrouble: refreshSoon,
       clock,
@@ -228,7 +228,7 @@ export function createClusterStore(
     return node;
   }
 
-  function carry(address: TcpAddress, ...[commands, done]: Parameters<RedisPool['carry']>): void {
+  function sendCommands(address: TcpAddress, ...[commands, done]: Parameters<RedisPool['sendCommands']>): void {
     if (closed) {
       const error = new Error('the connection was closed');
       setImmediate(() => done(commands.map(() => error)));
@@ -236,7 +236,7 @@ export function createClusterStore(
     }
     const { pool } = findNode(address);
     pool.keepOpen();
-    pool.carry(commands, done);
+    pool.sendCommands(commands, done);
   }
 
   function onMoved({ slot, address }: Redirection): void {

@@ -27,7 +27,7 @@ function setUp(answer: (command: CommandText, to: string) => RawReply) {
   const seen: Redirection[] = [];
   const redirect = createRedirect({
     fromHost: 'from',
-    carry(address, commands, done) {
+    sendCommands(address, commands, done) {
       const to = `${address.host}:${address.port}`;
       carried.push({ to, commands });
       setImmediate(() => done(commands.map((command) => answer(command, to))));

@@ -34,7 +34,7 @@ export function parseRedirection(
 export interface RedirectDeps {
   readonly fromHost: string;
   /** Sends commands to the node at this address. */
-  readonly carry: (
+  readonly sendCommands: (
     address: TcpAddress,
     commands: readonly CommandText[],
     done: (replies: RawReply[]) => void,
@@ -49,7 +49,7 @@ interface Group {
 }
 
 /** Sends on what the node at `fromHost` did not execute, each node's commands in their order. */
-export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redirect {
+export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps): Redirect {
   return (commands, replies, done) => follow(commands, replies, maxHops, done);
 
   function follow(
@@ -69,7 +69,7 @@ export function createRedirect({ fromHost, carry, onMoved }: RedirectDeps): Redi
       if (!isAsking) onMoved(redirection);
       const again = places.map((place) => commands[place] as CommandText);
       const sent = isAsking ? again.flatMap((command) => [asking, command]) : again;
-      carry(redirection.address, sent, (raw) => {
+      sendCommands(redirection.address, sent, (raw) => {
         const answers = isAsking ? raw.filter((_, index) => index % 2 === 1) : raw;
         for (const [index, place] of places.entries()) {
           const answer = answers[index];

@@ -56,7 +56,7 @@ export interface RedisLane extends Lane {
   /** Ends the connection and all attempts until `keepOpen`. */
   halt(reason: string): void;
   /** Sends commands beside the batch, as Connection.send. False when there is no connection. */
-  carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean;
+  sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean;
   /** Ends the connection and all attempts. Idempotent. */
   close(): void;
 }
@@ -87,7 +87,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     tryToOpen,
     keepOpen,
     halt,
-    carry,
+    sendCommands,
     close,
   };
 
@@ -256,7 +256,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     write(carrier, encoded.commands, deps.redirect, finish, onAnswer);
   }
 
-  function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
+  function sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
     const carrier = connection;
     if (carrier === undefined) return false;
     const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());

@@ -60,7 +60,7 @@ test('commands that another server sent here are answered before the pool ends',
   await pool.tryToOpen(AbortSignal.timeout(10_000));
   const answered = new Promise<RawReply[]>((resolve) => {
     // It answers when something is put into the list.
-    pool.carry([toCommandText('BLPOP', 'list', 0)], resolve);
+    pool.sendCommands([toCommandText('BLPOP', 'list', 0)], resolve);
   });
   const ended = pool.drain(10_000).then(pool.close);
   await redis.command('RPUSH', 'list', 'value');

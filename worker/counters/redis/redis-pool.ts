@@ -72,7 +72,7 @@ export interface RedisPool {
   start(): Promise<void>;
   /** Sends commands beside the batches, waiting for a connection if there is none. `done` is called
    * once, never from inside. */
-  carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
+  sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
   /** How many connections there are. */
   readonly active: number;
   readonly lastFailure: string | undefined;
@@ -108,9 +108,9 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   const lanes = Array.from({ length: options.size }, createStayingLane);
   const [firstLane] = lanes;
   /** Each sends its commands, or fails them when it is given an error. */
-  let waitingCarries: ((error: Error | undefined) => void)[] = [];
-  let openCarries = 0;
-  let tellCarried: (() => void) | undefined;
+  let queuedSends: ((error: Error | undefined) => void)[] = [];
+  let openSends = 0;
+  let tellSent: (() => void) | undefined;
   const patienceMs = toPatienceMs(options.failureMode, options.timeoutMs);
   const breaker = deps.outages.addServer(name, breakerChanged);
   let isKept = false;
@@ -147,7 +147,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     tryToOpen,
     keepOpen,
     start,
-    carry,
+    sendCommands,
     get active() {
       return active;
     },
@@ -195,7 +195,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       log.notice(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
     }
     totals.opened();
-    endWaitingCarries(undefined);
+    endQueuedSends(undefined);
     tellStarted();
     breaker.halfOpen();
     // Before the start is over there is nothing to try it with.
@@ -218,7 +218,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     const { refusal, reason } = breaker;
     for (const lane of lanes) lane.halt(reason);
     closeOverflow();
-    endWaitingCarries(refusal);
+    endQueuedSends(refusal);
     tellStarted();
     if (!isKept) return;
     if (pauseMs === 0) firstLane?.keepOpen();
@@ -243,17 +243,17 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     deps.onTrouble?.();
   }
 
-  function carry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
-    openCarries++;
+  function sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+    openSends++;
     tryToCarry(commands, (replies) => {
-      openCarries--;
-      if (openCarries === 0) tellCarried?.();
+      openSends--;
+      if (openSends === 0) tellSent?.();
       done(replies);
     });
   }
 
   function tryToCarry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
-    if (lanes.some((lane) => lane.carry(commands, done))) return;
+    if (lanes.some((lane) => lane.sendCommands(commands, done))) return;
     const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
     const end = (error: Error | undefined) => {
       if (error !== undefined) fail(error);
@@ -261,27 +261,27 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     };
     const refusal = closed ? new Error('the connection was closed') : breaker.refusal;
     if (refusal !== undefined) fail(refusal);
-    else waitingCarries.push(end);
+    else queuedSends.push(end);
   }
 
-  function endWaitingCarries(error: Error | undefined): void {
-    const ending = waitingCarries;
-    waitingCarries = [];
+  function endQueuedSends(error: Error | undefined): void {
+    const ending = queuedSends;
+    queuedSends = [];
     for (const end of ending) end(error);
   }
 
   async function drain(graceMs: number): Promise<void> {
-    await Promise.all([batching.drain(graceMs), drainCarries(graceMs)]);
+    await Promise.all([batching.drain(graceMs), drainSends(graceMs)]);
   }
 
-  function drainCarries(graceMs: number): Promise<void> {
+  function drainSends(graceMs: number): Promise<void> {
     return new Promise((resolve) => {
       const cancelGrace = clock.after(graceMs, resolve);
-      tellCarried = () => {
+      tellSent = () => {
         cancelGrace();
         resolve();
       };
-      if (openCarries === 0) tellCarried();
+      if (openSends === 0) tellSent();
     });
   }
 
@@ -342,6 +342,6 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     tellStarted();
     closeOverflow();
     for (const lane of lanes) lane.close();
-    endWaitingCarries(new Error('the connection was closed'));
+    endQueuedSends(new Error('the connection was closed'));
   }
 }
