@@ -30,7 +30,7 @@ import { Sender } from './sender.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
 import { createTokenBucket } from './token-bucket.ts';
-import { Turns } from './turns.ts';
+import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 
 export interface SessionDeps {
   readonly methods: GrpcMethods;
@@ -56,7 +56,7 @@ const keepAlivePing = Buffer.from('stillup?');
 
 export class Session implements StreamHost, FrameHandler {
   readonly sender: Sender<Stream>;
-  readonly decompressions = new Turns(limits.maxDecompressions);
+  readonly decompressions = new ConcurrencyLimiter(limits.maxDecompressions);
   readonly largeRequests: LargeRequests;
   readonly #methods: GrpcMethods;
   readonly #clock: Clock;

@@ -25,7 +25,7 @@ import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Sender } from './sender.ts';
-import type { Turns } from './turns.ts';
+import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 
 /** By the names of grpc-encoding. */
 const decompressors = new Map([
@@ -55,7 +55,7 @@ export interface StreamHost extends Budget {
   /** The caller may send more bytes, now that those before are out of the way. */
   consumed(stream: Stream): void;
   /** Compressed messages are unfolded in turns. */
-  readonly decompressions: Turns;
+  readonly decompressions: ConcurrencyLimiter;
   /** So are large requests, among those of all connections. */
   readonly largeRequests: LargeRequests;
   peer(): string;

@@ -2,7 +2,7 @@
 
 type Task = (done: () => void) => void;
 
-export class Turns {
+export class ConcurrencyLimiter {
   readonly #max: number;
   readonly #waiting: Task[] = [];
   #running = 0;
