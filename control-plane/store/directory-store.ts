@@ -172,10 +172,10 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     change: Parameters<ConfigStore['write']>[0],
     { expectedRevision, author, message }: WriteOptions,
   ): Promise<WriteResult> {
-    return loop.exclusively(async (tell) => {
+    return loop.exclusively(async (publish) => {
       const result = await writeChange<WriteResult>(directory, timing.lockWait, async (apply) => {
         const before = await look({ author: undefined, message: undefined });
-        tell(before);
+        publish(before);
         if (expectedRevision !== undefined && expectedRevision !== before.id) {
           return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
         }
@@ -185,7 +185,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
         if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };
         const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
         const after = await look({ author: toInfoText(name), message: toInfoText(message) });
-        return { ok: true, revision: tell(after) };
+        return { ok: true, revision: publish(after) };
       });
       return result ?? { ok: false, reason: 'busy' };
     });

@@ -92,7 +92,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   const loop = createLookLoop({
     description,
     look,
-    async lookBack(signal) {
+    async readLastKnown(signal) {
       try {
         const commit = await mirror.tip(signal);
         return commit === undefined ? undefined : await readAt(commit, signal);
@@ -137,10 +137,10 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   async function attempt(
     change: Change,
     { expectedRevision, author, message }: WriteOptions,
-    tell: (revision: Revision) => Revision,
+    publish: (revision: Revision) => Revision,
     signal: AbortSignal,
   ): Promise<WriteResult | 'lost'> {
-    const before = tell(await look(signal));
+    const before = publish(await look(signal));
     if (expectedRevision !== undefined && !(await isSame(expectedRevision, before.id, signal))) {
       return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
     }
@@ -158,7 +158,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     });
     if (commit === undefined) return { ok: true, revision: before };
     if (!(await pushSurely(commit, before.id, signal))) return 'lost';
-    return { ok: true, revision: tell(await readAt(commit, signal)) };
+    return { ok: true, revision: publish(await readAt(commit, signal)) };
   }
 
   /** False when others have pushed first. Git and servers have many words for that, and an answer may
@@ -185,9 +185,9 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     status: loop.status,
     close: loop.close,
     write: (change, writeOptions) =>
-      loop.exclusively(async (tell, signal) => {
+      loop.exclusively(async (publish, signal) => {
         for (let again = 0; again < maxAttempts; again++) {
-          const result = await attempt(change, writeOptions, tell, signal);
+          const result = await attempt(change, writeOptions, publish, signal);
           if (result !== 'lost') return result;
         }
         return { ok: false, reason: 'busy' };

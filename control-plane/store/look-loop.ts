@@ -12,13 +12,13 @@ export interface LookLoop
   readonly isWatched: boolean;
   /** The newest that has been seen. */
   readonly seen: Revision | undefined;
-  /** Runs `task` when no look and no other task runs; `tell` makes a revision the newest, `signal`
+  /** Runs `task` when no look and no other task runs; `publish` makes a revision the newest, `signal`
    * aborts when the store is closed. */
   exclusively<Result>(task: Task<Result>): Promise<Result>;
 }
 
 type Task<Result> = (
-  tell: (revision: Revision) => Revision,
+  publish: (revision: Revision) => Revision,
   signal: AbortSignal,
 ) => Promise<Result>;
 
@@ -28,7 +28,7 @@ export interface LookLoopDeps {
    * aborts when it is closed. */
   look(signal: AbortSignal): Promise<Revision>;
   /** What an earlier process saw last; asked once, when the first look fails. */
-  lookBack?(signal: AbortSignal): Promise<Revision | undefined>;
+  readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
   /** Nobody watches any more. */
   onIdle?(): void;
   /** How often to look when nothing was heard, while somebody watches. */
@@ -59,7 +59,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
   let queue: Promise<unknown> = Promise.resolve();
   let waitingLook: Promise<Revision> | undefined;
   let seen: Revision | undefined;
-  let hasLookedBack = deps.lookBack === undefined;
+  let hasReadLastKnown = deps.readLastKnown === undefined;
   let lastSuccessMs: number | undefined;
   let failure: Failure | undefined;
   let cancelPoll = () => {};
@@ -89,22 +89,22 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       noteSuccess();
     } catch (error) {
       if (closing.signal.aborted) throw error;
-      const known = seen ?? (await lookBack());
+      const known = seen ?? (await readLastKnown());
       noteFailure(error, known);
       if (known === undefined) throw error;
       newest = known;
     }
-    return tell(newest);
+    return publish(newest);
   }
 
-  async function lookBack(): Promise<Revision | undefined> {
-    if (hasLookedBack) return undefined;
-    hasLookedBack = true;
-    return deps.lookBack?.(closing.signal);
+  async function readLastKnown(): Promise<Revision | undefined> {
+    if (hasReadLastKnown) return undefined;
+    hasReadLastKnown = true;
+    return deps.readLastKnown?.(closing.signal);
   }
 
   /** Gives back what was seen as the newest: the same object as long as the id is the same. */
-  function tell(revision: Revision): Revision {
+  function publish(revision: Revision): Revision {
     const newest = seen?.id === revision.id ? seen : revision;
     seen = newest;
     for (const watcher of [...watchers]) {
@@ -179,7 +179,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       return seen;
     },
     read: look,
-    exclusively: (task) => enqueue(() => task(tell, closing.signal)),
+    exclusively: (task) => enqueue(() => task(publish, closing.signal)),
     watch(onRevision) {
       if (closing.signal.aborted) return () => {};
       const watcher: Watcher = { onRevision, told: undefined };
