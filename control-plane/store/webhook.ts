@@ -1,4 +1,4 @@
-// Whether a webhook call comes from who knows the secret. Receiving the call, and triggering the
+// Whether a webhook call is correctly signed. Receiving the call, and triggering the
 // store, is left to the admin API.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 

@@ -64,18 +64,18 @@ export class Batch {
     this.requests.push(request);
     this.#firstHit.push(this.#operationOf.length);
     const { hits, mode } = request;
-    const standStill = this.#findStandStill(request);
+    const suppressed = this.#findSuppressedHits(request);
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       if (hit.refund) this.#addAlone(hit, 'refund');
-      else if (mode === 'look' || standStill?.[index]) this.#addSummed(hit, 0);
+      else if (mode === 'look' || suppressed?.[index]) this.#addSummed(hit, 0);
       else if (hit.hits > maxSummedHits) this.#addAlone(hit, 'add');
       else this.#addSummed(hit, hit.hits);
     }
   }
 
   /** For each hit whether it is kept from counting because another one is over its limit. */
-  #findStandStill(request: CountRequest): boolean[] | undefined {
+  #findSuppressedHits(request: CountRequest): boolean[] | undefined {
     const counters = this.#counters;
     if (counters === undefined || !needsReading(request)) return undefined;
     const isOver = (hit: Hit) => !hit.refund && (counters.get(hit.key) ?? 0) + hit.hits > hit.limit;

@@ -26,7 +26,7 @@ export interface LimitedHit extends Hit {
   readonly removalsBefore: number;
   /** What the hit is judged by if not by the store's answer: `cache` where the local cache knows that the
    * counter is over its limit, so that the store is not asked; else how the store's failure is met. */
-  standIn: 'cache' | AnsweringMode | undefined;
+  fallback: 'cache' | AnsweringMode | undefined;
 }
 
 export interface StatusDeps {
@@ -37,7 +37,7 @@ export interface StatusDeps {
   readonly windowAt: (unit: Unit, nowSeconds: number) => Window;
 }
 
-/** The status of a hit whose `after` is known, or whose `standIn` is. */
+/** The status of a hit whose `after` is known, or whose `fallback` is. */
 export type ToStatus = (hit: LimitedHit, nowSeconds: number) => DescriptorStatus;
 
 export function createToStatus({
@@ -57,7 +57,7 @@ export function createToStatus({
   const judge = (hit: LimitedHit): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
-    if (hit.standIn !== undefined) return judgeByStandIn(hit, hit.standIn);
+    if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
     trail?.counted(hit, match);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
@@ -69,10 +69,10 @@ export function createToStatus({
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };
 
-  const judgeByStandIn = (hit: LimitedHit, standIn: 'cache' | AnsweringMode): Verdict => {
+  const judgeByFallback = (hit: LimitedHit, fallback: 'cache' | AnsweringMode): Verdict => {
     const { match, stats, hits, refund, after } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
-    switch (standIn) {
+    switch (fallback) {
       case 'cache':
         return judgeKnownOver(hits, shadowMode, stats);
       case 'local':
@@ -83,7 +83,7 @@ export function createToStatus({
           : judgeHits(after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
       case 'allow':
       case 'deny':
-        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, standIn);
+        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, fallback);
     }
   };
 

@@ -208,7 +208,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       stats,
       window,
       removalsBefore: overLimitCache.removals,
-      standIn: isKnownOver ? 'cache' : undefined,
+      fallback: isKnownOver ? 'cache' : undefined,
     };
   };
 
@@ -320,13 +320,13 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       const hit = prepare(request, index, match, nowSeconds);
       if (limited === undefined) limited = [hit];
       else limited.push(hit);
-      if (hit.standIn !== undefined) known++;
+      if (hit.fallback !== undefined) known++;
     }
     if (limited === undefined || known === limited.length) {
       done({ ok: true, response: answer(request, matches, limited ?? noHits, nowSeconds) });
       return undefined;
     }
-    const hits = known === 0 ? limited : limited.filter((hit) => hit.standIn === undefined);
+    const hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
     trail?.counting(hits);
     const decision = new CountedDecision(
       request,
@@ -374,7 +374,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         fail(error, done, storeErrors);
         return;
       }
-      for (const hit of uncounted) hit.standIn = policy.mode;
+      for (const hit of uncounted) hit.fallback = policy.mode;
       done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     });
   };

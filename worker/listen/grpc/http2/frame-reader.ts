@@ -1,6 +1,6 @@
 // Bytes of a connection to frames: the client's preface, frames that come in pieces, header blocks
 // that come in several frames, and every rule that one frame can break by itself (RFC 9113 sections
-// 3.4, 4 and 6). What frames mean for streams is left to who is told of them.
+// 3.4, 4 and 6). The handler interprets the frames.
 import { ConnectionError } from './connection-error.ts';
 import {
   clientPreface,

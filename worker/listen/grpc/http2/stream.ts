@@ -63,7 +63,7 @@ export interface StreamHost extends Budget {
   readonly readMs: number;
 }
 
-// What most calls never need is made when it is needed, because there is a stream for every call.
+// There is a stream for every call, so what most calls never need is allocated lazily.
 export class Stream implements UnaryCall {
   readonly id: number;
   /** Of what is given up nothing is kept. */
