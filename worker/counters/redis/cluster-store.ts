@@ -228,7 +228,10 @@ export function createClusterStore(
     return node;
   }
 
-  function sendCommands(address: TcpAddress, ...[commands, done]: Parameters<RedisPool['sendCommands']>): void {
+  function sendCommands(
+    address: TcpAddress,
+    ...[commands, done]: Parameters<RedisPool['sendCommands']>
+  ): void {
     if (closed) {
       const error = new Error('the connection was closed');
       setImmediate(() => done(commands.map(() => error)));

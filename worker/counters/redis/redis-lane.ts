@@ -256,7 +256,10 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     write(carrier, encoded.commands, deps.redirect, finish, onAnswer);
   }
 
-  function sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): boolean {
+  function sendCommands(
+    commands: readonly CommandText[],
+    done: (replies: RawReply[]) => void,
+  ): boolean {
     const carrier = connection;
     if (carrier === undefined) return false;
     const cancelTimeout = clock.after(deps.timeoutMs, () => carrier.destroy());

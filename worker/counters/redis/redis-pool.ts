@@ -243,7 +243,10 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     deps.onTrouble?.();
   }
 
-  function sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+  function sendCommands(
+    commands: readonly CommandText[],
+    done: (replies: RawReply[]) => void,
+  ): void {
     openSends++;
     tryToCarry(commands, (replies) => {
       openSends--;

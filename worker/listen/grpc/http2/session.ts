@@ -7,6 +7,7 @@ import type { LargeRequests } from '../../large-requests.ts';
 import { type GrpcMethods, grpcStatus, unknownMethodText } from '../method.ts';
 import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
+import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { ConnectionError } from './connection-error.ts';
 import {
   defaultHeaderTableBytes,
@@ -30,7 +31,6 @@ import { Sender } from './sender.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
 import { createTokenBucket } from './token-bucket.ts';
-import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 
 export interface SessionDeps {
   readonly methods: GrpcMethods;

@@ -20,12 +20,12 @@ import {
   toErrorTrailers,
   toUnknownEncodingBlock,
 } from './answer-blocks.ts';
+import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { readUint32, writeUint32 } from './frame.ts';
 import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Sender } from './sender.ts';
-import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 
 /** By the names of grpc-encoding. */
 const decompressors = new Map([
