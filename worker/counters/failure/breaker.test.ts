@@ -110,6 +110,6 @@ test('what is away is listed with its reason and since when', (t) => {
   clock.advance(60_000);
   breaker.halfOpen();
   t.deepEqual(outages.describe(), [
-    'key-value store h:1: no answer in 500 ms (away since 2026-11-22T10:00:00.000Z, on trial)',
+    'key-value store h:1: no answer in 500 ms (away since 2026-11-22T10:00:00.000Z, half-open)',
   ]);
 });
