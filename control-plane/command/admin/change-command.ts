@@ -6,8 +6,10 @@ import { startProgress } from '../progress.ts';
 import { parseRevision, revisionHelp } from '../revision-argument.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
+import { askFleet, toFleetJson, writeFleetStatus } from './fleet-status.ts';
+import { addWaitOptions, type WaitOptions } from './wait-options.ts';
 
-export interface ChangeOptions extends AdminOptions {
+export interface ChangeOptions extends AdminOptions, WaitOptions {
   readonly expectedRevision?: string;
   readonly message?: string;
   readonly allowRemoval?: boolean;
@@ -15,23 +17,28 @@ export interface ChangeOptions extends AdminOptions {
 }
 
 export function addChangeOptions(command: Command): Command {
-  return addAdminOptions(command)
+  addAdminOptions(command)
     .option(
       '--expected-revision <id>',
       `change nothing unless this is the newest revision; without it, whatever the newest is; ${revisionHelp}`,
       parseRevision,
     )
     .option('-m, --message <text>', 'why, for the history')
-    .option('--allow-removal', 'also if it takes most limits away, or the last domain')
-    .addHelpText(
-      'after',
-      `
+    .option('--allow-removal', 'also if it takes most limits away, or the last domain');
+  return addWaitOptions(
+    command,
+    'then wait until the revision is in force, as `status --wait --revision` does',
+  ).addHelpText(
+    'after',
+    `
 Exit codes:
   0  done, or there was nothing to change
   1  the rules have errors, would take most limits away, or there is no such revision; nothing has changed
   2  wrong usage, or the admin API gives no answer
+  3  with --wait: done, but not yet in force everywhere, on too few workers, or not known
+  4  with --wait: done, but the newest revision is invalid, or held back until somebody approves it
   5  others have changed the rules since the expected revision; nothing has changed`,
-    );
+  );
 }
 
 export async function sendChange(
@@ -61,7 +68,16 @@ export async function sendChange(
   if (status === 200 || status === 201) {
     const revision = value as RevisionJson;
     const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
-    io.write(options.json ? `${JSON.stringify(revision, undefined, 2)}\n` : `${text}\n`);
+    if (!options.json) io.write(`${text}\n`);
+    const { minWorkers, timeout } = options;
+    const question = { revision: revision.id, minWorkers };
+    const fleet = options.wait ? await askFleet([opened.client], question, timeout, io) : undefined;
+    if (options.json) {
+      const shown = { ...revision, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
+      io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+    } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
+    if (fleet?.ok === false) io.writeError(fleet.message);
+    if (fleet !== undefined) finish(fleet.ok ? fleet.status.verdict.exitCode : exitCodes.trouble);
     return;
   }
   io.writeError(formatRefusal(result.answer));
