@@ -8,6 +8,7 @@ import { formatProblems } from './problem-text.ts';
 import { fromResource, toResource } from './resource.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import { type DescriptorFlags, descriptorFlags } from './rule-keys.ts';
 import { units } from './unit.ts';
 
 const { rateLimitConfig } = loadProtos();
@@ -69,18 +70,18 @@ const rateLimit = fc
       .map((name) => ({ name, position: undefined })),
   }));
 
+const anyFlags = Object.fromEntries(
+  descriptorFlags.map(({ property }) => [property, fc.boolean()]),
+) as { [Property in keyof DescriptorFlags]: fc.Arbitrary<boolean> };
+
 const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: RuleDescriptor }>(
   (tie) => ({
     descriptor: fc
       .record({
+        ...anyFlags,
         key: filledText,
         value: text,
         rateLimit: fc.option(rateLimit, { nil: undefined }),
-        shadowMode: fc.boolean(),
-        quotaMode: fc.boolean(),
-        detailedMetric: fc.boolean(),
-        valueToMetric: fc.boolean(),
-        shareThreshold: fc.boolean(),
         metadata: fc.option(json.object, { nil: undefined }),
         descriptors: tie('level'),
         position: fc.constant(undefined),

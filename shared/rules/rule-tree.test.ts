@@ -4,6 +4,7 @@ import { runAtOnce } from '../in-slices.ts';
 import { parseRuleDocument } from './document.ts';
 import type { Entry, Match } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
+import { noFlags, noModes } from './rule-keys.ts';
 import { createDomainTree } from './rule-tree.ts';
 
 /** `a=1` is an entry; `a` has an empty value. */
@@ -130,8 +131,7 @@ test('a match whose metric key needs nothing of the request is one shared object
       unlimited: false,
       name: '',
       replaces: [],
-      shadowMode: false,
-      quotaMode: false,
+      ...noModes,
       metadata: undefined,
     },
     metricKey: 'd.path_/img/.user',
@@ -350,8 +350,7 @@ function descriptorsArbitrary(depth: number): fc.Arbitrary<RuleDescriptor[]> {
       rateLimit: isLimited
         ? { unit: 'hour', requestsPerUnit: 1, unlimited: false, name: '', replaces: [] }
         : undefined,
-      shadowMode: false,
-      quotaMode: false,
+      ...noFlags,
       detailedMetric: detailed,
       valueToMetric,
       shareThreshold: share && value.endsWith('*'),

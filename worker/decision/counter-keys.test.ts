@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { toCounterKey } from '../../shared/counting/counter-key.ts';
 import { createWindows } from '../../shared/counting/window.ts';
 import type { Limit, Match } from '../../shared/rules/rule.ts';
+import { noModes } from '../../shared/rules/rule-keys.ts';
 import { createCounterKeys } from './counter-keys.ts';
 
 function createMatch(sharedValues?: Match['sharedValues']): Match {
@@ -12,8 +13,7 @@ function createMatch(sharedValues?: Match['sharedValues']): Match {
     unlimited: false,
     name: '',
     replaces: [],
-    shadowMode: false,
-    quotaMode: false,
+    ...noModes,
     metadata: undefined,
   };
   return { limit, metricKey: '', metricKeyIsStatic: true, sharedValues };

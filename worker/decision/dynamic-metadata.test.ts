@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { JsonObject, Limit } from '../../shared/rules/rule.ts';
+import { noModes } from '../../shared/rules/rule-keys.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { type Code, codes, type DescriptorStatus, type RequestDescriptor } from './message.ts';
 
@@ -15,8 +16,7 @@ const limit = (metadata: JsonObject): Limit => ({
   unlimited: false,
   name: '',
   replaces: [],
-  shadowMode: false,
-  quotaMode: false,
+  ...noModes,
   metadata,
 });
 const descriptor = (more: Partial<RequestDescriptor> = {}): RequestDescriptor => ({
