@@ -10,7 +10,14 @@ import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
-import { type ChangeRequest, InvalidRules, type MadeChange, makeChange } from './change.ts';
+import {
+  type ChangeRequest,
+  InvalidRules,
+  type MadeChange,
+  makeChange,
+  type PlannedChange,
+  planChange,
+} from './change.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 
@@ -113,6 +120,13 @@ export class AdminController extends Controller {
     });
   }
 
+  /** What the change would make, without making it; refused as it would be. */
+  protected plan(request: Omit<ChangeRequest, 'author' | 'message'>): Promise<PlannedChange> {
+    return planChange(this.api, request).catch((error: unknown) => {
+      throw this.toAnswer(error);
+    });
+  }
+
   /** Does what was asked for and notes it in the audit log, whatever becomes of it; `act` says in the
    * entry what is known only then. */
   protected async audited<Done>(
@@ -141,9 +155,7 @@ export class AdminController extends Controller {
       const text = error instanceof Error ? error.message : String(error);
       const isAnswer = error instanceof HttpError || error instanceof Stop;
       note(isAnswer ? `${error.status}: ${text}` : text);
-      throw error instanceof InvalidRules
-        ? this.refuse(422, error.message, error.problems)
-        : this.toRefusal(error);
+      throw this.toAnswer(error);
     }
   }
 
@@ -155,6 +167,12 @@ export class AdminController extends Controller {
 
   protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
     return refuse(this.request.id, { status, detail, ...(problems && { problems }) });
+  }
+
+  private toAnswer(error: unknown): unknown {
+    return error instanceof InvalidRules
+      ? this.refuse(422, error.message, error.problems)
+      : this.toRefusal(error);
   }
 
   /** What stores say is for people, without secrets. */

@@ -34,6 +34,8 @@ const cases: [string, string, string, number][] = [
   ['GET', '/domains', reader, 200],
   ['HEAD', '/domains', reader, 200],
   ['POST', '/validations', reader, 200],
+  ['POST', '/revisions/diff', reader, 200],
+  ['POST', '/revisions/diff/x', reader, 403],
   ['POST', '/explanations', reader, 200],
   ['POST', '/domains', reader, 403],
   ['PUT', '/domains/validations', reader, 403],

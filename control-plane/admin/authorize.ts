@@ -18,7 +18,7 @@ export interface Authorizer {
 }
 
 /** POST asks these for an answer; nothing changes. */
-const readOnly: ReadonlySet<string> = new Set(['validations', 'explanations']);
+const readOnly: ReadonlySet<string> = new Set(['validations', 'explanations', 'revisions/diff']);
 
 const realm = 'ratelane';
 
@@ -75,7 +75,8 @@ function noteRefusal(
 
 function needsWrite({ method, path }: RoutedRequest): boolean {
   if (method === 'GET' || method === 'HEAD') return false;
-  return !readOnly.has(path.split('/').find((part) => part !== '') ?? '');
+  const parts = path.split('/').filter((part) => part !== '');
+  return !readOnly.has(parts[0] ?? '') && !readOnly.has(parts.join('/'));
 }
 
 /** A page of another site may have its own name lead to this machine, or send what needs no asking:

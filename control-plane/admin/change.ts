@@ -53,40 +53,60 @@ export interface MadeChange {
   readonly warnings: readonly Problem[];
 }
 
+/** What a change would make of the files. */
+export interface PlannedChange {
+  readonly before: Revision;
+  readonly change: Change;
+  readonly after: Pick<Revision, 'files' | 'problems'>;
+  readonly examined: Examination;
+}
+
 const maxAttempts = 3;
+
+/** Writes nothing. Rejects as `makeChange` would. */
+export async function planChange(
+  { store, examine, snapshots, allowsRemoval }: ChangeDeps,
+  request: Omit<ChangeRequest, 'author' | 'message'>,
+): Promise<PlannedChange> {
+  const { expectedRevision } = request;
+  const before = await store.read();
+  const status = store.status();
+  if (!status.reachable) {
+    const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
+    throw new AppError('store', detail);
+  }
+  if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
+    const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
+    throw new HttpError(412, { detail });
+  }
+  const known = examine(before);
+  const change = request.plan(before, known);
+  const after = applyChange(before, change);
+  const examined = examine(after);
+  const { problems, ruleSet } = examined;
+  const added = addedErrors(request.toleratesOldErrors ? known.problems : [], problems);
+  if (added.length > 0) throw new InvalidRules(added);
+  const served = snapshots.ruleSet;
+  const isGuarded = !request.allowsRemoval && !allowsRemoval;
+  const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
+  if (removal !== undefined) throw new InvalidRules([removal]);
+  return { before, change, after, examined };
+}
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or what the store says. */
 export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
-  const { store, examine, snapshots } = deps;
-  const { expectedRevision, author } = request;
+  const { store } = deps;
+  const { author } = request;
   const message = request.allowsRemoval ? withRemovalTrailer(request.message) : request.message;
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const before = await store.read();
-    const status = store.status();
-    if (!status.reachable) {
-      const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
-      throw new AppError('store', detail);
-    }
-    if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
-      const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
-      throw new HttpError(412, { detail });
-    }
-    const examined = examine(before);
-    const change = request.plan(before, examined);
-    const { problems, ruleSet } = examine(applyChange(before, change));
-    const added = addedErrors(request.toleratesOldErrors ? examined.problems : [], problems);
-    if (added.length > 0) throw new InvalidRules(added);
-    const served = snapshots.ruleSet;
-    const isGuarded = !request.allowsRemoval && !deps.allowsRemoval;
-    const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
-    if (removal !== undefined) throw new InvalidRules([removal]);
+    const { before, change, examined } = await planChange(deps, request);
     const result = await store.write(change, {
       // The plan was made for these files, whatever its author started from.
       expectedRevision: before.id,
       author,
       message,
     });
-    if (result.ok) return { before, after: result.revision, warnings: problems };
+    if (result.ok) return { before, after: result.revision, warnings: examined.problems };
     if (result.reason === 'refused') throw new InvalidRules(result.problems);
     if (result.reason === 'busy') break;
   }

@@ -1,13 +1,13 @@
 // `diff`: what changes for requests between two sets of rules.
 
-import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { toPlaceText } from '../../shared/rules/placed-rule.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/limit-json.ts';
+import { formatChanges } from './change-text.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
-import { toCountText } from './count-text.ts';
 import { readGitInput } from './input/git-input.ts';
 import { readPathInput } from './input/path-input.ts';
 import { addGitOptions, type LoadedRules, loadRules } from './input/rule-input.ts';
@@ -74,7 +74,7 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
         return;
       }
       const changes = compareRules(was, is);
-      io.write(options.json ? formatJson(changes) : formatText(changes));
+      io.write(options.json ? formatJson(changes) : formatChanges(changes.map(toRuleChangeJson)));
       finish(changes.length === 0 ? exitCodes.ok : exitCodes.no);
     });
 
@@ -85,46 +85,6 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
     return readGitInput(source, io);
   }
 };
-
-/** Grouped by domain and by the requests that are concerned. */
-function formatText(changes: readonly RuleChange[]): string {
-  if (changes.length === 0) return 'nothing changes for requests\n';
-  const lines: string[] = [];
-  let domain: string | undefined;
-  let requests: string | undefined;
-  for (const change of changes) {
-    if (change.domain !== domain) {
-      ({ domain } = change);
-      requests = undefined;
-      lines.push(`domain ${domain}`);
-    }
-    const shown = formatRequests(change);
-    if (shown === '') {
-      lines.push(`  ${words(change)}`);
-      continue;
-    }
-    if (shown !== requests) lines.push(`  ${shown}${formatPlaces(change)}`);
-    requests = shown;
-    lines.push(`    ${words(change)}: ${change.text}`);
-  }
-  lines.push('', toCountText(changes.length, 'change'));
-  return lines.map((line) => `${escapeText(line)}\n`).join('');
-}
-
-function words({ kind }: RuleChange): string {
-  return kind.replaceAll('_', ' ');
-}
-
-function formatRequests({ requests }: RuleChange): string {
-  return requests.map(({ key, value }) => `${key}=${value === '' ? '(any)' : value}`).join(', ');
-}
-
-function formatPlaces({ ruleBefore, ruleAfter }: RuleChange): string {
-  const before = ruleBefore && toPlaceText(ruleBefore);
-  const after = ruleAfter && toPlaceText(ruleAfter);
-  if (before === after) return `  (${before})`;
-  return `  (${before ?? 'no rule'} -> ${after ?? 'no rule'})`;
-}
 
 function formatJson(changes: readonly RuleChange[]): string {
   const json = {

@@ -2,8 +2,12 @@
 import { relative, sep } from 'node:path';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { defaultBounds, listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
-import { addChangeOptions, type ChangeOptions, sendChange } from './admin/change-command.ts';
+import { addChangeOptions, type ChangeOptions, pushFiles } from './admin/change-command.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
+
+interface PushOptions extends ChangeOptions {
+  readonly dryRun?: boolean;
+}
 
 export const addPush: AddCommand = (program, frame) => {
   const { io, finish } = frame;
@@ -11,17 +15,18 @@ export const addPush: AddCommand = (program, frame) => {
     .command('push')
     .summary('make the files of a directory the newest revision')
     .description(
-      'Sends all *.yaml and *.yml below a directory to a control plane. They replace all files of its store; rules with errors are refused.',
+      'Sends all *.yaml and *.yml below a directory to a control plane, and says first what that changes. They replace all files of its store; rules with errors are refused.',
     )
-    .argument('<directory>', 'the directory');
-  addChangeOptions(command).action(async (directory: string, options: ChangeOptions) => {
+    .argument('<directory>', 'the directory')
+    .option('--dry-run', 'only say what would change, or why it would be refused');
+  addChangeOptions(command).action(async (directory: string, options: PushOptions) => {
     const read = await readDirectory(directory);
     if (!read.ok) {
       io.writeError(`${read.message}\n`);
       finish(exitCodes.trouble);
       return;
     }
-    await sendChange(frame, options, '/revisions', { files: read.files });
+    await pushFiles(frame, options, read.files);
   });
 };
 

@@ -153,10 +153,7 @@ test.serial(
       /is held back: no domain would be left \(shop\.k\): .* until it is approved/,
     );
     t.true(await hasLimit(worker, 11));
-    t.regex(
-      (await plane.run('approve', 'abc', '--reason', 'x')).stderr,
-      /at least 6 characters/,
-    );
+    t.regex((await plane.run('approve', 'abc', '--reason', 'x')).stderr, /at least 6 characters/);
     const approved = await plane.run(
       'approve',
       commit.slice(0, 12),

@@ -34,3 +34,40 @@ for (const name of ['push', 'rollback']) {
     t.like(JSON.parse(none.out), { author: 'local', status: { verdict: 'no_workers' } });
   });
 }
+
+test('push says what changes for requests before it does it', async (t) => {
+  const { store, mine, run } = await startPlane(t);
+  const before = (await store.read()).id;
+  const pushed = await run('push', mine.path);
+  t.is(pushed.code, 0, pushed.err);
+  t.regex(
+    pushed.out,
+    /^shop\.yaml: changed\ndomain shop\n {2}k=\(any\) .*\n {4}raised: 1 per hour -> 2 per hour\n\n1 change\nrevision [0-9a-f]+ was made\n$/,
+  );
+  t.not((await store.read()).id, before);
+  t.is((await run('push', mine.path)).out, 'nothing had to be changed\n');
+});
+
+test('push --dry-run says what would change, or why not, and changes nothing', async (t) => {
+  const { store, mine, run } = await startPlane(t);
+  const { id } = await store.read();
+  const dry = (...args: string[]) => run('push', mine.path, '--dry-run', ...args);
+  const said = await dry();
+  t.is(said.code, 0, said.err);
+  t.regex(said.out, /raised: 1 per hour -> 2 per hour\n\n1 change\n$/);
+  t.like(JSON.parse((await dry('--json')).out), {
+    from: { id },
+    files: [{ path: 'shop.yaml', change: 'changed' }],
+    changes: [{ kind: 'raised', domain: 'shop' }],
+  });
+  const stale = await dry('--expected-revision', 'abcdef012345');
+  t.is(stale.code, 5, stale.err);
+  mine.write('shop.yaml', 'domain: shop\n');
+  const removing = await dry();
+  t.is(removing.code, 0, 'the domain stays');
+  mine.write('shop.yaml', 'domain: [');
+  const invalid = await dry();
+  t.is(invalid.code, 1);
+  t.regex(invalid.err, /shop\.yaml:1:\d+: error: not valid YAML/);
+  t.is((await store.read()).id, id);
+});

@@ -4,13 +4,13 @@ import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { optional, part } from '../../../shared/router/path-part.ts';
-import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import { compareRules } from '../../../shared/rules/rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
-import { toReplacement } from '../change.ts';
+import { type ChangeRequest, toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
+import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
 const fileJson = Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() });
@@ -25,14 +25,17 @@ const wholeRevision = Type.Object({
   files: Type.Array(fileJson),
   problems: Type.Array(problemJson),
 });
-const changeJson = Type.Object({
-  kind: Type.String(),
-  domain: Type.String(),
-  requests: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
-  text: Type.String(),
-  ruleBefore: Type.Union([Type.String(), Type.Null()]),
-  ruleAfter: Type.Union([Type.String(), Type.Null()]),
-});
+const difference = {
+  files: Type.Array(Type.Object({ path: Type.String(), change: Type.String() })),
+  changes: Type.Array(ruleChangeJson),
+};
+const newFiles = {
+  files: Type.Array(fileJson, { maxItems: 10_000 }),
+  expectedRevision: Type.Optional(
+    Type.String({ maxLength: 64, description: 'The revision that the files were made from' }),
+  ),
+  allowRemoval,
+};
 
 const listQuery = Type.Object({
   limit: Type.Integer({
@@ -94,8 +97,7 @@ export class Default extends AdminController {
       200: Type.Object({
         from: revisionJson,
         to: revisionJson,
-        files: Type.Array(Type.Object({ path: Type.String(), change: Type.String() })),
-        changes: Type.Array(changeJson),
+        ...difference,
       }),
     },
     failures: { 409: undefined, 503: undefined },
@@ -104,19 +106,38 @@ export class Default extends AdminController {
   async GET_diff({ from, to }: Fields<typeof Default.GET_diff>) {
     const before = await this.findRevision(from);
     const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
-    const changes = compareRules(this.toCompared(before), this.toCompared(after));
     return {
       from: toRevisionJson(before),
       to: toRevisionJson(after),
       files: compareFiles(before, after),
-      changes: changes.map(({ kind, domain, requests, text, ruleBefore, ruleAfter }) => ({
-        kind,
-        domain,
-        requests: requests.map(({ key, value }) => ({ key, value })),
-        text,
-        ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
-        ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,
-      })),
+      changes: compareRules(this.toCompared(before), this.toCompared(after)).map(toRuleChangeJson),
+    };
+  }
+
+  static readonly POST_diff = op({
+    summary: 'What a revision of these files would change, or why it would be refused',
+    body: Type.Object(newFiles),
+    returns: { 200: Type.Object({ from: revisionJson, ...difference }) },
+    failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
+  });
+
+  async POST_diff(given: Fields<typeof Default.POST_diff>) {
+    const planned = await this.plan(await this.toRequest(given));
+    const { before, after, examined } = planned;
+    const known = this.api.examine(before);
+    const { ruleSet } = known.ruleSet ? known : this.api.snapshots;
+    const documents = known.ruleSet ? known.documents : await this.readDocumentsInForce();
+    const isComparable = ruleSet !== undefined && examined.ruleSet !== undefined;
+    const changes = isComparable
+      ? compareRules(
+          { ruleSet, documents },
+          { ruleSet: examined.ruleSet, documents: examined.documents },
+        )
+      : [];
+    return {
+      from: toRevisionJson(before),
+      files: compareFiles(before, after),
+      changes: changes.map(toRuleChangeJson),
     };
   }
 
@@ -128,34 +149,37 @@ export class Default extends AdminController {
 
   static readonly POST = op({
     summary: 'Make a revision of these files; all others are deleted',
-    body: Type.Object({
-      files: Type.Array(fileJson, { maxItems: 10_000 }),
-      expectedRevision: Type.Optional(
-        Type.String({ maxLength: 64, description: 'The revision that the files were made from' }),
-      ),
-      message: Type.Optional(Type.String({ maxLength: 4096 })),
-      allowRemoval,
-    }),
+    body: Type.Object({ ...newFiles, message: Type.Optional(Type.String({ maxLength: 4096 })) }),
     returns: { 200: revisionJson, 201: revisionJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ files, expectedRevision, message, allowRemoval }: Fields<typeof Default.POST>) {
+  async POST({ message, ...given }: Fields<typeof Default.POST>) {
     const made = await this.change('push a revision', async () => ({
       message,
-      expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
-      toleratesOldErrors: false,
-      allowsRemoval: allowRemoval === true,
-      plan: (current) => toReplacement(current, files),
+      ...(await this.toRequest(given)),
     }));
     const isNew = made.after.id !== made.before.id;
     this.response.status = isNew ? 201 : 200;
     if (isNew) this.response.headers.set('location', `/revisions/${made.after.id}`);
     return toRevisionJson(made.after);
   }
+
+  private async toRequest({
+    files,
+    expectedRevision,
+    allowRemoval,
+  }: Fields<typeof Default.POST_diff>): Promise<Omit<ChangeRequest, 'author' | 'message'>> {
+    return {
+      expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
+      toleratesOldErrors: false,
+      allowsRemoval: allowRemoval === true,
+      plan: (current) => toReplacement(current, files),
+    };
+  }
 }
 
-function compareFiles(before: Revision, after: Revision) {
+function compareFiles(before: Revision, after: Pick<Revision, 'files'>) {
   const { put, delete: gone } = toReplacement(before, after.files);
   const known = new Set(before.files.map(({ path }) => path));
   return [

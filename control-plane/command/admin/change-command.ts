@@ -1,9 +1,13 @@
 // What `push` and `rollback` have in common: a change of the store through the admin API.
 import type { Command } from 'commander';
+import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
+import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
+import { formatChanges } from '../change-text.ts';
 import { type CommandFrame, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
 import { parseRevision, revisionHelp } from '../revision-argument.ts';
+import type { AdminCallResult } from './admin-client.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 import { askFleet, toFleetJson, writeFleetStatus } from './fleet-status.ts';
@@ -41,12 +45,59 @@ Exit codes:
   );
 }
 
+/** What a push would change. */
+interface Preview {
+  readonly from: RevisionJson;
+  readonly files: readonly { readonly path: string; readonly change: string }[];
+  readonly changes: readonly RuleChangeJson[];
+}
+
+/** Makes these files the newest revision; says before what that changes. With `dryRun` that is all. */
+export async function pushFiles(
+  frame: CommandFrame,
+  options: ChangeOptions & { readonly dryRun?: boolean },
+  files: readonly { readonly path: string; readonly text: string }[],
+): Promise<void> {
+  const { io, finish } = frame;
+  const opened = await openAdminClient(options, io.environment);
+  if (!opened.ok) {
+    io.writeError(`error: ${opened.message}\n`);
+    finish(exitCodes.trouble);
+    return;
+  }
+  const { expectedRevision, allowRemoval } = options;
+  const body = { files, expectedRevision, allowRemoval };
+  const stopProgress = startProgress(io, () => 'the control plane is comparing the rules');
+  const result = await opened.client.call({ method: 'POST', path: '/revisions/diff', body });
+  stopProgress();
+  if (!result.ok || result.answer.status !== 200) {
+    finishRefused(frame, result);
+    return;
+  }
+  const preview = result.answer.value as Preview;
+  if (!options.json) io.write(formatPreview(preview));
+  if (options.dryRun) {
+    if (options.json) io.write(`${JSON.stringify(preview, undefined, 2)}\n`);
+    return;
+  }
+  // What was said is what is done: not a change of something else that came between.
+  const expected = { ...options, expectedRevision: expectedRevision ?? preview.from.id };
+  await sendChange(frame, expected, '/revisions', { files });
+}
+
+function formatPreview({ files, changes }: Preview): string {
+  if (files.length === 0) return '';
+  const lines = files.map(({ path, change }) => `${escapeText(path)}: ${change}\n`);
+  return `${lines.join('')}${formatChanges(changes)}`;
+}
+
 export async function sendChange(
-  { io, finish }: CommandFrame,
+  frame: CommandFrame,
   options: ChangeOptions,
   path: '/revisions' | '/rollbacks',
   body: object,
 ): Promise<void> {
+  const { io, finish } = frame;
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) {
     io.writeError(`error: ${opened.message}\n`);
@@ -59,27 +110,32 @@ export async function sendChange(
   const stopProgress = startProgress(io, () => 'the control plane is making the revision');
   const result = await opened.client.call(call);
   stopProgress();
+  if (!result.ok || result.answer.status > 201) {
+    finishRefused(frame, result);
+    return;
+  }
+  const { status, value } = result.answer;
+  const revision = value as RevisionJson;
+  const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
+  if (!options.json) io.write(`${text}\n`);
+  const { minWorkers, timeout } = options;
+  const question = { revision: revision.id, minWorkers };
+  const fleet = options.wait ? await askFleet([opened.client], question, timeout, io) : undefined;
+  if (options.json) {
+    const shown = { ...revision, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
+    io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+  } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
+  if (fleet?.ok === false) io.writeError(fleet.message);
+  if (fleet !== undefined) finish(fleet.ok ? fleet.status.verdict.exitCode : exitCodes.trouble);
+}
+
+function finishRefused({ io, finish }: CommandFrame, result: AdminCallResult): void {
   if (!result.ok) {
     io.writeError(`error: ${result.message}\n`);
     finish(exitCodes.trouble);
     return;
   }
-  const { status, value } = result.answer;
-  if (status === 200 || status === 201) {
-    const revision = value as RevisionJson;
-    const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
-    if (!options.json) io.write(`${text}\n`);
-    const { minWorkers, timeout } = options;
-    const question = { revision: revision.id, minWorkers };
-    const fleet = options.wait ? await askFleet([opened.client], question, timeout, io) : undefined;
-    if (options.json) {
-      const shown = { ...revision, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
-      io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
-    } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
-    if (fleet?.ok === false) io.writeError(fleet.message);
-    if (fleet !== undefined) finish(fleet.ok ? fleet.status.verdict.exitCode : exitCodes.trouble);
-    return;
-  }
+  const { status } = result.answer;
   io.writeError(formatRefusal(result.answer));
   if (status === 409 || status === 412) finish(exitCodes.conflict);
   else finish(status === 422 || status === 404 ? exitCodes.no : exitCodes.trouble);

@@ -1,0 +1,26 @@
+// What changes for requests, as the admin API shows it.
+import Type from 'typebox';
+import { toPlaceText } from '../../shared/rules/placed-rule.ts';
+import type { RuleChange } from '../../shared/rules/rule-change.ts';
+
+export const ruleChangeJson = Type.Object({
+  kind: Type.String(),
+  domain: Type.String(),
+  requests: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+  text: Type.String(),
+  ruleBefore: Type.Union([Type.String(), Type.Null()]),
+  ruleAfter: Type.Union([Type.String(), Type.Null()]),
+});
+export type RuleChangeJson = Type.Static<typeof ruleChangeJson>;
+
+export function toRuleChangeJson(change: RuleChange): RuleChangeJson {
+  const { kind, domain, requests, text, ruleBefore, ruleAfter } = change;
+  return {
+    kind,
+    domain,
+    requests: requests.map(({ key, value }) => ({ key, value })),
+    text,
+    ruleBefore: ruleBefore ? toPlaceText(ruleBefore) : null,
+    ruleAfter: ruleAfter ? toPlaceText(ruleAfter) : null,
+  };
+}

@@ -1,0 +1,42 @@
+// What changes for requests, as `diff` and `push` say it.
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { RuleChangeJson } from '../admin/rule-change-json.ts';
+import { toCountText } from './count-text.ts';
+
+/** Grouped by domain and by the requests that are concerned. */
+export function formatChanges(changes: readonly RuleChangeJson[]): string {
+  if (changes.length === 0) return 'nothing changes for requests\n';
+  const lines: string[] = [];
+  let domain: string | undefined;
+  let requests: string | undefined;
+  for (const change of changes) {
+    if (change.domain !== domain) {
+      ({ domain } = change);
+      requests = undefined;
+      lines.push(`domain ${domain}`);
+    }
+    const shown = formatRequests(change);
+    if (shown === '') {
+      lines.push(`  ${words(change)}`);
+      continue;
+    }
+    if (shown !== requests) lines.push(`  ${shown}${formatPlaces(change)}`);
+    requests = shown;
+    lines.push(`    ${words(change)}: ${change.text}`);
+  }
+  lines.push('', toCountText(changes.length, 'change'));
+  return lines.map((line) => `${escapeText(line)}\n`).join('');
+}
+
+function words({ kind }: RuleChangeJson): string {
+  return kind.replaceAll('_', ' ');
+}
+
+function formatRequests({ requests }: RuleChangeJson): string {
+  return requests.map(({ key, value }) => `${key}=${value === '' ? '(any)' : value}`).join(', ');
+}
+
+function formatPlaces({ ruleBefore, ruleAfter }: RuleChangeJson): string {
+  if (ruleBefore === ruleAfter) return `  (${ruleBefore})`;
+  return `  (${ruleBefore ?? 'no rule'} -> ${ruleAfter ?? 'no rule'})`;
+}
