@@ -52,7 +52,7 @@ test('a port of the pull endpoint that is in use ends the start, telling the set
   const { ending, output } = await endingOf(t, { PROMETHEUS_ADDR: place });
   t.is(ending, 1);
   t.true(output.includes(`cannot listen for metrics on ${place}`), output);
-  t.true(output.includes('PULLMETRICS_ADDR'), output);
+  t.true(output.includes('set PROMETHEUS_ADDR to another'), output);
 });
 
 test('a mapping file takes the place of the default mapping', async (t) => {

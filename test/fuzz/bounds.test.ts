@@ -251,7 +251,7 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
   const { aggregated } = discoveryProtos;
   for (const [request, status] of [
     [{ node: { id: long } }, /the node is too large/],
-    [{ resourceNames: [long] }, /a resource name is too long/],
+    [{ resourceNames: [long] }, /a resource name or a version is too long/],
     [
       { resourceNames: Array.from({ length: 10_001 }, (_, at) => `n${at}`) },
       /too many resource names/,
