@@ -2,6 +2,7 @@
 // with the rule that comes nearest and why it does not match. Samples are taken by
 // decision/unmatched-sampler.ts; what is explained is explained when somebody asks.
 import { setImmediate } from 'node:timers/promises';
+import { toCountText } from '../shared/count-text.ts';
 import { escapeText } from '../shared/rules/escaped-text.ts';
 import { explainNoMatch } from '../shared/rules/nearest-rule.ts';
 import { nearestWord } from '../shared/rules/nearest-word.ts';
@@ -94,11 +95,11 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
       return;
     }
-    const total = count(noMatchCounter(metrics, domain).value, 'descriptor');
+    const total = toCountText(noMatchCounter(metrics, domain).value, 'descriptor');
     yield `domain ${domain}: ${total} since the start found no rule`;
     for (const { examples, samples, lastSeconds } of shapes.values()) {
       const keys = examples[0]?.entries.map(({ key }) => `(${key})`).join('') ?? '';
-      yield `  ${keys}: sampled ${count(samples, 'time')}, last at ${toTime(lastSeconds)}`;
+      yield `  ${keys}: sampled ${toCountText(samples, 'time')}, last at ${toTime(lastSeconds)}`;
       for (const { entries, isCut } of examples) {
         const explained = explainNoMatch(domain, rules, entries);
         const cut = isCut ? ' (shortened)' : '';
@@ -109,7 +110,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
         if (nearest !== undefined) yield `      nearest rule: ${toPlaceText(nearest.rule)}`;
       }
     }
-    if (left > 0) yield `  and ${count(left, 'sample')} with other keys`;
+    if (left > 0) yield `  and ${toCountText(left, 'sample')} with other keys`;
   }
 
   return {
@@ -152,7 +153,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
           await setImmediate();
         }
       }
-      if (left > 0) lines.push(`and ${count(left, 'sample')} of other domains`);
+      if (left > 0) lines.push(`and ${toCountText(left, 'sample')} of other domains`);
       return lines;
     },
   };
@@ -164,8 +165,4 @@ function toText(entries: readonly Entry[]): string {
 
 function toTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('.000', '');
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

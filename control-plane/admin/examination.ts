@@ -1,7 +1,7 @@
 // What is to be said about files before anybody serves them: the same build as for workers, so that
 // what passes here is taken there.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -53,10 +53,6 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
 /** The build tells what other workers do not get. */
 function isNews({ rule }: Problem): boolean {
   return rule !== 'worker-only-field';
-}
-
-export function isError({ severity }: Problem): boolean {
-  return severity === 'error';
 }
 
 /** Errors of `after` that `before` does not have. */

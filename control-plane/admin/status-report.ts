@@ -1,7 +1,9 @@
 // Whether the newest revision is in force everywhere, in one word and one line, with what is known of
 // the store and of each worker. Pure.
 import Type from 'typebox';
+import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
+import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
@@ -153,14 +155,14 @@ function judge(
     ? `revision ${toShortId(inForce.revision.id)} stays in force`
     : 'nothing is in force';
   if (newest !== undefined && !newest.valid) {
-    const errors = newest.problems.filter(({ severity }) => severity === 'error');
+    const errors = newest.problems.filter(isError);
     const id = toShortId(newest.revision.id);
     if (newest.isHeldBack) {
       const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${kept} until it is approved`;
       return { verdict: 'held_back', text };
     }
     const [first = ''] = errors[0] ? formatProblem(errors[0]).split('\n') : [];
-    const text = `revision ${id} has ${count(errors.length, 'error')} (${first}): ${kept}`;
+    const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${kept}`;
     return { verdict: 'invalid', text };
   }
   if (store.failingSinceMs !== undefined) {
@@ -184,7 +186,7 @@ function judge(
       counts.pending > 0 ? `${counts.pending} have not answered` : '',
       counts.refused > 0 ? `${counts.refused} refused it` : '',
     ].filter((part) => part !== '');
-    const text = `${id} is in force on ${counts.inForce} of ${count(counts.connected, 'worker')}, ${parts.join(', ')}${refusal}`;
+    const text = `${id} is in force on ${counts.inForce} of ${toCountText(counts.connected, 'worker')}, ${parts.join(', ')}${refusal}`;
     return { verdict: 'pending', text };
   }
   const verdict = counts.connected === 0 ? 'no_workers' : 'in_force';
@@ -214,8 +216,4 @@ function nameOf({ id, address }: WorkerJson): string {
 
 function toTimeOrNull(wallMs: number | undefined): string | null {
   return wallMs === undefined ? null : toTime(wallMs);
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -1,7 +1,8 @@
 // What changes for requests, as `diff` and `push` say it.
+
+import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { RuleChangeJson } from '../admin/rule-change-json.ts';
-import { toCountText } from './count-text.ts';
 
 /** Grouped by domain and by the requests that are concerned. */
 export function formatChanges(changes: readonly RuleChangeJson[]): string {

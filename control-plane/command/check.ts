@@ -1,6 +1,6 @@
 // `check`: reads rules and tells everything that is wrong with them.
 import { Option } from 'commander';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
 import { defaultMaxResponseBytes } from '../snapshot/build.ts';
 import { formatGithub } from './check/github-format.ts';
@@ -155,7 +155,7 @@ function toExitCode({ ruleSet, problems }: LoadedRules, { strict }: CheckOptions
 }
 
 function withProblems(rules: LoadedRules, added: readonly Problem[]): LoadedRules {
-  const hasErrors = added.some(({ severity }) => severity === 'error');
+  const hasErrors = added.some(isError);
   return {
     ...rules,
     ruleSet: hasErrors ? undefined : rules.ruleSet,

@@ -1,6 +1,7 @@
 // `diff`: what changes for requests between two sets of rules.
 
 import { toPlaceText } from '../../shared/rules/placed-rule.ts';
+import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
@@ -66,9 +67,7 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
       );
       const [was, is] = valid;
       if (valid.length < 2 || was === undefined || is === undefined) {
-        const errors = loaded.flatMap(({ problems }) =>
-          problems.filter(({ severity }) => severity === 'error'),
-        );
+        const errors = loaded.flatMap(({ problems }) => problems.filter(isError));
         io.writeError(`${formatProblems(errors)}\nerror: rules with errors are not compared\n`);
         finish(exitCodes.trouble);
         return;

@@ -2,6 +2,7 @@
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import { placeRules } from '../../shared/rules/placed-rule.ts';
+import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { explainRequest } from '../explain/explained-request.ts';
@@ -63,7 +64,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       }
       const { documents, ruleSet, problems } = loadRules(read.input, options.mergeDomains ?? false);
       if (ruleSet === undefined) {
-        const errors = problems.filter(({ severity }) => severity === 'error');
+        const errors = problems.filter(isError);
         io.writeError(`${formatProblems(errors)}\nerror: rules with errors match nothing\n`);
         finish(exitCodes.no);
         return;

@@ -1,5 +1,6 @@
 // `push`: the files of a directory become the newest revision, through the admin API.
 import { relative, sep } from 'node:path';
+import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { defaultBounds, listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
 import { addChangeOptions, type ChangeOptions, pushFiles } from './admin/change-command.ts';
@@ -43,9 +44,7 @@ async function readDirectory(directory: string): Promise<DirectoryResult> {
   const listing = await listRulesFiles(options);
   if (listing.missing) return { ok: false, message: `error: there is no directory ${directory}` };
   const read = await readRulesFiles(listing.files, bounds);
-  const problems = [...listing.problems, ...read.problems].filter(
-    ({ severity }) => severity === 'error',
-  );
+  const problems = [...listing.problems, ...read.problems].filter(isError);
   if (problems.length > 0) return { ok: false, message: formatProblems(problems) };
   if (read.files.length === 0) {
     // A mistaken directory would delete everything.

@@ -1,4 +1,6 @@
 // What the metrics show of the state that changes all the time.
+
+import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
 import { toWorkerJson } from '../admin/worker-json.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -9,7 +11,7 @@ export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers):
   const state = snapshots.state();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(workers.list().map((worker) => toWorkerJson(worker, snapshots)));
-  const errors = newest?.problems.filter(({ severity }) => severity === 'error').length ?? 0;
+  const errors = newest?.problems.filter(isError).length ?? 0;
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
     isStale: findStaleness(state) !== undefined,

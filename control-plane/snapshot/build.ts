@@ -2,7 +2,7 @@
 // and what is said about one that is not, is left to cache.ts.
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -178,8 +178,4 @@ function checkSize({ group, ours, others }: GroupSnapshots, maxBytes: number): P
       hint,
     ),
   ];
-}
-
-function isError({ severity }: Problem): boolean {
-  return severity === 'error';
 }

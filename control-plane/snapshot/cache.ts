@@ -2,10 +2,11 @@
 // the last good one for as long as there is no better. Serving them is left to control-plane/xds.
 
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -186,7 +187,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   }
 
   function sayRefused(info: RevisionInfo, problems: readonly Problem[]): void {
-    const errors = problems.filter(({ severity }) => severity === 'error');
+    const errors = problems.filter(isError);
     const consequence =
       inForce === undefined
         ? 'nothing is in force'
@@ -195,7 +196,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       log.error,
       errors,
       `Revision ${toTitle(info)} of ${store.description} is not served`,
-      `${count(errors.length, 'error')}: ${consequence}`,
+      `${toCountText(errors.length, 'error')}: ${consequence}`,
     );
   }
 
@@ -321,7 +322,7 @@ function toState({ revision, sinceMs, built }: InForce): InForceState {
 }
 
 function countsOf({ domains, ruleSet }: BuiltSnapshots): string {
-  return `${count(domains.length, 'domain')}, ${count(ruleSet.limitCount, 'limit')}`;
+  return `${toCountText(domains.length, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
 }
 
 /** `1a2b3c4d5e6f ("first line of the message", name)`. */
@@ -335,8 +336,4 @@ function toTitle({ id, author, message }: RevisionInfo): string {
 
 function toShortId(id: string): string {
   return id.slice(0, 12);
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -1,4 +1,6 @@
 // Collects the problems of one or more documents: without repeats, and bounded in number.
+
+import { toCountText } from '../count-text.ts';
 import type { Problem } from './problem.ts';
 
 export interface ProblemList {
@@ -58,5 +60,5 @@ export function createProblemList(file: string): ProblemList {
 }
 
 function countText(count: number, noun: string): string {
-  return count === 0 ? '' : `${count} more ${noun}${count === 1 ? '' : 's'}`;
+  return count === 0 ? '' : toCountText(count, `more ${noun}`);
 }

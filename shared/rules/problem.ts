@@ -21,3 +21,7 @@ export interface Problem {
   /** The text of `line`, for the caret; undefined where there is none. */
   readonly sourceLine: string | undefined;
 }
+
+export function isError({ severity }: Pick<Problem, 'severity'>): boolean {
+  return severity === 'error';
+}

@@ -4,7 +4,7 @@
 import { runAtOnce } from '../in-slices.ts';
 import { compareFiles } from './file-order.ts';
 import { nearestWord } from './nearest-word.ts';
-import type { Problem } from './problem.ts';
+import { isError, type Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
@@ -102,7 +102,7 @@ function* buildDomain(
   if (!options.mergeDomains) checkSingleDocument(group, problems);
   else checkMergedKeys(group, problems);
   checkReplacedNames(group, problems);
-  if (isLost || problems.some(({ severity }) => severity === 'error')) return { problems };
+  if (isLost || problems.some(isError)) return { problems };
   const descriptors = group.flatMap((document) => document.descriptors);
   const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
   return { documents: group, rules, nodes, limitCount: countLimits(nodes), problems };

@@ -7,7 +7,7 @@ import {
   createDocumentReporter,
   type DocumentReporter,
 } from '../../shared/rules/document-reporter.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
@@ -46,7 +46,7 @@ export async function readMappingFile(
   }
   const { mapping, problems } = parseMapping(text, path);
   if (mapping === undefined) {
-    const errors = problems.filter(({ severity }) => severity === 'error');
+    const errors = problems.filter(isError);
     const message = `the mapping file has ${errors.length} problems; repair them, or unset ${setting} for the default mapping`;
     throw new AppError('cannot_start', `${formatProblems(errors)}\n${message}`);
   }

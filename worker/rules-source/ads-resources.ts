@@ -2,7 +2,7 @@
 // its last good version in force, and what is gone is gone. The exchange is left to ads-client.ts.
 
 import { createHash } from 'node:crypto';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { fromResource } from '../../shared/rules/resource.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -240,8 +240,4 @@ function toProblem(file: string, message: string): Problem {
     hint: undefined,
     sourceLine: undefined,
   };
-}
-
-function isError({ severity }: Problem): boolean {
-  return severity === 'error';
 }

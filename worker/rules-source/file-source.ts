@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { Bounds, ListedFile, Listing, RulesFile } from '../../shared/rules-directory.ts';
 import {
   codeOf,
@@ -371,10 +371,6 @@ async function requireDirectory(
     : 'the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY';
   const hint = 'create it, or set RUNTIME_ROOT to a directory that is there';
   throw new AppError('cannot_start', `Cannot watch ${path}: ${found}; ${role}; ${hint}`);
-}
-
-function isError({ severity }: Problem): boolean {
-  return severity === 'error';
 }
 
 function isSame({ listing, files }: Reading, other: Reading | undefined): boolean {

@@ -1,8 +1,9 @@
 // The rules that decide right now, and what became of each attempt to load others. Where the rules
 // come from is left to the sources.
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -68,7 +69,7 @@ export function createRulesInForce({
     if (log.isDebug) for (const line of ruleSet.trail()) log.debug(line);
     successes.add(1);
     health.set('config', ruleSet.domainCount > 0);
-    const counts = `${count(ruleSet.domainCount, 'domain')}, ${count(ruleSet.limitCount, 'limit')}`;
+    const counts = `${toCountText(ruleSet.domainCount, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
     inForce = `${origin}, ${counts}, since ${now()}`;
     sayWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${counts}`;
@@ -83,7 +84,7 @@ export function createRulesInForce({
     failures.add(1);
     // The rules stay, and balancers that ask for a configuration learn that it is gone.
     if (isEmptied) health.set('config', false);
-    const errors = problems.filter(({ severity }) => severity === 'error');
+    const errors = problems.filter(isError);
     lastFailure = { at: now(), problems: errors };
     sayWarnings(
       problems.filter(({ severity }) => severity === 'warning'),
@@ -95,7 +96,7 @@ export function createRulesInForce({
       log.error,
       errors,
       'Error loading new configuration',
-      `could not load ${origin} (${count(errors.length, 'error')}): ${consequence}`,
+      `could not load ${origin} (${toCountText(errors.length, 'error')}): ${consequence}`,
     );
   }
 
@@ -125,8 +126,4 @@ export function createRulesInForce({
       return lines.join('\n');
     },
   };
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -1,9 +1,9 @@
 // `/rollbacks`: a new revision with the files of an earlier one.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { isError } from '../../../shared/rules/problem.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
-import { isError } from '../examination.ts';
 import { refusedRules } from '../problem-json.ts';
 import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
 

@@ -1,6 +1,7 @@
 // Asks control planes whether the newest revision is in force everywhere, once or until it is, for every
 // command that wants to know. What their answers mean together is left to verdict.ts.
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
 import { toExcerpt } from '../../../shared/rules/text-excerpt.ts';
 import type { DisagreementJson } from '../../admin/agreement-report.ts';
@@ -108,7 +109,7 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   for (const warning of new Set(warnings)) io.writeError(warning);
   if (exitCode === exitCodes.invalid) {
     const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
-    const errors = problems.filter(({ severity }) => severity === 'error');
+    const errors = problems.filter(isError);
     if (errors.length > 0) io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
   }
 }

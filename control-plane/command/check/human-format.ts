@@ -1,6 +1,6 @@
 // Problems for a person at a terminal.
 import { styleText } from 'node:util';
-import type { Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem-text.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import { summarize } from './summary.ts';
@@ -28,7 +28,7 @@ type Colour = 'red' | 'yellow' | 'green';
 
 function summaryColour(problems: readonly Problem[]): Colour {
   if (problems.length === 0) return 'green';
-  return problems.some(({ severity }) => severity === 'error') ? 'red' : 'yellow';
+  return problems.some(isError) ? 'red' : 'yellow';
 }
 
 function colour(problem: Problem): string {

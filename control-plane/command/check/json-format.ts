@@ -1,9 +1,11 @@
 // Problems for programs. The shape is stable: fields may be added, none changes or goes.
+
+import { isError } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 /** One JSON object; `domains` and `limits` are null when there are errors. */
 export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules): string {
-  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const errors = problems.filter(isError).length;
   const json = {
     ok: ruleSet !== undefined,
     files: fileCount,

@@ -1,10 +1,11 @@
 // What was looked at, and what was found, in one line.
-import { toCountText } from '../count-text.ts';
+import { toCountText } from '../../../shared/count-text.ts';
+import { isError } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function summarize(rules: LoadedRules): string {
   const { fileCount, ruleSet, problems } = rules;
-  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const errors = problems.filter(isError).length;
   const warnings = problems.length - errors;
   const seen = [
     toCountText(fileCount, 'file'),

@@ -1,4 +1,6 @@
 // An explanation as a person reads it.
+
+import { toCountText } from '../../../shared/count-text.ts';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
 import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
@@ -6,7 +8,6 @@ import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
 import type { ExplainedDescriptor, MatchedRule } from '../../explain/explained-request.ts';
-import { toCountText } from '../count-text.ts';
 
 /** Lines with their ends. */
 export function formatExplanation(

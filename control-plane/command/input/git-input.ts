@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
+import { isError } from '../../../shared/rules/problem.ts';
 import { defaultBounds, problemOf } from '../../../shared/rules-directory.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
@@ -91,7 +92,7 @@ async function readInput(
   const toPath = (path: string) => (below === '' ? path : `${below}/${path}`);
   const files = read.files.map(({ path, text }) => ({ path: toPath(path), text }));
   const problems = read.problems.map((problem) => ({ ...problem, file: toPath(problem.file) }));
-  if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
+  if (files.length === 0 && !problems.some(isError)) {
     problems.push(
       problemOf('error', 'no-rules-file', toPath('.'), 'no file named *.yaml or *.yml'),
     );

@@ -2,7 +2,7 @@
 // directories the worker's selection holds (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
-import type { Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem.ts';
 import {
   defaultBounds,
   type ListedFile,
@@ -61,7 +61,7 @@ async function listDirectory(
   const isForeign = (path: string) => path.split(sep).includes('.git');
   const files = listing.files.filter(({ path }) => !isForeign(path));
   const problems = listing.problems.filter(({ file }) => !isForeign(file));
-  if (files.length === 0 && !problems.some(({ severity }) => severity === 'error')) {
+  if (files.length === 0 && !problems.some(isError)) {
     problems.push(problemOf('error', 'no-rules-file', directory, 'no file named *.yaml or *.yml'));
   }
   return { files, problems };

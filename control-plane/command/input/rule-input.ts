@@ -2,7 +2,7 @@
 // their problems. Reading is left to path-input.ts and git-input.ts.
 import type { Command } from 'commander';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
-import type { Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem.ts';
 import type { RuleSet } from '../../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
@@ -83,7 +83,7 @@ export function loadRules(input: RuleInput, mergeDomains: boolean): LoadedRules 
     ...(built.ok ? built.warnings : built.problems),
     ...adviseOnRules(documents),
   ];
-  const hasErrors = problems.some(({ severity }) => severity === 'error');
+  const hasErrors = problems.some(isError);
   return {
     fileCount: files.length,
     documents,
