@@ -60,6 +60,9 @@ test('push --dry-run says what would change, or why not, and changes nothing', a
     files: [{ path: 'shop.yaml', change: 'changed' }],
     changes: [{ kind: 'raised', domain: 'shop' }],
   });
+  const same = createRulesFolder(t);
+  same.write('shop.yaml', ruleText('shop', 1));
+  t.is((await run('push', same.path, '--dry-run')).out, 'nothing would be changed\n');
   const stale = await dry('--expected-revision', 'abcdef012345');
   t.is(stale.code, 5, stale.err);
   mine.write('shop.yaml', 'domain: shop\n');

@@ -78,6 +78,7 @@ export async function pushFiles(
   if (!options.json) io.write(formatPreview(preview));
   if (options.dryRun) {
     if (options.json) io.write(`${JSON.stringify(preview, undefined, 2)}\n`);
+    else if (preview.files.length === 0) io.write('nothing would be changed\n');
     return;
   }
   // What was said is what is done: not a change of something else that came between.
