@@ -219,7 +219,9 @@ export function createFileSource({
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
     if (identities[0] === 'ENOENT') return rootIsAway;
     const target = await realpath(root).catch(codeOf);
-    return [...identities, target].join('\n');
+    // It may have been taken away since the look at it.
+    const isAway = target === 'ENOENT' && (await readLinkIdentity(root)) === 'ENOENT';
+    return isAway ? rootIsAway : [...identities, target].join('\n');
   }
 
   /** Reads until nothing changes meanwhile, so that no load mixes old files with new ones. */
