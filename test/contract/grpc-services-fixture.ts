@@ -28,9 +28,9 @@ export async function startGrpcServices(
   const health = createHealth({ requireConfig: false });
   const server = createGrpcServer(
     {
-      shouldRateLimit(request, _timeoutMs, done) {
+      shouldRateLimit(request, _timeoutMs, caller) {
         const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
-        done({
+        caller.settle({
           ok: true,
           response: {
             overallCode: codes.ok,

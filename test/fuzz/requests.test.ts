@@ -185,9 +185,9 @@ async function startPorts(t: ExecutionContext) {
   const log = createRecordedLog();
   const http = createHttpServer(
     {
-      shouldRateLimit(_request, _timeoutMs, done) {
+      shouldRateLimit(_request, _timeoutMs, caller) {
         const nothing = { responseHeadersToAdd: [], requestHeadersToAdd: [] };
-        done({
+        caller.settle({
           ok: true,
           response: { overallCode: 1, statuses: [], dynamicMetadata: undefined, ...nothing },
         });

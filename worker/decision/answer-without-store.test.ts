@@ -90,8 +90,8 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
     ...more,
   });
   const ask = (descriptors: readonly RequestDescriptor[]) =>
-    new Promise<DecisionOutcome>((resolve) =>
-      shouldRateLimit({ domain: 'd', hitsAddend: 0, descriptors }, undefined, resolve),
+    new Promise<DecisionOutcome>((settle) =>
+      shouldRateLimit({ domain: 'd', hitsAddend: 0, descriptors }, undefined, { settle }),
     );
   return {
     policy,

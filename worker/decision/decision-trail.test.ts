@@ -81,7 +81,7 @@ function createTrailed() {
         isNegativeHits: false,
       })),
     };
-    await new Promise((resolve) => shouldRateLimit(request, undefined, resolve));
+    await new Promise((settle) => shouldRateLimit(request, undefined, { settle }));
     return log.lines.map((line) => line.replace(/^debug /, ''));
   };
 }

@@ -68,7 +68,7 @@ function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {
     memory,
     samples,
     decide: (request: RateLimitRequest, timeoutMs?: number) =>
-      new Promise<DecisionOutcome>((resolve) => shouldRateLimit(request, timeoutMs, resolve)),
+      new Promise<DecisionOutcome>((settle) => shouldRateLimit(request, timeoutMs, { settle })),
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
   };
 }
@@ -498,7 +498,7 @@ test('a caller that gives up marks its request for the store, and is no error of
     options: defaults,
   });
   await new Promise<void>((resolve) => {
-    const pending = shouldRateLimit(ask('a=x'), undefined, () => resolve());
+    const pending = shouldRateLimit(ask('a=x'), undefined, { settle: () => resolve() });
     pending?.cancel();
   });
   t.deepEqual(cancelled, [true]);

@@ -30,24 +30,30 @@ export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }
   | { readonly ok: false; readonly error: AppError };
 
+/** Who waits for a decision. An object rather than a callback: whoever asks has a class for it, and V8
+ * inlines the methods of a few classes, where it calls one of many closures. */
+export interface Caller {
+  settle(outcome: DecisionOutcome): void;
+}
+
 /**
  * Answers one request; never throws and never blocks past the deadline.
  *
  * `timeoutMs`: how long the caller waits (grpc-timeout), undefined when it did not say; the store's
- * own timeout bounds the decision in any case. `done` is called exactly once, possibly before
+ * own timeout bounds the decision in any case. `caller` is settled exactly once, possibly before
  * `shouldRateLimit` returns, which then returns undefined. `trace`: what the spans of the decision
  * belong to; undefined when none are wanted.
  */
 export type ShouldRateLimit = (
   request: RateLimitRequest,
   timeoutMs: number | undefined,
-  done: (outcome: DecisionOutcome) => void,
+  caller: Caller,
   trace?: SpanParent,
 ) => PendingDecision | undefined;
 
 export interface PendingDecision {
-  /** The caller is gone: hits that were not yet sent to the store are not counted. `done` may still
-   * be called. */
+  /** The caller is gone: hits that were not yet sent to the store are not counted. The caller may
+   * still be settled. */
   cancel(): void;
 }
 
@@ -102,7 +108,7 @@ class CountedDecision implements CountRequest, PendingDecision {
   readonly mode: CountMode;
   readonly deadlineMs: number;
   readonly storeCall: Span | undefined;
-  readonly done: (outcome: DecisionOutcome) => void;
+  readonly caller: Caller;
   readonly #finish: (decision: CountedDecision, error: AppError | undefined) => void;
   cancelled = false;
 
@@ -114,7 +120,7 @@ class CountedDecision implements CountRequest, PendingDecision {
     mode: CountMode,
     deadlineMs: number,
     storeCall: Span | undefined,
-    done: (outcome: DecisionOutcome) => void,
+    caller: Caller,
     finish: (decision: CountedDecision, error: AppError | undefined) => void,
   ) {
     this.request = request;
@@ -124,7 +130,7 @@ class CountedDecision implements CountRequest, PendingDecision {
     this.mode = mode;
     this.deadlineMs = deadlineMs;
     this.storeCall = storeCall;
-    this.done = done;
+    this.caller = caller;
     this.#finish = finish;
   }
 
@@ -165,13 +171,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
   /** `errors`: another counter than that of decisions which fail before anything is counted. */
-  const fail = (
-    error: AppError,
-    done: (outcome: DecisionOutcome) => void,
-    errors = serviceErrors,
-  ) => {
+  const fail = (error: AppError, caller: Caller, errors = serviceErrors) => {
     errors.add(1);
-    done({ ok: false, error });
+    caller.settle({ ok: false, error });
     return undefined;
   };
 
@@ -277,19 +279,19 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return someKnownOver ? 'look' : 'add-unless-over';
   };
 
-  const decide: ShouldRateLimit = (request, timeoutMs, done, trace) => {
+  const decide: ShouldRateLimit = (request, timeoutMs, caller, trace) => {
     if (request.domain === '') {
-      return fail(new AppError('bad_request', 'rate limit domain must not be empty'), done);
+      return fail(new AppError('bad_request', 'rate limit domain must not be empty'), caller);
     }
     if (request.descriptors.length === 0) {
       return fail(
         new AppError('bad_request', 'rate limit descriptor list must not be empty'),
-        done,
+        caller,
       );
     }
     const ruleSet = parts.rules();
     if (!ruleSet) {
-      return fail(new AppError('not_ready', 'no rate limit configuration loaded'), done);
+      return fail(new AppError('not_ready', 'no rate limit configuration loaded'), caller);
     }
     const nowSeconds = wallSeconds();
     const rules = ruleSet.domain(request.domain);
@@ -303,7 +305,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         unmatched,
         nowSeconds,
       );
-      if (matches instanceof AppError) return fail(matches, done);
+      if (matches instanceof AppError) return fail(matches, caller);
     } else {
       metrics.unknownDomain(request.domain).add(request.descriptors.length);
       unmatched.unknownDomain(request, nowSeconds);
@@ -323,7 +325,10 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       if (hit.fallback !== undefined) known++;
     }
     if (limited === undefined || known === limited.length) {
-      done({ ok: true, response: answer(request, matches, limited ?? noHits, nowSeconds) });
+      caller.settle({
+        ok: true,
+        response: answer(request, matches, limited ?? noHits, nowSeconds),
+      });
       return undefined;
     }
     const hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
@@ -336,7 +341,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       countMode(known > 0),
       clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
       trace === undefined ? undefined : spans?.startStoreCall(trace, hits),
-      done,
+      caller,
       finish,
     );
     waitingHits += hits.length;
@@ -351,42 +356,45 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   };
 
   const finish = (decision: CountedDecision, error: AppError | undefined): void => {
-    const { request, matches, limited, done } = decision;
+    const { request, matches, limited, caller } = decision;
     waitingHits -= decision.hits.length;
     decision.storeCall?.end(error?.message);
-    if (!error) done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
+    if (!error)
+      caller.settle({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     // Nobody waits any more: that is no error of the store.
-    else if (decision.cancelled) done({ ok: false, error });
+    else if (decision.cancelled) caller.settle({ ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
-    } else fail(error, done, storeErrors);
+    } else fail(error, caller, storeErrors);
   };
 
   /** Hits that were counted in spite of the failure, on another node, are judged as always. */
   const answerWithoutStore = (
-    { request, matches, limited, hits, mode, done }: CountedDecision,
+    { request, matches, limited, hits, mode, caller }: CountedDecision,
     failure: AppError,
     policy: FailurePolicy,
   ): void => {
     const uncounted = hits.filter(({ after }) => after < 0);
     policy.answer(uncounted, mode, failure, (error) => {
       if (error !== undefined) {
-        fail(error, done, storeErrors);
+        fail(error, caller, storeErrors);
         return;
       }
       for (const hit of uncounted) hit.fallback = policy.mode;
-      done({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
+      caller.settle({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
     });
   };
 
-  return (request, timeoutMs, done, trace) => {
+  return (request, timeoutMs, caller, trace) => {
     trail?.asked(request);
-    if (trace === undefined || spans === undefined) return decide(request, timeoutMs, done);
+    if (trace === undefined || spans === undefined) return decide(request, timeoutMs, caller);
     const decision = spans.startDecision(trace, request);
-    const end = (outcome: DecisionOutcome) => {
-      decision.end(outcome.ok ? undefined : outcome.error.message);
-      done(outcome);
+    const traced: Caller = {
+      settle(outcome) {
+        decision.end(outcome.ok ? undefined : outcome.error.message);
+        caller.settle(outcome);
+      },
     };
-    return decide(request, timeoutMs, end, trace);
+    return decide(request, timeoutMs, traced, trace);
   };
 }

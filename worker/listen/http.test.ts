@@ -14,8 +14,8 @@ import { createHttpServer, type HttpDeps } from './http.ts';
 import { LargeRequests, maxWaitingBytes } from './large-requests.ts';
 
 function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
-  return (_request, _timeoutMs, done) => {
-    done({
+  return (_request, _timeoutMs, caller) => {
+    caller.settle({
       ok: true,
       response: {
         overallCode: 1,
@@ -88,10 +88,10 @@ function send(
 test('a decision within the limits is 200, one beyond them 429', async (t) => {
   const asked: RateLimitRequest[] = [];
   let code: 1 | 2 = 1;
-  const { url, log, address } = await start(t, (request, timeoutMs, done) => {
+  const { url, log, address } = await start(t, (request, timeoutMs, caller) => {
     asked.push(request);
     t.is(timeoutMs, undefined);
-    return answerWith({ overallCode: code })(request, timeoutMs, done);
+    return answerWith({ overallCode: code })(request, timeoutMs, caller);
   });
   t.deepEqual(log.lines, [`notice Listening for HTTP on '${address.text}'`]);
   const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
@@ -160,9 +160,9 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   const asked: string[] = [];
   const { url, address, log } = await start(
     t,
-    (request, timeoutMs, done) => {
+    (request, timeoutMs, caller) => {
       asked.push(request.domain.slice(0, 5));
-      return answerWith({})(request, timeoutMs, done);
+      return answerWith({})(request, timeoutMs, caller);
     },
     { largeRequests },
   );
@@ -196,8 +196,10 @@ test('large requests wait for their turn, small ones do not', async (t) => {
 });
 
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
-  const { url, log } = await start(t, (_request, _timeoutMs, done) => {
-    setImmediate(() => done({ ok: false, error: new AppError('store', 'the store is down') }));
+  const { url, log } = await start(t, (_request, _timeoutMs, caller) => {
+    setImmediate(() =>
+      caller.settle({ ok: false, error: new AppError('store', 'the store is down') }),
+    );
     return undefined;
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
@@ -256,10 +258,10 @@ test('metadata that JSON cannot write is an Internal Server Error', async (t) =>
 
 test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
   let calls = 0;
-  const { url, log } = await start(t, (request, timeoutMs, done) => {
+  const { url, log } = await start(t, (request, timeoutMs, caller) => {
     calls++;
     if (calls === 1) throw new Error('a defect');
-    return answerWith({})(request, timeoutMs, done);
+    return answerWith({})(request, timeoutMs, caller);
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 500);
@@ -332,8 +334,8 @@ test('paths and requests that are malformed are Bad Request', async (t) => {
 
 test('stopping lets a decision finish, and cuts it after the grace time', async (t) => {
   const dones: (() => void)[] = [];
-  const pending: ShouldRateLimit = (request, timeoutMs, done) => {
-    dones.push(() => answerWith({})(request, timeoutMs, done));
+  const pending: ShouldRateLimit = (request, timeoutMs, caller) => {
+    dones.push(() => answerWith({})(request, timeoutMs, caller));
     return undefined;
   };
   const patient = await start(t, pending);

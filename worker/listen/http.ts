@@ -115,7 +115,7 @@ export function createHttpServer(
       const begin = () => {
         try {
           const parsed = parseJsonRequest(bytes, requestBounds);
-          if (parsed.ok) pending = shouldRateLimit(parsed.request, undefined, settle, trace);
+          if (parsed.ok) pending = shouldRateLimit(parsed.request, undefined, { settle }, trace);
           else settle(parsed);
         } catch (error) {
           largeRequests.over(turn);

@@ -1,7 +1,7 @@
 // ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
 import type { ServerSpan, Span, Tracer } from '../../../shared/tracing.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
-import type { DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
+import type { Caller, DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
 import { grpcStatus, type UnaryCall, type UnaryMethod } from './method.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
@@ -26,12 +26,8 @@ const scope = 'ratelimit grpc server';
 
 const lateText = 'the deadline of the call has passed';
 
-/** Every failure is UNKNOWN with its plain message, whatever it is (behaviour: errors-over-grpc),
- * except that the caller's time was over. */
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
-  const { shouldRateLimit, requestBounds, log, clock, tracing } = deps;
-  const isLate = ({ timeoutMs, receivedMs }: UnaryCall) =>
-    timeoutMs !== undefined && clock.monotonicMs() - receivedMs >= timeoutMs;
+  const { shouldRateLimit, requestBounds, tracing } = deps;
 
   return createUnaryMethod(deps, {
     name: decisionMethodName,
@@ -39,24 +35,41 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
     decode: (bytes, start, end) => decodeRateLimitRequest(bytes, start, end, requestBounds),
     handle(request, call) {
       const span = tracing === undefined ? undefined : startSpan(tracing, call);
-      return shouldRateLimit(
-        request,
-        call.timeoutMs,
-        (outcome) => {
-          if (tracing !== undefined && span !== undefined) endSpan(tracing, span, outcome);
-          if (outcome.ok) {
-            const encoded = encodeRateLimitResponse(outcome.response);
-            call.succeed(encoded.bytes, encoded.length);
-          } else {
-            if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
-            if (isLate(call)) call.fail(grpcStatus.deadlineExceeded, lateText);
-            else call.fail(grpcStatus.unknown, outcome.error.message);
-          }
-        },
-        span,
-      );
+      return shouldRateLimit(request, call.timeoutMs, new GrpcCaller(deps, call, span), span);
     },
   });
+}
+
+/** Every failure is UNKNOWN with its plain message, whatever it is (behaviour: errors-over-grpc),
+ * except that the caller's time was over. */
+class GrpcCaller implements Caller {
+  readonly #deps: DecisionMethodDeps;
+  readonly #call: UnaryCall;
+  readonly #span: ServerSpan | undefined;
+
+  constructor(deps: DecisionMethodDeps, call: UnaryCall, span: ServerSpan | undefined) {
+    this.#deps = deps;
+    this.#call = call;
+    this.#span = span;
+  }
+
+  settle(outcome: DecisionOutcome): void {
+    const { tracing, log } = this.#deps;
+    if (tracing !== undefined && this.#span !== undefined) endSpan(tracing, this.#span, outcome);
+    if (outcome.ok) {
+      const encoded = encodeRateLimitResponse(outcome.response);
+      this.#call.succeed(encoded.bytes, encoded.length);
+      return;
+    }
+    if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
+    if (this.#isLate()) this.#call.fail(grpcStatus.deadlineExceeded, lateText);
+    else this.#call.fail(grpcStatus.unknown, outcome.error.message);
+  }
+
+  #isLate(): boolean {
+    const { timeoutMs, receivedMs } = this.#call;
+    return timeoutMs !== undefined && this.#deps.clock.monotonicMs() - receivedMs >= timeoutMs;
+  }
 }
 
 function startSpan({ tracer, description }: RpcTracing, call: UnaryCall): ServerSpan | undefined {

@@ -30,8 +30,8 @@ const overLimit: RateLimitResponse = {
   dynamicMetadata: { domain: 'd' },
 };
 
-const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, done) => {
-  done({ ok: true, response: overLimit });
+const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, caller) => {
+  caller.settle({ ok: true, response: overLimit });
   return undefined;
 };
 
@@ -94,9 +94,9 @@ interface ReflectionStream extends NodeJS.EventEmitter {
 test('a decision is asked and answered with every field', async (t) => {
   const asked: RateLimitRequest[] = [];
   const { address, log } = await start(t, {
-    shouldRateLimit(request, timeoutMs, done) {
+    shouldRateLimit(request, timeoutMs, caller) {
       asked.push(request);
-      return decideOverLimit(request, timeoutMs, done);
+      return decideOverLimit(request, timeoutMs, caller);
     },
   });
   t.true(log.lines.includes(`notice Listening for gRPC on '${address.text}'`));
@@ -136,8 +136,8 @@ test('a decision is asked and answered with every field', async (t) => {
 test('every failure of a decision is UNKNOWN with its message', async (t) => {
   for (const code of ['bad_request', 'not_ready', 'store', 'overloaded', 'internal'] as const) {
     const { address, log } = await start(t, {
-      shouldRateLimit(_request, _timeoutMs, done) {
-        done({ ok: false, error: new AppError(code, `it is ${code}`) });
+      shouldRateLimit(_request, _timeoutMs, caller) {
+        caller.settle({ ok: false, error: new AppError(code, `it is ${code}`) });
         return undefined;
       },
     });
@@ -152,10 +152,10 @@ test('every failure of a decision is UNKNOWN with its message', async (t) => {
 test('a decision that throws is an internal error, and the port lives on', async (t) => {
   let calls = 0;
   const { address, log } = await start(t, {
-    shouldRateLimit(request, timeoutMs, done) {
+    shouldRateLimit(request, timeoutMs, caller) {
       calls++;
       if (calls === 1) throw new Error('a defect');
-      return decideOverLimit(request, timeoutMs, done);
+      return decideOverLimit(request, timeoutMs, caller);
     },
   });
   const client = connect(t, protos.rateLimitService, address.port);
@@ -220,9 +220,9 @@ test('the time of a call is cut to whole milliseconds, failures included', async
     metrics,
     clock,
     log: createRecordedLog(),
-    shouldRateLimit(_request, _timeoutMs, done) {
+    shouldRateLimit(_request, _timeoutMs, caller) {
       clock.advance(7.9);
-      done({ ok: false, error: new AppError('store', 'down') });
+      caller.settle({ ok: false, error: new AppError('store', 'down') });
       return undefined;
     },
   });
@@ -244,9 +244,9 @@ test('what fails when the time of its caller is over is DEADLINE_EXCEEDED', asyn
     metrics: createStubMetrics(),
     clock,
     log: createRecordedLog(),
-    shouldRateLimit(_request, _timeoutMs, done) {
+    shouldRateLimit(_request, _timeoutMs, caller) {
       clock.advance(10);
-      done({ ok: false, error: new AppError('store', 'no answer before the deadline') });
+      caller.settle({ ok: false, error: new AppError('store', 'no answer before the deadline') });
       return undefined;
     },
   });
@@ -270,8 +270,8 @@ test('a caller that goes away cancels the decision, one that was answered does n
   let pending = 0;
   let cancelled = 0;
   const { address } = await start(t, {
-    shouldRateLimit(request, _timeoutMs, done) {
-      if (request.domain === 'quick') return decideOverLimit(request, undefined, done);
+    shouldRateLimit(request, _timeoutMs, caller) {
+      if (request.domain === 'quick') return decideOverLimit(request, undefined, caller);
       pending++;
       return {
         cancel() {

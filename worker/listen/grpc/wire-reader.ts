@@ -20,6 +20,18 @@ const longestKnown = 32;
 
 const noBytes = Buffer.alloc(0);
 
+/** An array for the character codes of each length. */
+const unitsOfLength = Array.from({ length: longestKnown + 1 }, (_, length) =>
+  new Array<number>(length).fill(0),
+);
+
+/** For ASCII: costs half of what Node's decoder does, which is a call out of JavaScript. */
+function toShortText(bytes: Buffer, start: number, end: number): string {
+  const units = unitsOfLength[end - start] as number[];
+  for (let index = start; index < end; index++) units[index - start] = bytes[index] as number;
+  return String.fromCharCode.apply(undefined, units);
+}
+
 export class WireReader {
   #bytes: Buffer = noBytes;
   /** Where the message begins; problems count from there. */
@@ -136,7 +148,7 @@ export class WireReader {
       while (index < end && known.charCodeAt(index - start) === bytes[index]) index++;
       if (index === end) return known;
     }
-    const text = bytes.toString('latin1', start, end);
+    const text = toShortText(bytes, start, end);
     knownStrings[slot] = text;
     return text;
   }
