@@ -26,7 +26,7 @@ import type { CreateGrpcTransport } from './listen/grpc/transport.ts';
 import { createHttpServer } from './listen/http.ts';
 import { LargeRequests } from './listen/large-requests.ts';
 import { readServerTls } from './listen/server-tls.ts';
-import type { Metrics } from './metrics/metric.ts';
+import type { Metrics } from './metrics.ts';
 import type { LoadResult } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';

@@ -10,7 +10,7 @@ import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/placed
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
 import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';
-import type { Metrics } from './metrics/metric.ts';
+import type { Metrics } from './metrics.ts';
 
 export interface Unmatched {
   take(sample: UnmatchedSample): void;

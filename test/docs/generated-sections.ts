@@ -1,8 +1,8 @@
 // All parts of documents that are made from the code.
-import { createControlPlaneSections } from '../../control-plane/settings/document-sections.ts';
+import { createControlPlaneSections } from '../../control-plane/document-sections.ts';
 import type { GeneratedSection } from '../../shared/generated-section.ts';
 import { ruleKeySection } from '../../shared/rules/key-documents.ts';
-import { workerSections } from '../../worker/settings/document-sections.ts';
+import { workerSections } from '../../worker/document-sections.ts';
 
 export const generatedSections: readonly GeneratedSection[] = [
   ruleKeySection,

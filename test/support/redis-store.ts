@@ -7,7 +7,7 @@ import type { PoolOptions } from '../../worker/counters/redis/redis-pool.ts';
 import { createRedisStore } from '../../worker/counters/redis/redis-store.ts';
 import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
-import type { Gauge } from '../../worker/metrics/metric.ts';
+import type { Gauge } from '../../worker/metrics.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 

@@ -1,6 +1,7 @@
 // Statistics that only remember, for tests of the listeners.
-import type { Counter, Gauge, Metrics } from '../../worker/metrics/metric.ts';
+
 import { toTagSuffix } from '../../worker/metrics/metric-name.ts';
+import type { Counter, Gauge, Metrics } from '../../worker/metrics.ts';
 
 export interface StubMetrics extends Metrics {
   /** What a timer was given, in order. */

@@ -5,7 +5,7 @@ import type { Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { Hit } from '../counters/store.ts';
-import type { RuleStats } from '../metrics/metric.ts';
+import type { RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import {
   judgeHits,

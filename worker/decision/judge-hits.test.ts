@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import type { RuleStats } from '../metrics/metric.ts';
 import { createRegistry } from '../metrics/registry.ts';
+import type { RuleStats } from '../metrics.ts';
 import { judgeHits, judgeKnownOver, judgeRefund, nearThreshold } from './judge-hits.ts';
 import { codes } from './message.ts';
 

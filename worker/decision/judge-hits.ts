@@ -1,6 +1,6 @@
 // From a counter's value to OK or over the limit, with the statistics of the rule
 // (behaviour: judging-hits, refunds).
-import type { RuleStats } from '../metrics/metric.ts';
+import type { RuleStats } from '../metrics.ts';
 import { type Code, codes } from './message.ts';
 
 /** The part of a limit's requests that is used up when near_limit begins. `ratio` is not negative. */

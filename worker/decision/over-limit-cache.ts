@@ -1,6 +1,6 @@
 // Remembers which counters are over their limit until their window ends, so that the store is not
 // asked for what is already known (behaviour: over-limit-cache).
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 
 export interface OverLimitCache {
   /** Is this counter known to be over its limit? */

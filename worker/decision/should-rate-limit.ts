@@ -7,7 +7,7 @@ import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';

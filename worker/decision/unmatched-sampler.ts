@@ -2,7 +2,7 @@
 // (worker/unmatched.ts): traffic that silently matches nothing is let through, and nobody notices.
 // A descriptor that matches costs nothing here; one that does not, an increment.
 import type { DomainRules, Entry } from '../../shared/rules/rule.ts';
-import type { Counter, Metrics } from '../metrics/metric.ts';
+import type { Counter, Metrics } from '../metrics.ts';
 import type { RateLimitRequest } from './message.ts';
 
 /** A copy of what a request had; it holds nothing else of the request in memory. */

@@ -10,7 +10,7 @@ import {
   type TlsWatch,
   watchTlsFiles,
 } from '../../shared/tls.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 import type { ListenerName } from './address.ts';
 import type { ServerCertificates } from './grpc/transport.ts';
 

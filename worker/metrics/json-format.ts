@@ -1,7 +1,9 @@
 // The lines for standard output, where no other output is on: one JSON object each
 // (behaviour: independent-outputs).
+
+import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
-import { createNameTagger, type Tags } from './metric-name.ts';
+import { createNameTagger } from './metric-name.ts';
 
 /** `tags` are those of every metric, `wallMs` is the time since the epoch that the lines carry. */
 export function createJsonFormat(tags: Tags, wallMs: () => number): LineFormat {

@@ -2,7 +2,7 @@
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
 // transports, the rhythm to statistics.ts.
 
-import type { Tags } from './metric-name.ts';
+import type { Tags } from '../metrics.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
 import type { MetricsRegistry, NamedCounter } from './registry.ts';
 

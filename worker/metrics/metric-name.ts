@@ -1,7 +1,5 @@
 // Names of metrics on their way out: what may stand in them, and how tags travel in them.
-
-/** EXTRA_TAGS: key to value. */
-export type Tags = Readonly<Record<string, string>>;
+import type { Tags } from '../metrics.ts';
 
 /** Carries no tags, so that it is found whatever the tags are (behaviour: statistic-names). */
 export const untaggedName = 'reserved_tag';

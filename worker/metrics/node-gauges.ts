@@ -1,7 +1,7 @@
 // What the process itself needs: memory, time since its start, and how late its event loop is.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pausedMs } from '../../shared/fine-pause.ts';
-import type { Metrics } from './metric.ts';
+import type { Metrics } from '../metrics.ts';
 
 /** How often the event loop is asked for its delay; it adds as many wake-ups. */
 const resolutionMs = 50;

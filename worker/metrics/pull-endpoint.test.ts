@@ -7,10 +7,10 @@ import { AppError } from '../../shared/errors.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import type { Tags } from '../metrics.ts';
 import { createDefaultMapping } from './default-mapping.ts';
 import { parseMapping } from './mapping-file.ts';
 import type { Mapping } from './metric-mapping.ts';
-import type { Tags } from './metric-name.ts';
 import { createPullEndpoint } from './pull-endpoint.ts';
 import { createRegistry } from './registry.ts';
 

@@ -11,9 +11,9 @@ import {
   type HttpListener,
   sendError,
 } from '../listen/plain-http-server.ts';
+import type { Tags } from '../metrics.ts';
 import { chooseForm, contentTypes, type ExpositionForm, toExposition } from './exposition.ts';
 import type { Mapping } from './metric-mapping.ts';
-import type { Tags } from './metric-name.ts';
 import { createPullSeries } from './pull-series.ts';
 import type { MetricsRegistry } from './registry.ts';
 

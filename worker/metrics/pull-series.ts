@@ -2,6 +2,7 @@
 // that map to the same series added up. Writing them down is left to exposition.ts.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
+import type { Tags } from '../metrics.ts';
 import { findOwn } from './catalogue.ts';
 import type { Family, FamilyType } from './family.ts';
 import {
@@ -11,7 +12,7 @@ import {
   type MetricKind,
   type ObserverOptions,
 } from './metric-mapping.ts';
-import { type Tags, toTagEntries } from './metric-name.ts';
+import { toTagEntries } from './metric-name.ts';
 import { createOwnFamilies } from './own-families.ts';
 import type { MetricsRegistry } from './registry.ts';
 import {

@@ -1,8 +1,8 @@
 // The one place where the worker's numbers are kept. Handles are added to on the hot path; whoever
 // sends the numbers away reads the lists. How they are sent is left to the outputs.
 import type { Log } from '../../shared/log.ts';
-import type { Counter, Gauge, Metrics, RuleStats, Timer } from './metric.ts';
-import { sanitizeMetricName, type Tags, toTagSuffix } from './metric-name.ts';
+import type { Counter, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
+import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
 import { Histogram } from './timer-series.ts';
 
 /** Takes each observation of one timer, in milliseconds. */

@@ -1,7 +1,9 @@
 // The push output's lines: `name:value|type` (behaviour: pushed-lines).
+
+import type { Tags } from '../metrics.ts';
 import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
-import { createNameTagger, type Tags } from './metric-name.ts';
+import { createNameTagger } from './metric-name.ts';
 
 /** `tags` are those of every metric. */
 export function createStatsdFormat(tags: Tags): LineFormat {

@@ -1,8 +1,10 @@
 // The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
 // (behaviour: tagged-lines).
+
+import type { Tags } from '../metrics.ts';
 import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
-import { sanitizeMetricName, type Tags, toTagEntries, untaggedName } from './metric-name.ts';
+import { sanitizeMetricName, toTagEntries, untaggedName } from './metric-name.ts';
 
 /** Gives metrics whose name matches another name, and tags. */
 export interface NameRewrite {

@@ -1,7 +1,8 @@
 // Adds what the processes that decide report to the primary's registry, so that every output shows
 // the worker as a whole.
-import type { Counter } from '../metrics/metric.ts';
+
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
+import type { Counter } from '../metrics.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
 export interface StatisticsMerge {

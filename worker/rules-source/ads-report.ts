@@ -5,7 +5,7 @@ import { formatDuration } from '../../shared/duration.ts';
 import { createFailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
 import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 
 export interface AdsReport {
   connecting(): void;

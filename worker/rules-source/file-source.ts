@@ -16,7 +16,7 @@ import {
   problemOf,
   readRulesFiles,
 } from '../../shared/rules-directory.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
 /** Text to rules, all files at once, in the order in which they take effect. A file that has not changed is

@@ -8,7 +8,7 @@ import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { Health } from '../health.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 import type { LoadResult } from './source.ts';
 
 export interface RulesInForce {

@@ -14,7 +14,7 @@ import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { AnyMessage, DiscoveryResponseMessage } from '../../shared/wire/discovery-messages.ts';
 import type { Protos } from '../../shared/wire/protos.ts';
-import type { Metrics } from '../metrics/metric.ts';
+import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
 import type { AdsConnection, AdsServerOptions, OpenAdsConnection } from './ads-connection.ts';
 import { toAdsNode } from './ads-node.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Metrics } from '../../metrics/metric.ts';
+import type { Metrics } from '../../metrics.ts';
 import { createMemoryStore, type MemoryStore } from '../memory-store.ts';
 import type { CountMode, Hit } from '../store.ts';
 import type { AnsweringMode } from './failure-mode.ts';

@@ -1,7 +1,7 @@
 // The breakers of all servers of one store taken together: counted for the statistics, listed for the
 // debug port, and who wants to know is told when none of them is open any more.
 import type { Clock } from '../../../shared/clock.ts';
-import type { Metrics } from '../../metrics/metric.ts';
+import type { Metrics } from '../../metrics.ts';
 import { type Breaker, type BreakerDeps, createBreaker } from './breaker.ts';
 
 export interface Outages {

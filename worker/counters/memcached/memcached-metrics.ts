@@ -1,5 +1,5 @@
 // The statistics of calls to a memory cache (behaviour: statistic-names).
-import type { Counter, Metrics } from '../../metrics/metric.ts';
+import type { Counter, Metrics } from '../../metrics.ts';
 
 export interface MemcachedMetrics {
   /** Decisions whose counters were read, and those of which some could not be. */

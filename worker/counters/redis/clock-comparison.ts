@@ -5,7 +5,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Gauge } from '../../metrics/metric.ts';
+import type { Gauge } from '../../metrics.ts';
 import { toCommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 

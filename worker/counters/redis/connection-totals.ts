@@ -1,6 +1,6 @@
 // Counts the connections of one store, whatever number of servers it has, for metrics and health.
 import type { Clock } from '../../../shared/clock.ts';
-import type { Counter, Gauge } from '../../metrics/metric.ts';
+import type { Counter, Gauge } from '../../metrics.ts';
 
 export interface ConnectionTotals {
   readonly active: number;

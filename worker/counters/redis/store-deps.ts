@@ -1,7 +1,7 @@
 // What every kind of key-value store is told and given, and what its connections have in common.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Gauge } from '../../metrics/metric.ts';
+import type { Gauge } from '../../metrics.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { StoreTarget } from './address.ts';
 import { type ClockComparison, createClockComparison } from './clock-comparison.ts';

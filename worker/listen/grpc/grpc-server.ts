@@ -4,7 +4,7 @@ import type { Log } from '../../../shared/log.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
-import type { Metrics } from '../../metrics/metric.ts';
+import type { Metrics } from '../../metrics.ts';
 import type { LargeRequests } from '../large-requests.ts';
 import {
   createDecisionMethod,

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Duration, Metrics, Timer } from '../../metrics/metric.ts';
+import type { Duration, Metrics, Timer } from '../../metrics.ts';
 import {
   type GrpcErrorStatus,
   grpcStatus,

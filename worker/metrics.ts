@@ -1,7 +1,9 @@
 // What the rest of the worker sees of the statistics: handles that are added to, by name.
 // Names and meanings are the reference's (behaviour: statistic-names), without the tags of every
 // metric.
-import type { Tags } from './metric-name.ts';
+
+/** EXTRA_TAGS: key to value. */
+export type Tags = Readonly<Record<string, string>>;
 
 export interface Counter {
   add(count: number): void;

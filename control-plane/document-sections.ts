@@ -1,15 +1,15 @@
 // What the control plane's documents take from its code: settings, the commands of the command line, the
 // routes of the admin API, and the metrics.
 import type { Command } from 'commander';
-import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
-import { bearer } from '../../shared/router/guard.ts';
-import { toMarkdown } from '../../shared/settings/document.ts';
-import { createAdminApp } from '../admin/admin-app.ts';
-import { createProgram } from '../command/program.ts';
-import { createControlPlaneMetrics } from '../metrics/metrics.ts';
-import { controlPlaneTable } from './table.ts';
+import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
+import { bearer } from '../shared/router/guard.ts';
+import { toMarkdown } from '../shared/settings/document.ts';
+import { createAdminApp } from './admin/admin-app.ts';
+import { createProgram } from './command/program.ts';
+import { createControlPlaneMetrics } from './metrics/metrics.ts';
+import { controlPlaneTable } from './settings/table.ts';
 
-const inDocs = (name: string) => new URL(`../docs/${name}`, import.meta.url);
+const inDocs = (name: string) => new URL(`./docs/${name}`, import.meta.url);
 
 export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
   return [

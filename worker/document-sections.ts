@@ -1,18 +1,18 @@
 // What the worker's documents take from its code: settings, statistics, errors.
-import { errorFacts } from '../../shared/errors.ts';
-import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
-import { toMarkdown } from '../../shared/settings/document.ts';
-import { catalogue } from '../metrics/catalogue.ts';
-import { workerTable } from './table.ts';
+import { errorFacts } from '../shared/errors.ts';
+import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
+import { toMarkdown } from '../shared/settings/document.ts';
+import { catalogue } from './metrics/catalogue.ts';
+import { workerTable } from './settings/table.ts';
 
 export const workerSections: readonly GeneratedSection[] = [
   {
-    document: new URL('../docs/settings.md', import.meta.url),
+    document: new URL('./docs/settings.md', import.meta.url),
     mark: 'settings',
     text: toMarkdown(workerTable),
   },
   {
-    document: new URL('../docs/statistics.md', import.meta.url),
+    document: new URL('./docs/statistics.md', import.meta.url),
     mark: 'statistics',
     text: toTable(
       ['Name', 'Kind', 'Meaning'],
@@ -20,7 +20,7 @@ export const workerSections: readonly GeneratedSection[] = [
     ),
   },
   {
-    document: new URL('../docs/failures.md', import.meta.url),
+    document: new URL('./docs/failures.md', import.meta.url),
     mark: 'errors',
     text: toTable(
       ['Error', 'Meaning', 'gRPC', '`/json`', 'Admin API', 'What to do'],
