@@ -3,9 +3,9 @@
 // decision/unmatched-sampler.ts; what is explained is explained when somebody asks.
 import { setImmediate } from 'node:timers/promises';
 import { toCountText } from '../shared/count-text.ts';
+import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
 import { escapeText } from '../shared/rules/escaped-text.ts';
 import { explainNoMatch } from '../shared/rules/nearest-rule.ts';
-import { nearestWord } from '../shared/rules/nearest-word.ts';
 import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/placed-rule.ts';
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
@@ -90,7 +90,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
     const rules = placeRulesOf(domain);
     if (rules === undefined) {
       const guess = nearestWord(domain, [...domainsWithRules()]);
-      const hint = guess === undefined ? '' : `; did you mean '${guess}'?`;
+      const hint = didYouMean(guess, '; ') ?? '';
       const last = toTime(Math.max(...[...shapes.values()].map(({ lastSeconds }) => lastSeconds)));
       yield `domain ${domain}: there are no rules for it${hint} (last seen ${last})`;
       return;

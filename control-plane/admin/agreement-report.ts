@@ -3,7 +3,7 @@
 // (worker/agreement.ts): here are texts that are the same or not. Pure.
 import Type from 'typebox';
 import { agreementKey } from '../../shared/agreement-key.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { WorkerJson } from './worker-json.ts';
 
 export const disagreementJson = Type.Object(

@@ -1,6 +1,7 @@
 // `explain`: which rule a request matches and why, and under which keys its hits are counted.
+
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import { placeRules } from '../../shared/rules/placed-rule.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
@@ -102,7 +103,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       io.write(`${JSON.stringify(body, undefined, 2)}\n`);
       return;
     }
-    const hint = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
+    const hint = didYouMean(nearest, '; ') ?? '';
     const shown = known.slice(0, maxDomainsShown).join(', ');
     const more =
       known.length > maxDomainsShown ? ` and ${known.length - maxDomainsShown} more` : '';

@@ -1,7 +1,7 @@
 // Flags with one dash, as the reference takes them (behaviour: check-of-the-reference), in the form
 // that commander takes: `-config_dir x` and `-config_dir=x` get their second dash.
 import type { Command } from 'commander';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
+import { nearestWord } from '../../shared/nearest-word.ts';
 
 /**
  * Also rewrites what is nearly a flag of `program`'s commands, so that the parser tells which one is

@@ -2,8 +2,8 @@
 // route, virtual host or filter can send, with its domain. Where a setting of a more special place
 // only sometimes takes the place of a more general one, both count as sent.
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type ActionEntry, toEntry } from './envoy-action.ts';
 import { fieldOf, findAllOfType, isTrue, mapOf, mapsOf, textOf } from './envoy-fields.ts';
 

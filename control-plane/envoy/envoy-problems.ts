@@ -1,8 +1,9 @@
 // Holds an Envoy configuration against rules: what Envoy asks about and no rule takes, and rules that
 // nothing of it comes to. Both are silent where they happen: the request passes.
+
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
 import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import {
   createRuleWarning,
   type PlacedRule,
@@ -13,9 +14,9 @@ import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible
 import type { Problem } from '../../shared/rules/problem.ts';
 import { createProblemList } from '../../shared/rules/problem-list.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import type { RulesFile } from '../../shared/rules-directory.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { ActionEntry } from './envoy-action.ts';
 import { type AskedDescriptor, type EnvoyFile, readEnvoyQuestions } from './envoy-config.ts';
 
@@ -52,13 +53,7 @@ export function findEnvoyProblems(
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
-    reporter[tell](
-      'envoy-unknown-domain',
-      offset,
-      '',
-      message,
-      guess && `did you mean '${toExcerpt(guess)}'?`,
-    );
+    reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, reason } of unsent) {
     reporter[tell]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);

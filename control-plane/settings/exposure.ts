@@ -1,8 +1,9 @@
 // What is told at the start about ports that others than this machine can reach: what they could read
 // there, or on the way, and which setting keeps them from it.
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { controlPlaneTable } from './table.ts';
 
 type Reading = TableReading<typeof controlPlaneTable>;

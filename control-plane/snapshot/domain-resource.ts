@@ -3,8 +3,8 @@
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toResource } from '../../shared/rules/resource.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { problemOf } from '../../shared/rules-directory.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { createResource, type Resource } from './snapshot.ts';
 

@@ -1,11 +1,11 @@
 // Reads the file that says which workers get which domains, with every problem told at once.
+
+import { nearestWord } from '../../shared/nearest-word.ts';
 import {
   createDocumentReporter,
   type DocumentReporter,
 } from '../../shared/rules/document-reporter.ts';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import {
   type TreeMap,
   type TreeNode,
@@ -13,6 +13,7 @@ import {
   toNoun,
 } from '../../shared/rules/yaml-node.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from './glob.ts';
 import {
   type NodeGroup,

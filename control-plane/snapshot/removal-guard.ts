@@ -2,8 +2,8 @@
 // wrong looks like any valid revision, and would let everything pass: it waits for somebody's approval.
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { problemOf } from '../../shared/rules-directory.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 
 /** Taking away fewer is everyday work, whatever part of all it is. */

@@ -1,5 +1,8 @@
 // Reads the descriptors of a rules document, level by level, in the reference's order of checks
 // (behaviour: rule-documents).
+
+import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 import { checkKeys, joinPath, type KeyFindings, listOf } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import {
@@ -10,7 +13,6 @@ import {
   readMetadata,
   readText,
 } from './document-values.ts';
-import { nearestWord } from './nearest-word.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import {
   type RateLimitBlock,
@@ -20,7 +22,6 @@ import {
 } from './rule-document.ts';
 import { descriptorFlags, toFlags } from './rule-keys.ts';
 import { adviseOnText } from './text-advice.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import { units } from './unit.ts';
 import { isEmptyList, type TreeMap } from './yaml-node.ts';
 
@@ -192,7 +193,7 @@ function reportUnit(
   const allowed = `allowed are ${listOf(units)}`;
   const guess = nearestWord(withoutOddCharacters(text), units);
   const repaired = describeRepairedWord(text, guess);
-  const hint = repaired ?? (guess ? `did you mean '${guess}'? ${allowed}` : allowed);
+  const hint = repaired ?? (guess ? `${didYouMean(guess)} ${allowed}` : allowed);
   const unitPath = joinPath(path, 'unit');
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;
   reporter.error(

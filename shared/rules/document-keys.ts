@@ -1,10 +1,11 @@
 // The keys of one mapping of a rules document: what to say of those that do not exist, or that have no effect
 // there.
+
+import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import { nearestWord } from './nearest-word.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import { keysAt, type Place } from './rule-keys.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
 
 const keysOfPlace: Readonly<Record<Place, readonly string[]>> = {
@@ -98,7 +99,7 @@ function reportUnknownKey(
     (guess === undefined
       ? `keys here: ${listOf(candidates)}`
       : afterColon === undefined
-        ? `did you mean '${guess}'?`
+        ? didYouMean(guess)
         : `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`);
   reporter.error('unknown-key', key.offset, joinPath(path, name), `unknown key '${shown}'`, hint);
   return guess;

@@ -1,11 +1,12 @@
 // Reads single values of a rules document: text, flags, numbers, lists, free-form metadata. Each
 // returns undefined for what it has reported, so that one mistake makes one problem.
+
+import { toExcerpt } from '../text-excerpt.ts';
 import { joinPath, reportFloat, reportListItem } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { describeRepairedWord } from './odd-character.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import { maxCount } from './rule-keys.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
 /** The text of a field; '' when it is absent or null. Integers and booleans keep their source. */

@@ -1,5 +1,7 @@
 // Reads one rules document from YAML, with every problem told at once (behaviour: rule-documents).
 // What takes several documents to see is left to rule-set.ts.
+
+import { toExcerpt } from '../text-excerpt.ts';
 import { readDescriptors } from './descriptor.ts';
 import { checkKeys } from './document-keys.ts';
 import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
@@ -7,7 +9,6 @@ import { readText } from './document-values.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { adviseOnText } from './text-advice.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import { isEmptyList, type TreeMap, toNoun } from './yaml-node.ts';
 import { parseYamlTree } from './yaml-tree.ts';
 

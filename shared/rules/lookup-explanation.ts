@@ -1,6 +1,6 @@
 // Why a descriptor of a request matches one rule and not another, level by level, in the order of
 // the lookup (behaviour: lookup-order). The lookup of the decision itself is rule-tree.ts.
-import { nearestWord } from './nearest-word.ts';
+import { nearestWord } from '../nearest-word.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import type { Entry } from './rule.ts';
 import { matchesWildcard, parseWildcard } from './wildcard.ts';

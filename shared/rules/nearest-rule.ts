@@ -1,6 +1,7 @@
 // Why no rule takes a descriptor, and which rule was most likely meant: for pages and commands that
 // tell of traffic that silently matches nothing. Never on the path of a decision.
-import { nearestWord } from './nearest-word.ts';
+import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import {
   childrenOf,
@@ -10,7 +11,6 @@ import {
   type PossibleRules,
   type SoughtEntry,
 } from './possible-rules.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 export interface NoMatch {
   /** How many entries were taken before the lookup ended. */
@@ -120,7 +120,7 @@ function explainValue(
   if (guess === undefined) return { nearest, reason, hint: `there is ${listWords(values)}` };
   const isCase = guess.toLowerCase() === value.toLowerCase();
   const why = isCase ? ' Upper and lower case are not the same' : '';
-  return { nearest, reason, hint: `did you mean '${toExcerpt(guess)}'?${why}` };
+  return { nearest, reason, hint: `${didYouMean(guess)}${why}` };
 }
 
 /** A rule has a key that this one may be a slip of. */
@@ -133,8 +133,7 @@ function explainKey(
   const guess = nearestWord(key, keysOf(level));
   if (guess === undefined) return undefined;
   const nearest = level.find(({ rule }) => rule.descriptor.key === guess);
-  const hint = `did you mean '${toExcerpt(guess)}'?`;
-  return { nearest, reason: withoutKey(key, before, holder), hint };
+  return { nearest, reason: withoutKey(key, before, holder), hint: didYouMean(guess) };
 }
 
 /** One entry too many, somewhere in the middle. */

@@ -1,6 +1,6 @@
 // Characters that are not what they look like: quotes of a word processor, spaces that are none,
 // characters that cannot be seen, and letters of another alphabet that look like Latin ones.
-import { toExcerpt } from './text-excerpt.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 
 export interface OddCharacter {
   /** In UTF-16 code units. */

@@ -1,13 +1,14 @@
 // Fields of a descriptor that the public RateLimitConfig message lacks: how they travel in the
 // descriptor's metadata, under one reserved key, and how a worker says that it knows them
 // (behaviour: fields-of-our-own). What the fields mean is left to the readers of descriptors.
+
+import { toExcerpt } from '../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import { joinPath } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
 import { descriptorFlags } from './rule-keys.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 /**
  * The reserved key of a descriptor's metadata. Its value is a mapping with the fields that are set,

@@ -2,8 +2,9 @@
 // checked here; what one document shows, in document.ts.
 
 import { runAtOnce } from '../in-slices.ts';
+import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 import { compareFiles } from './file-order.ts';
-import { nearestWord } from './nearest-word.ts';
 import { isError, type Problem } from './problem.ts';
 import { createProblemList } from './problem-list.ts';
 import type { ProblemRule } from './problem-rule.ts';
@@ -13,7 +14,6 @@ import { limitModes } from './rule-keys.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
 import type { Position } from './source-text.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 export interface RuleSetOptions {
   /** MERGE_DOMAIN_CONFIG: several documents may add to one domain. */
@@ -247,7 +247,6 @@ function checkReplacedNames(documents: readonly RuleDocument[], problems: Proble
         const shown = `'${toExcerpt(name)}'`;
         const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
         const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
-        const hint = guess && `did you mean '${toExcerpt(guess)}'?`;
         const itemPath = `${path}.rate_limit.replaces[${index}].name`;
         problems.push(
           createProblem(
@@ -257,7 +256,7 @@ function checkReplacedNames(documents: readonly RuleDocument[], problems: Proble
             position,
             itemPath,
             message,
-            hint,
+            didYouMean(guess),
           ),
         );
       });

@@ -2,10 +2,11 @@
 // the domain, keys and values joined by `_` with nothing escaped (counter-key.ts), so key `eu_user` of
 // domain `shop` and key `user` of domain `shop_eu` meet. The form of the key is that of the other
 // services on the same store and cannot change, so it is told.
+
+import { toExcerpt } from '../text-excerpt.ts';
 import { createRuleWarning, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 /** Characters that are compared in all; what is left then is not looked at. */
 const maxSteps = 5_000_000;

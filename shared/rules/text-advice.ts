@@ -1,8 +1,9 @@
 // What is legal in the text of a name, a key or a value, and hardly ever meant.
+
+import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */

@@ -1,8 +1,9 @@
 // Finds rules that no request reaches, because an earlier one takes all that they are for
 // (behaviour: lookup-order; the first wildcard that fits, then the rule without a value).
+
+import { toExcerpt } from '../text-excerpt.ts';
 import { createRuleWarning, type PlacedRule, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
 
 /** Every wildcard is compared with those before it; a level of thousands would take minutes. */

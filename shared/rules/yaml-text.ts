@@ -9,9 +9,9 @@ import {
   visit,
   type YAMLParseError,
 } from 'yaml';
+import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { findOddCharacter } from './odd-character.ts';
-import { toExcerpt } from './text-excerpt.ts';
 
 const maxTextLength = 4 * 1024 * 1024;
 /** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */

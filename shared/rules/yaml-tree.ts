@@ -11,9 +11,9 @@ import {
   type YAMLMap,
   type Node as YamlNode,
 } from 'yaml';
+import { nearestWord } from '../nearest-word.ts';
+import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import { nearestWord } from './nearest-word.ts';
-import { toExcerpt } from './text-excerpt.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';

@@ -2,7 +2,7 @@
 // (behaviour: setting-texts). An empty text counts as given everywhere: it is a value for texts,
 // lists and maps and a mistake for the others.
 import { formatDuration, parseDuration } from '../duration.ts';
-import { findNearest } from './nearest-name.ts';
+import { nearestWord } from '../nearest-word.ts';
 import type { Setting, SettingNames, ValueResult } from './setting.ts';
 
 /** What every row says about itself; see `Setting`. */
@@ -218,7 +218,7 @@ export function choice<
     parse: (word) => {
       const key = fold(word);
       if (values.has(key)) return { ok: true, value: values.get(key) as Value };
-      const nearest = findNearest(word, shown, (known) => Math.floor(known.length / 3));
+      const nearest = nearestWord(word, shown);
       const hint = nearest === undefined ? '' : `, did you mean ${nearest}?`;
       return bad(word, `unknown value${hint}`);
     },

@@ -1,6 +1,6 @@
 // Finds names in the environment that were probably meant as settings but are none. Everything that
 // other programs put there is left alone.
-import { findNearest } from './nearest-name.ts';
+import { editDistance } from '../edit-distance.ts';
 import { isServiceLink } from './parse-settings.ts';
 import type { Environment } from './setting.ts';
 
@@ -28,16 +28,35 @@ export function warnUnknownNames(
     if (text === undefined || known.has(name) || name.length > longestName) return [];
     if (foreign.test(name) || isServiceLink(name, text)) return [];
     const isOurs = prefixes.some((prefix) => name.startsWith(prefix));
-    const nearest = findNearest(name, known, (candidate) => {
-      if (isOurs) return Math.floor(candidate.length / 4);
-      return candidate.length < shortestNear ? -1 : Math.min(3, Math.floor(candidate.length / 6));
-    });
+    const nearest = findNearest(name, known, isOurs);
     const meant = usual[name] ?? nearest ?? findOnlyCompletion(name, known);
     if (meant !== undefined) {
       return [`${name} is not a setting and is ignored: did you mean ${meant}?`];
     }
     return isOurs ? [`${name} is not a setting and is ignored; --help lists all settings`] : [];
   });
+}
+
+/** Much nearer than a word has to be: what other programs set is nobody's mistake. The first among equals. */
+function findNearest(
+  name: string,
+  known: ReadonlySet<string>,
+  isOurs: boolean,
+): string | undefined {
+  const upper = name.toUpperCase();
+  let nearest: string | undefined;
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    if (!isOurs && candidate.length < shortestNear) continue;
+    const most = isOurs ? candidate.length / 4 : Math.min(3, candidate.length / 6);
+    const bound = Math.min(Math.floor(most), smallest - 1);
+    if (Math.abs(candidate.length - name.length) > bound) continue;
+    const distance = editDistance(upper, candidate.toUpperCase(), bound);
+    if (distance > bound) continue;
+    nearest = candidate;
+    smallest = distance;
+  }
+  return nearest;
 }
 
 /** The one known name that goes on where `name`, several words long, ends. */

@@ -2,7 +2,7 @@
 // reference takes them (behaviour: client-output). What is done with them is left to client.ts.
 import { commandLine } from '../../shared/command-line.ts';
 import { parseDuration } from '../../shared/duration.ts';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
+import { nearestWord } from '../../shared/nearest-word.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 
 export interface ClientArguments {

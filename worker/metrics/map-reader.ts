@@ -1,9 +1,9 @@
 // Reads the fields of one mapping of a YAML document by name, and remembers which were asked for.
 import { parseDuration } from '../../shared/duration.ts';
+import { nearestWord } from '../../shared/nearest-word.ts';
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
-import { nearestWord } from '../../shared/rules/nearest-word.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { type TreeMap, type TreeNode, toNoun } from '../../shared/rules/yaml-node.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 
 /** A field that is absent, null, or wrong is undefined or empty; what is wrong has been reported. */
 export interface MapReader {

@@ -10,8 +10,8 @@ import {
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { createMapReader, type MapReader } from './map-reader.ts';
 import { readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';

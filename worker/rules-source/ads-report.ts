@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { createFailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Metrics } from '../metrics.ts';
 
 export interface AdsReport {

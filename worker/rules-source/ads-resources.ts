@@ -7,7 +7,7 @@ import { fromResource } from '../../shared/rules/resource.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import { toExcerpt } from '../../shared/rules/text-excerpt.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';

@@ -3,7 +3,7 @@
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
-import { toExcerpt } from '../../../shared/rules/text-excerpt.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { DisagreementJson } from '../../admin/agreement-report.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';

@@ -1,6 +1,7 @@
 // An explanation as a person reads it.
 
 import { toCountText } from '../../../shared/count-text.ts';
+import { didYouMean } from '../../../shared/nearest-word.ts';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
 import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
@@ -37,7 +38,7 @@ function formatLevel(level: ExplainedLevel, index: number): string[] {
   const { entry, candidates, othersCount, nearestKey } = level;
   const lines = [`  entry ${index + 1}: ${toPair(entry)}`, ...candidates.map(formatCandidate)];
   if (candidates.length === 0) {
-    const hint = nearestKey === undefined ? '' : `; did you mean '${nearestKey}'?`;
+    const hint = didYouMean(nearestKey, '; ') ?? '';
     lines.push(`      no rule here has the key '${entry.key}'${hint}`);
   } else if (othersCount > 0) {
     lines.push(`      and ${toCountText(othersCount, 'rule')} for other keys and values`);

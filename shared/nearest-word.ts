@@ -1,5 +1,6 @@
 // "Did you mean ...?": the known word that a misspelled one most likely stands for.
-import { editDistance } from '../edit-distance.ts';
+import { editDistance } from './edit-distance.ts';
+import { toExcerpt } from './text-excerpt.ts';
 
 /** Longer words are no typos of ours, and must not cost time. */
 const maxLength = 64;
@@ -25,6 +26,11 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   if (nearest !== undefined) return nearest;
   const completions = known.filter((candidate) => toPlain(candidate).startsWith(plain));
   return completions.length === 1 ? completions[0] : undefined;
+}
+
+/** The hint for a person, after `before`; undefined without a guess. */
+export function didYouMean(guess: string | undefined, before = ''): string | undefined {
+  return guess && `${before}did you mean '${toExcerpt(guess)}'?`;
 }
 
 function toPlain(word: string): string {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { nearestWord } from './nearest-word.ts';
-import { units } from './unit.ts';
+import { units } from './rules/unit.ts';
 
 const keys = ['key', 'value', 'value_to_metric', 'rate_limit', 'requests_per_unit', 'descriptors'];
 const cases: [word: string, known: readonly string[], nearest: string | undefined][] = [
