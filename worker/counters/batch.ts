@@ -1,8 +1,36 @@
 // Plans one batch: which operations the hits of many requests become, and what each hit's result is
 // once the operations are answered. Pure; batching-store.ts decides when a batch is sent and where.
 import { AppError } from '../../shared/errors.ts';
-import type { Operation, Reply } from './lane.ts';
 import type { CountRequest, Hit } from './store.ts';
+
+/** What is asked of one counter. */
+export interface Operation {
+  /**
+   * - `read`: the counter as it is, 0 when there is none; creates nothing.
+   * - `add`: adds, creating the counter with its lifetime, also when the amount is 0.
+   * - `refund`: subtracts, stopping at 0; a counter that is missing or not above 0 is left alone.
+   */
+  readonly kind: 'read' | 'add' | 'refund';
+  readonly key: string;
+  readonly windowSeconds: number;
+  /** An integer >= 0; above 2^53 it is rounded and `exactAmount` has the exact number. */
+  amount: number;
+  exactAmount: bigint | undefined;
+  /** How many hits the amount is the sum of. */
+  hitCount: number;
+}
+
+/** Why an operation has no result. The other operations of the batch are not concerned. */
+export interface Failure {
+  readonly error: AppError;
+  /** The amount did not fit, so the counter was left as it was. */
+  readonly overflow: boolean;
+  /** There was no answer: the connection was lost before. */
+  readonly lost: boolean;
+}
+
+/** The counter after the operation, or why there is none. */
+export type Reply = number | Failure;
 
 /** Hits above this are never summed with others, so that their overflow reaches no one else. */
 const maxSummedHits = 2 ** 31;

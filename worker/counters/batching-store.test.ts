@@ -3,9 +3,10 @@ import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { type BatchingStore, createBatchingStore } from './batching-store.ts';
+import type { Operation, Reply } from './batch.ts';
+import { type BatchingStore, createBatchingStore, type EmptyPoolRule } from './batching-store.ts';
 import { createBreaker } from './failure/breaker.ts';
-import type { EmptyPoolRule, Lane, Operation, Reply } from './lane.ts';
+import type { Lane } from './flights.ts';
 import type { CountMode, CountRequest, Hit } from './store.ts';
 
 interface FakeLane extends Lane {
@@ -51,30 +52,28 @@ function setUp(options: SetUpOptions = {}) {
   const clock = createManualClock();
   const failures: string[] = [];
   const log = createRecordedLog();
-  const laneSet = {
+  const deps = {
     name: 'store',
     lanes,
     overflow: undefined as FakeLane | undefined,
     openOverflow: () => {
-      laneSet.overflow ??= createFakeLane();
+      deps.overflow ??= createFakeLane();
     },
     closeOverflow: () => {
-      laneSet.overflow = undefined;
+      deps.overflow = undefined;
     },
     breaker: createBreaker({ name: 'store', clock, onChange: () => {} }),
-  };
-  const store = createBatchingStore({
-    laneSet,
     clock,
     log,
-    onRequestFailure: (text) => failures.push(text),
+    onRequestFailure: (text: string) => failures.push(text),
     timeoutMs: 1_000,
     patienceMs: 1_000,
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
-  });
+  };
+  const store = createBatchingStore(deps);
   const [lane] = lanes as [FakeLane, ...FakeLane[]];
-  return { store, lanes, lane, laneSet, clock, failures, log };
+  return { store, lanes, lane, deps, clock, failures, log };
 }
 
 interface Counted {
@@ -270,12 +269,12 @@ test('a failed operation fails the requests that have a hit in it, and no other'
 });
 
 test('while the breaker is open, requests fail at once with the reason', async (t) => {
-  const { store, lane, laneSet } = setUp();
+  const { store, lane, deps } = setUp();
   lane.ready = false;
   const early = count(store, [hit('a')]);
   await tick();
   t.deepEqual(early.outcomes, []);
-  laneSet.breaker.open('refused');
+  deps.breaker.open('refused');
   store.lanesChanged();
   await tick();
   const late = count(store, [hit('a')]);
@@ -285,9 +284,9 @@ test('while the breaker is open, requests fail at once with the reason', async (
 });
 
 test('on trial one batch is sent, whose answer closes the breaker for those that wait', async (t) => {
-  const { store, lane, laneSet } = setUp({ lanes: 3 });
-  laneSet.breaker.openOnTimeout('silent');
-  laneSet.breaker.halfOpen();
+  const { store, lane, deps } = setUp({ lanes: 3 });
+  deps.breaker.openOnTimeout('silent');
+  deps.breaker.halfOpen();
   const first = count(store, [hit('a')]);
   await tick();
   const second = count(store, [hit('b')]);
@@ -295,15 +294,15 @@ test('on trial one batch is sent, whose answer closes the breaker for those that
   t.is(lane.sent.length, 1);
   lane.sent[0]?.done([1]);
   t.deepEqual([first.outcomes, second.outcomes], [['ok'], []]);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
   await tick();
   t.is(lane.sent.length, 2);
 });
 
 test('on trial nobody waits long for the answer', async (t) => {
-  const { store, lane, laneSet, clock } = setUp({ lanes: 3 });
-  laneSet.breaker.openOnTimeout('silent');
-  laneSet.breaker.halfOpen();
+  const { store, lane, deps, clock } = setUp({ lanes: 3 });
+  deps.breaker.openOnTimeout('silent');
+  deps.breaker.halfOpen();
   const first = count(store, [hit('a')]);
   await tick();
   const second = count(store, [hit('b')]);
@@ -317,45 +316,45 @@ test('on trial nobody waits long for the answer', async (t) => {
 });
 
 test('a trial whose connection is lost leaves the breaker as it is', async (t) => {
-  const { store, lane, laneSet } = setUp();
-  laneSet.breaker.openOnTimeout('silent');
-  laneSet.breaker.halfOpen();
+  const { store, lane, deps } = setUp();
+  deps.breaker.openOnTimeout('silent');
+  deps.breaker.halfOpen();
   const { outcomes } = count(store, [hit('a')]);
   await tick();
   const error = new AppError('store', 'lost');
   lane.sent[0]?.done([{ error, overflow: false, lost: true }]);
   t.deepEqual(outcomes, ['lost']);
-  t.is(laneSet.breaker.state, 'half-open');
+  t.is(deps.breaker.state, 'half-open');
 });
 
 test('a refusal is an answer, and closes the breaker too', async (t) => {
-  const { store, lane, laneSet } = setUp();
-  laneSet.breaker.openOnTimeout('silent');
-  laneSet.breaker.halfOpen();
+  const { store, lane, deps } = setUp();
+  deps.breaker.openOnTimeout('silent');
+  deps.breaker.halfOpen();
   count(store, [hit('a')]);
   await tick();
   const error = new AppError('store', 'WRONGTYPE');
   lane.sent[0]?.done([{ error, overflow: false, lost: false }]);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
 });
 
 test('silence of all lanes opens the breaker, and fails what was sent and what waits', async (t) => {
-  const { store, laneSet, clock } = setUp({ lanes: 1 });
+  const { store, deps, clock } = setUp({ lanes: 1 });
   const sent = count(store, [hit('a')]);
   await tick();
   const waiting = count(store, [hit('b')]);
   await tick();
   clock.advance(900);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
   clock.advance(200);
   await tick();
-  t.is(laneSet.breaker.state, 'open');
+  t.is(deps.breaker.state, 'open');
   t.deepEqual(sent.outcomes, ['store: no answer in 1000 ms']);
   t.deepEqual(waiting.outcomes, ['store: no answer in 1000 ms']);
 });
 
 test('an answer to anything ends the silence', async (t) => {
-  const { store, lanes, laneSet, clock } = setUp({ lanes: 2 });
+  const { store, lanes, deps, clock } = setUp({ lanes: 2 });
   count(store, [hit('a')]);
   await tick();
   clock.advance(600);
@@ -363,30 +362,30 @@ test('an answer to anything ends the silence', async (t) => {
   await tick();
   lanes[1]?.sent[0]?.done([1]);
   clock.advance(600);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
 });
 
 test('while nothing is sent because the breaker is open, nobody is silent', async (t) => {
-  const { store, lane, laneSet, clock } = setUp();
+  const { store, lane, deps, clock } = setUp();
   lane.ready = false;
-  laneSet.breaker.open('refused');
+  deps.breaker.open('refused');
   for (let round = 0; round < 50; round++) {
     count(store, [hit('a')]);
     clock.advance(25);
     await tick();
   }
-  t.is(laneSet.breaker.reason, 'refused');
+  t.is(deps.breaker.reason, 'refused');
   lane.ready = true;
-  laneSet.breaker.halfOpen();
-  t.is(laneSet.breaker.state, 'closed', 'it needs no trial');
+  deps.breaker.halfOpen();
+  t.is(deps.breaker.state, 'closed', 'it needs no trial');
   count(store, [hit('b')]);
   await tick();
   clock.advance(900);
-  t.is(laneSet.breaker.state, 'closed', 'and has all the time that it had before');
+  t.is(deps.breaker.state, 'closed', 'and has all the time that it had before');
 });
 
 test('silence is counted anew when nothing was open in between', async (t) => {
-  const { store, lane, laneSet, clock } = setUp();
+  const { store, lane, deps, clock } = setUp();
   lane.ready = false;
   count(store, [hit('a')], 900);
   await tick();
@@ -395,18 +394,18 @@ test('silence is counted anew when nothing was open in between', async (t) => {
   count(store, [hit('b')], 100_000);
   await tick();
   clock.advance(900);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
   clock.advance(200);
-  t.is(laneSet.breaker.state, 'open');
+  t.is(deps.breaker.state, 'open');
 });
 
 test('a server that has named another one is not silent while that is', async (t) => {
-  const { store, lane, laneSet, clock } = setUp();
+  const { store, lane, deps, clock } = setUp();
   const { outcomes } = count(store, [hit('a')], 5_000);
   await tick();
   lane.sent[0]?.onAnswer();
   clock.advance(4_000);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
   t.deepEqual(lane.resets, []);
   clock.advance(1_000);
   t.deepEqual(outcomes, ['store: no answer before the deadline']);
@@ -414,16 +413,16 @@ test('a server that has named another one is not silent while that is', async (t
   count(store, [hit('b')], 50_000);
   await tick();
   clock.advance(1_100);
-  t.is(laneSet.breaker.state, 'open', 'what it is sent next it has to answer as well');
+  t.is(deps.breaker.state, 'open', 'what it is sent next it has to answer as well');
 });
 
 test('a pause of this process is no silence', async (t) => {
-  const { store, laneSet, clock } = setUp();
+  const { store, deps, clock } = setUp();
   count(store, [hit('a')]);
   await tick();
   // All that was due meanwhile comes late, once.
   clock.stall(5_000);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
 });
 
 test('waiting requests are bounded in number; one more fails at once', async (t) => {
@@ -503,8 +502,8 @@ test('a pipeline window holds no batch back that is large already', async (t) =>
 });
 
 test('a pipeline window holds nothing back that cannot be sent', async (t) => {
-  const { store, lane, laneSet } = setUp({ pipelineWindowMs: 5 });
-  laneSet.breaker.open('refused');
+  const { store, lane, deps } = setUp({ pipelineWindowMs: 5 });
+  deps.breaker.open('refused');
   const refused = count(store, [hit('a')]);
   await tick();
   t.is(refused.outcomes.length, 1);
@@ -512,11 +511,11 @@ test('a pipeline window holds nothing back that cannot be sent', async (t) => {
 });
 
 test('waiting for the pipeline window is not taken for silence of the store', async (t) => {
-  const { store, lane, laneSet, clock } = setUp({ pipelineWindowMs: 3_000 });
+  const { store, lane, deps, clock } = setUp({ pipelineWindowMs: 3_000 });
   const { outcomes } = count(store, [hit('a')]);
   await tick();
   clock.advance(3_000);
-  t.is(laneSet.breaker.state, 'closed');
+  t.is(deps.breaker.state, 'closed');
   answer(t, lane, () => 1);
   t.deepEqual(outcomes, ['ok']);
 });
@@ -619,16 +618,16 @@ test('an empty pool with ERROR fails those that waited long enough, and no other
 });
 
 test('an empty pool with CREATE gets one lane more, which is given up when it is not needed', async (t) => {
-  const { store, lane, laneSet, clock } = setUp({
+  const { store, lane, deps, clock } = setUp({
     onEmptyPool: { behavior: 'create', waitMs: 100 },
   });
   count(store, [hit('busy')]);
   await tick();
   const waited = count(store, [hit('a')]);
   clock.advance(75);
-  t.is(laneSet.overflow, undefined);
+  t.is(deps.overflow, undefined);
   clock.advance(50);
-  const overflow = laneSet.overflow as FakeLane | undefined;
+  const overflow = deps.overflow as FakeLane | undefined;
   t.truthy(overflow);
   store.lanesChanged();
   await tick();
@@ -638,29 +637,29 @@ test('an empty pool with CREATE gets one lane more, which is given up when it is
   await tick();
   t.deepEqual(waited.outcomes, ['ok']);
   // The pool is still empty and somebody waits.
-  t.is(laneSet.overflow, overflow);
+  t.is(deps.overflow, overflow);
   t.is(overflow?.sent.length, 1);
   answer(t, lane, () => 1);
   if (overflow) answer(t, overflow, () => 1);
   await tick();
   t.deepEqual(next.outcomes, ['ok']);
-  t.is(laneSet.overflow, undefined);
+  t.is(deps.overflow, undefined);
 });
 
 test('an empty pool gets no lane more when the breaker opens', async (t) => {
-  const { store, laneSet, clock } = setUp({ onEmptyPool: { behavior: 'create', waitMs: 1_000 } });
+  const { store, deps, clock } = setUp({ onEmptyPool: { behavior: 'create', waitMs: 1_000 } });
   count(store, [hit('busy')]);
   await tick();
   const waiting = count(store, [hit('a')]);
   clock.advance(1_000);
-  t.is(laneSet.breaker.state, 'open');
-  t.is(laneSet.overflow, undefined);
+  t.is(deps.breaker.state, 'open');
+  t.is(deps.overflow, undefined);
   await tick();
   t.deepEqual(waiting.outcomes, ['store: no answer in 1000 ms']);
 });
 
 test('an empty pool with WAIT lets requests wait to their deadline', async (t) => {
-  const { store, clock, laneSet } = setUp({ onEmptyPool: { behavior: 'wait', waitMs: 0 } });
+  const { store, clock, deps } = setUp({ onEmptyPool: { behavior: 'wait', waitMs: 0 } });
   count(store, [hit('busy')]);
   await tick();
   const waited = count(store, [hit('a')], 900);
@@ -668,5 +667,5 @@ test('an empty pool with WAIT lets requests wait to their deadline', async (t) =
   t.deepEqual(waited.outcomes, []);
   clock.advance(75);
   t.deepEqual(waited.outcomes, ['store: the deadline passed before the hits were sent']);
-  t.is(laneSet.overflow, undefined);
+  t.is(deps.overflow, undefined);
 });

@@ -3,9 +3,16 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { Batch, findUncountable, needsReading, toOperation } from './batch.ts';
-import { type Flight, Flights } from './flights.ts';
-import type { EmptyPoolRule, Lane, LaneSet, Operation, Reply } from './lane.ts';
+import {
+  Batch,
+  findUncountable,
+  needsReading,
+  type Operation,
+  type Reply,
+  toOperation,
+} from './batch.ts';
+import type { Breaker } from './failure/breaker.ts';
+import { type Flight, Flights, type Lane } from './flights.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';
@@ -31,8 +38,26 @@ const trialMs = 100;
 /** What an answer may take beyond the timeout before its connection is given up. */
 const resetGraceMs = 25;
 
+/** What becomes of requests that find no free lane (behaviour: pool-on-empty). All wait for
+ * `waitMs` first. */
+export interface EmptyPoolRule {
+  /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they wait on. */
+  readonly behavior: 'create' | 'error' | 'wait';
+  readonly waitMs: number;
+}
+
 export interface BatchingStoreDeps {
-  readonly laneSet: LaneSet;
+  /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
+  readonly name: string;
+  readonly lanes: readonly Lane[];
+  /** The one lane beyond `lanes`, while there is one; it may not be ready yet. */
+  readonly overflow: Lane | undefined;
+  /** Begins to open the overflow lane, unless there is one. */
+  openOverflow(): void;
+  /** Gives the overflow lane up. */
+  closeOverflow(): void;
+  /** Whether the server is asked. Opened by who finds that it is away, here or in the lanes. */
+  readonly breaker: Breaker;
   readonly clock: Clock;
   readonly log: Log;
   /** Told about each request that fails because of the store. */
@@ -57,8 +82,7 @@ export interface BatchingStore {
 }
 
 export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
-  const { laneSet, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
-  const { name, lanes, breaker } = laneSet;
+  const { name, lanes, breaker, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
   const pipelineWindow =
     deps.pipelineWindowMs > 0 ? createPipelineWindow(deps.pipelineWindowMs, clock) : undefined;
   const waiting = createWaitingLine();
@@ -178,13 +202,13 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function findFreeOverflow(): Lane | undefined {
-    const { overflow } = laneSet;
+    const { overflow } = deps;
     return overflow?.ready && !flights.has(overflow) ? overflow : undefined;
   }
 
   function closeIdleOverflow(): void {
     if (findFreeOverflow() === undefined) return;
-    if (waiting.size === 0 || findFreeLane() !== undefined) laneSet.closeOverflow();
+    if (waiting.size === 0 || findFreeLane() !== undefined) deps.closeOverflow();
   }
 
   function sendNextBatch(lane: Lane, now: number): void {
@@ -357,7 +381,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     const isDue = now - (waiting.oldestMs ?? now) >= waitMs;
     if (behavior === 'wait' || !isDue || findFreeLane() !== undefined) return;
     if (behavior === 'create') {
-      laneSet.openOverflow();
+      deps.openOverflow();
       return;
     }
     const error = new AppError('store', `${name}: no connection was free for ${waitMs} ms`);

@@ -1,7 +1,6 @@
 import test from 'ava';
 import { Batch } from './batch.ts';
-import { type Flight, Flights } from './flights.ts';
-import type { Lane } from './lane.ts';
+import { type Flight, Flights, type Lane } from './flights.ts';
 
 function flightOn(lane: Lane): Flight {
   return { lane, batch: new Batch(undefined), writtenMs: 0, isAnswered: false };

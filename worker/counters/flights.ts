@@ -1,6 +1,24 @@
-// The batches that are under way, each on its lane.
-import type { Batch } from './batch.ts';
-import type { Lane } from './lane.ts';
+// The batches that are under way, each on its lane, which carries one at a time. How operations become
+// commands, and how a connection is kept, is left to the lane.
+import type { Batch, Operation, Reply } from './batch.ts';
+
+export interface Lane {
+  /** Connected, so that a batch can be written now. */
+  readonly ready: boolean;
+  /**
+   * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with
+   * one reply for each operation, also when the connection is lost. Nothing is ever sent twice.
+   * `onAnswer` is called before, if the server has answered: what it named other servers for may still
+   * be waited for then.
+   */
+  send(
+    operations: readonly Operation[],
+    done: (replies: Reply[]) => void,
+    onAnswer: () => void,
+  ): void;
+  /** Gives the connection up, because it does not answer, and connects anew. */
+  reset(reason: string): void;
+}
 
 export interface Flight {
   readonly lane: Lane;

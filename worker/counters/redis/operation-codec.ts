@@ -3,8 +3,8 @@
 // (behaviour: redis-commands).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
+import type { Failure, Operation, Reply } from '../batch.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
-import type { Failure, Operation, Reply } from '../lane.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 

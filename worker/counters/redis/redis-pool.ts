@@ -4,12 +4,11 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
-import { createBatchingStore } from '../batching-store.ts';
+import { createBatchingStore, type EmptyPoolRule } from '../batching-store.ts';
 import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
-import type { EmptyPoolRule } from '../lane.ts';
 import type { CountRequest } from '../store.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
@@ -123,16 +122,14 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     write: (text) => log.error(`a decision failed: ${text}`),
   });
   const batching = createBatchingStore({
-    laneSet: {
-      name,
-      lanes,
-      get overflow() {
-        return overflow;
-      },
-      openOverflow,
-      closeOverflow,
-      breaker,
+    name,
+    lanes,
+    get overflow() {
+      return overflow;
     },
+    openOverflow,
+    closeOverflow,
+    breaker,
     clock,
     log,
     onRequestFailure,
@@ -248,19 +245,19 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     done: (replies: RawReply[]) => void,
   ): void {
     openSends++;
-    tryToCarry(commands, (replies) => {
+    trySend(commands, (replies) => {
       openSends--;
       if (openSends === 0) tellSent?.();
       done(replies);
     });
   }
 
-  function tryToCarry(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+  function trySend(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
     if (lanes.some((lane) => lane.sendCommands(commands, done))) return;
     const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
     const end = (error: Error | undefined) => {
       if (error !== undefined) fail(error);
-      else tryToCarry(commands, done);
+      else trySend(commands, done);
     };
     const refusal = closed ? new Error('the connection was closed') : breaker.refusal;
     if (refusal !== undefined) fail(refusal);

@@ -1,12 +1,113 @@
-// The counter store over Redis, of whichever type it is.
+// The counter store over Redis. One server, fixed or named by sentinels, is put together here: pool,
+// connections and start; a cluster in cluster-store.ts.
+import type { Clock } from '../../../shared/clock.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
+import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
 import { createClusterStore } from './cluster-store.ts';
-import { createServerStore } from './server-store.ts';
-import type { RedisStoreDeps, RedisStoreOptions } from './store-deps.ts';
+import { type Connection, openConnection } from './connection.ts';
+import { createConnectionTotals } from './connection-totals.ts';
+import { awaitFirstConnection } from './first-connection.ts';
+import { createRedisPool } from './redis-pool.ts';
+import { createMasterOpener } from './sentinel.ts';
+import {
+  createStoreClockComparison,
+  type RedisStoreDeps,
+  type RedisStoreOptions,
+  toConnectionDeps,
+} from './store-deps.ts';
+
+/** The server itself, or who names it. */
+type ServerAddress = StoreAddress | (StoreGroup & { readonly kind: 'sentinel' });
 
 export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDeps): CounterStore {
-  const { address } = options.target;
-  return address.kind === 'cluster'
-    ? createClusterStore(options, deps, address)
-    : createServerStore(options, deps, address);
+  const { startup, addressSetting } = options;
+  const target = options.target.address;
+  if (target.kind === 'cluster') return createClusterStore(options, deps, target);
+  const { clock, log } = deps;
+  const address = showStoreAddress(target);
+  const name = `key-value store ${address}`;
+  const closing = new AbortController();
+  const totals = createConnectionTotals(deps);
+  const open = createOpen(options, target, clock, closing.signal);
+  const clockComparison = createStoreClockComparison(deps, name, open);
+  const pool = createRedisPool(options.pool, {
+    name,
+    open,
+    knownExpiries: createKnownExpiries(),
+    totals,
+    outages: deps.outages,
+    clock,
+    log,
+  });
+
+  return { count: pool.count, connect, state, close };
+
+  async function connect(signal: AbortSignal): Promise<void> {
+    // Who has answers without the store does not wait for it.
+    if (options.pool.failureMode === 'error') {
+      const { tryToOpen: tryToConnect } = pool;
+      await awaitFirstConnection(
+        { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
+        AbortSignal.any([signal, closing.signal]),
+      );
+      pool.keepOpen();
+    } else {
+      await pool.start();
+      // Nothing else says so when there has never been one.
+      if (totals.active === 0) deps.onHealthChange(false);
+    }
+    clockComparison?.start();
+  }
+
+  function state() {
+    const { active, since } = totals;
+    const what =
+      active > 0
+        ? `connected to ${address} since ${since.toISOString()} (${active} of ${options.pool.size} connections)`
+        : `not connected to ${address} since ${since.toISOString()}`;
+    return {
+      healthy: active > 0,
+      detail: [
+        what,
+        clockComparison?.describe(),
+        pool.lastFailure && `last failure: ${pool.lastFailure}`,
+      ]
+        .filter(Boolean)
+        .join('; '),
+    };
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    closing.abort();
+    clockComparison?.close();
+    await pool.drain(graceMs);
+    totals.close();
+    pool.close();
+  }
+}
+
+/** How the next connection to the server comes about. */
+function createOpen(
+  options: RedisStoreOptions,
+  address: ServerAddress,
+  clock: Clock,
+  closing: AbortSignal,
+): (signal: AbortSignal) => Promise<Connection> {
+  const common = toConnectionDeps(options, clock);
+  switch (address.kind) {
+    case 'tcp':
+    case 'unix':
+      return (signal) => openConnection({ ...common, address }, signal);
+    case 'sentinel': {
+      const { sentinelCredentials, sentinelAuthSetting } = options;
+      return createMasterOpener({
+        ...common,
+        group: address,
+        sentinelCredentials,
+        sentinelAuthSetting,
+        closing,
+      });
+    }
+  }
 }
