@@ -2,7 +2,6 @@
 // nothing of it comes to. Both are silent where they happen: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
-import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
 import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
 import {
   createRuleWarning,
@@ -38,9 +37,7 @@ export function findEnvoyProblems(
   const placed = placeRules(documents);
   const parsed: EnvoyFile[] = [];
   const reporters = files.map(({ path, text }) => {
-    const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
-    const reporter = createDocumentReporter(yaml, path);
-    const root = parseYamlTree(yaml, reporter);
+    const { root, reporter } = parseYamlTree(text, path);
     if (root !== undefined && !reporter.hasErrors) parsed.push({ root, reporter });
     return reporter;
   });

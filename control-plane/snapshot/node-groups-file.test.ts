@@ -102,6 +102,17 @@ node-groups.yaml:8:5: error: the name 'default' is taken
   );
 });
 
+test('a quotation mark that is none is told, with what to write in its place', (t) => {
+  const { problems } = parseNodeGroups('groups:\n  - “name”: a\n    domains: []\n', domains);
+  t.is(
+    formatProblems(problems),
+    `node-groups.yaml:2:5: error: unknown key '“name”'
+      - “name”: a
+        ^
+    hint: it has the quotation mark “ (U+201C): write 'name'`,
+  );
+});
+
 test('names that are taken or repeated are refused', (t) => {
   const { problems } = parseNodeGroups(
     `groups:

@@ -1,17 +1,14 @@
 // Reads the file that says which workers get which domains, with every problem told at once.
 
-import { nearestWord } from '../../shared/nearest-word.ts';
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import {
-  createDocumentReporter,
-  type DocumentReporter,
-} from '../../shared/rules/document-reporter.ts';
+  type MapReader,
+  type PlacedNode,
+  readMap,
+  reportKind,
+} from '../../shared/rules/map-reader.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import {
-  type TreeMap,
-  type TreeNode,
-  type TreeScalar,
-  toNoun,
-} from '../../shared/rules/yaml-node.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from './glob.ts';
@@ -57,183 +54,81 @@ const maxGroups = 200;
  * patterns that match none of them. */
 export function parseNodeGroups(text: string | undefined, domains: readonly string[]): NodeGroups {
   if (text === undefined) return { groups: [otherNodes], problems: [] };
-  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
-  const reporter = createDocumentReporter(yaml, nodeGroupsFile);
-  const root = parseYamlTree(yaml, reporter);
-  const groups = root === undefined ? [] : readRoot(root, reporter);
+  const { root, reporter } = parseYamlTree(text, nodeGroupsFile);
+  const fields = root && readMap(root, '', 'the document', reporter);
+  const groups = fields ? readGroups(fields) : [];
   checkTogether(groups, reporter);
   checkDomains(groups, domains, reporter);
   return { groups: [...groups, otherNodes], problems: reporter.toProblems() };
 }
 
-type Keys = Readonly<Record<string, (value: TreeNode, path: string) => void>>;
-
-/** Calls for each key of a mapping what reads its value; reports keys that nothing reads. Gives those
- * that are there, or were surely meant. */
-function readKeys(
-  map: TreeMap,
-  path: string,
-  keys: Keys,
-  reporter: DocumentReporter,
-): ReadonlySet<string> {
-  const known = Object.keys(keys);
-  const meant = new Set<string>();
-  for (const [name, { key, value }] of map.entries) {
-    const keyPath = path === '' ? toExcerpt(name) : `${path}.${toExcerpt(name)}`;
-    if (Object.hasOwn(keys, name)) {
-      meant.add(name);
-      keys[name]?.(value, keyPath);
-      continue;
-    }
-    const guess = nearestWord(name, known);
-    if (guess !== undefined) meant.add(guess);
-    const hint = guess ? `did you mean '${guess}'?` : `keys here: ${known.join(', ')}`;
-    reporter.error('unknown-key', key.offset, keyPath, `unknown key '${toExcerpt(name)}'`, hint);
-  }
-  return meant;
-}
-
-function readRoot(root: TreeNode, reporter: DocumentReporter): NodeGroup[] {
-  const groups: NodeGroup[] = [];
-  const asMap = toMap(root, '', 'the document', reporter);
-  if (asMap === undefined) return groups;
-  const readGroups = (list: TreeNode, path: string) => {
-    if (list.kind !== 'list') {
-      reportKind(list, path, 'groups', 'a list', reporter);
-      return;
-    }
-    if (list.items.length > maxGroups) {
-      reporter.error('too-large', list.offset, path, `more than ${maxGroups} groups`);
-      return;
-    }
-    list.items.forEach((item, index) => {
-      const group = readGroup(item, `${path}[${index}]`, reporter);
-      if (group !== undefined) groups.push(group);
+function readGroups(root: MapReader): NodeGroup[] {
+  const meant = root.refuseOthers(['groups']);
+  const list = root.given('groups');
+  if (list === undefined) {
+    if (meant.has('groups')) return [];
+    root.errorOfAll('node-groups', 'there are no groups', "begin the document with 'groups:'");
+  } else if (list.node.kind !== 'list') {
+    reportKind(list, 'groups', 'a list', root.reporter);
+  } else if (list.node.items.length > maxGroups) {
+    root.error('too-large', 'groups', `more than ${maxGroups} groups`);
+  } else {
+    return root.items('groups').flatMap(({ node, path }) => {
+      const fields = readMap(node, path, 'a group', root.reporter);
+      return (fields && readGroup(fields)) ?? [];
     });
-  };
-  const meant = readKeys(asMap, '', { groups: readGroups }, reporter);
-  if (!meant.has('groups')) {
-    reporter.error(
-      'node-groups',
-      asMap.offset,
-      '',
-      'there are no groups',
-      "begin the document with 'groups:'",
-    );
   }
-  return groups;
+  return [];
 }
 
-function readGroup(
-  item: TreeNode,
-  path: string,
-  reporter: DocumentReporter,
-): NodeGroup | undefined {
-  const map = toMap(item, path, 'a group', reporter);
-  if (map === undefined) return undefined;
-  let name: string | undefined;
-  let domains: readonly Pattern[] | undefined;
-  let match = noConditions;
-  const keys: Keys = {
-    name: (value, at) => {
-      name = readScalar(value, at, 'name', reporter)?.source;
-    },
-    match: (value, at) => {
-      match = readMatch(value, at, reporter);
-    },
-    domains: (value, at) => {
-      domains = readPatterns(value, at, 'domains', reporter);
-    },
-  };
-  const meant = readKeys(map, path, keys, reporter);
+function readGroup(fields: MapReader): NodeGroup | undefined {
+  const { node, reporter } = fields;
+  const meant = fields.refuseOthers(['name', 'match', 'domains']);
+  const given = fields.given('name');
+  const name = given && readPattern(given, 'name', reporter);
+  const match = fields.map('match');
+  const conditions = match ? readMatch(match) : noConditions;
+  const domains = readPatterns(fields, 'domains');
   for (const key of ['name', 'domains']) {
-    if (meant.has(key)) continue;
+    if (fields.given(key) !== undefined || meant.has(key)) continue;
     const hint =
       key === 'name' ? 'give each group a name' : "write 'domains: []' for a group without any";
-    reporter.error('node-groups', map.offset, path, `the group has no ${key}`, hint);
+    fields.errorOfAll('node-groups', `the group has no ${key}`, hint);
   }
   if (name === undefined || domains === undefined) return undefined;
-  return { name, domains, match, offset: map.offset };
+  return { name: name.text, domains, match: conditions, offset: node.offset };
 }
 
-function readMatch(value: TreeNode, path: string, reporter: DocumentReporter): NodeMatch {
-  const map = value.kind === 'null' ? undefined : toMap(value, path, 'match', reporter);
-  if (map === undefined) return noConditions;
-  const metadata = new Map<string, readonly Pattern[]>();
-  let id: readonly Pattern[] | undefined;
-  let cluster: readonly Pattern[] | undefined;
-  const keys: Keys = {
-    id: (patterns, at) => {
-      id = readPatterns(patterns, at, 'id', reporter);
-    },
-    cluster: (patterns, at) => {
-      cluster = readPatterns(patterns, at, 'cluster', reporter);
-    },
-    metadata: (node, at) => {
-      const entries = toMap(node, at, 'metadata', reporter)?.entries ?? [];
-      for (const [name, entry] of entries) {
-        metadata.set(name, readPatterns(entry.value, `${at}.${toExcerpt(name)}`, name, reporter));
-      }
-    },
-  };
-  readKeys(map, path, keys, reporter);
-  return { id, cluster, metadata };
+function readMatch(fields: MapReader): NodeMatch {
+  fields.refuseOthers(['id', 'cluster', 'metadata']);
+  const id = readPatterns(fields, 'id');
+  const cluster = readPatterns(fields, 'cluster');
+  const given = fields.given('metadata');
+  const metadata = given && readMap(given.node, given.path, 'metadata', fields.reporter);
+  const keys = [...(metadata?.node.entries.keys() ?? [])];
+  const patterns = keys.map(
+    (key) => [key, (metadata && readPatterns(metadata, key)) ?? []] as const,
+  );
+  return { id, cluster, metadata: new Map(patterns) };
 }
 
-/** One pattern or a list of them. */
-function readPatterns(
-  value: TreeNode,
-  path: string,
+/** One pattern or a list of them; undefined when there is no such key. */
+function readPatterns(fields: MapReader, name: string): readonly Pattern[] | undefined {
+  const given = fields.given(name);
+  const all = given?.node.kind === 'list' ? fields.items(name) : given && [given];
+  return all?.flatMap((each) => readPattern(each, name, fields.reporter) ?? []);
+}
+
+/** Numbers and booleans stand for their text. */
+function readPattern(
+  given: PlacedNode,
   name: string,
   reporter: DocumentReporter,
-): readonly Pattern[] {
-  const items = value.kind === 'list' ? value.items : [value];
-  return items.flatMap((item, index) => {
-    const itemPath = value.kind === 'list' ? `${path}[${index}]` : path;
-    const scalar = readScalar(item, itemPath, name, reporter);
-    return scalar === undefined ? [] : [{ text: scalar.source, offset: scalar.offset }];
-  });
-}
-
-/** Numbers and booleans stand for their text. Undefined for what has been reported. */
-function readScalar(
-  value: TreeNode,
-  path: string,
-  name: string,
-  reporter: DocumentReporter,
-): TreeScalar | undefined {
-  if (value.kind === 'gap') return undefined;
-  if (value.kind !== 'map' && value.kind !== 'list' && value.source !== '') return value;
-  reportKind(value, path, name, 'text', reporter);
+): Pattern | undefined {
+  const { node } = given;
+  if ('source' in node && node.source !== '') return { text: node.source, offset: node.offset };
+  reportKind(given, name, 'text', reporter);
   return undefined;
-}
-
-function toMap(
-  value: TreeNode,
-  path: string,
-  name: string,
-  reporter: DocumentReporter,
-): TreeMap | undefined {
-  if (value.kind === 'map') return value;
-  reportKind(value, path, name, 'a mapping', reporter);
-  return undefined;
-}
-
-function reportKind(
-  value: TreeNode,
-  path: string,
-  name: string,
-  wanted: string,
-  reporter: DocumentReporter,
-): void {
-  if (value.kind === 'gap') return;
-  const shown =
-    'source' in value
-      ? value.source === ''
-        ? 'empty'
-        : `'${toExcerpt(value.source)}'`
-      : `a ${toNoun(value)}`;
-  reporter.error('value-type', value.offset, path, `${toExcerpt(name)} is ${shown}, not ${wanted}`);
 }
 
 /** What one group alone does not show. */
@@ -278,9 +173,8 @@ function checkDomains(
       if (domains.some((domain) => matchesGlob(pattern.text, domain))) return;
       const path = `groups[${index}].domains[${position}]`;
       const guess = nearestWord(pattern.text, domains);
-      const hint = guess && `did you mean '${toExcerpt(guess)}'?`;
       const message = `'${toExcerpt(pattern.text)}' matches no domain`;
-      reporter.warning('node-groups', pattern.offset, path, message, hint);
+      reporter.warning('node-groups', pattern.offset, path, message, didYouMean(guess));
     });
   });
 }

@@ -1,10 +1,9 @@
 // The keys of one mapping of a rules document: what to say of those that do not exist, or that have no effect
 // there.
 
-import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
+import { listOf, MapReader } from './map-reader.ts';
 import { keysAt, type Place } from './rule-keys.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
 
@@ -28,27 +27,22 @@ export interface KeyFindings {
  * Reports unknown keys, and keys that are known but have no effect in this place. The reference
  * knows one flat set of keys and ignores those in a wrong place, so they are only warnings.
  */
-export function checkKeys(
-  map: TreeMap,
-  place: Place,
-  path: string,
-  reporter: DocumentReporter,
-): KeyFindings {
+export function checkKeys(fields: MapReader, place: Place): KeyFindings {
+  const { node: map } = fields;
   const guesses = new Set<string>();
   const misplaced: string[] = [];
   let hasUnexplained = map.isIncomplete === true;
   for (const [name, { key, value }] of map.entries) {
-    const keyPath = joinPath(path, name);
     if (key.kind !== 'text' || !allKeys.has(name)) {
-      const guess = reportUnknownKey(map, name, keysOfPlace[place], path, reporter);
+      const guess = fields.refuseKey(name, keysOfPlace[place]);
       if (guess === undefined) hasUnexplained = true;
       else guesses.add(guess);
     } else if (!keysOfPlace[place].includes(name)) {
       if (!isMissedInside(map, name, place)) misplaced.push(name);
-      if (name !== 'metadata') checkStrayValue(value, keyPath, reporter);
+      if (name !== 'metadata') checkStrayValue(value, fields.pathOf(name), fields.reporter);
     }
   }
-  reportMisplaced(map, misplaced, place, path, reporter);
+  reportMisplaced(fields, misplaced, place);
   return {
     explainsAbsence: (key) => hasUnexplained || guesses.has(key),
     isSuspect: hasUnexplained || guesses.size > 0 || misplaced.length > 0,
@@ -67,44 +61,6 @@ function isMissedInside(map: TreeMap, name: string, place: Place): boolean {
   );
 }
 
-export function joinPath(path: string, key: string): string {
-  return path === '' ? toExcerpt(key) : `${path}.${toExcerpt(key)}`;
-}
-
-/** Returns the known key that is meant, if one is near. */
-function reportUnknownKey(
-  map: TreeMap,
-  name: string,
-  candidates: readonly string[],
-  path: string,
-  reporter: DocumentReporter,
-): string | undefined {
-  const key = map.entries.get(name)?.key;
-  const shown = toExcerpt(name);
-  if (key?.kind !== 'text') {
-    const message = `key is not of type string: ${shown === '' ? "''" : shown}`;
-    reporter.error(
-      'unknown-key',
-      key?.offset,
-      joinPath(path, name),
-      message,
-      `keys here: ${listOf(candidates)}`,
-    );
-    return undefined;
-  }
-  const [, beforeColon, afterColon] = /^([^:]+):(.+)$/s.exec(name) ?? [];
-  const guess = nearestWord(withoutOddCharacters(beforeColon ?? name), candidates);
-  const hint =
-    describeRepairedWord(name, guess) ??
-    (guess === undefined
-      ? `keys here: ${listOf(candidates)}`
-      : afterColon === undefined
-        ? didYouMean(guess)
-        : `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`);
-  reporter.error('unknown-key', key.offset, joinPath(path, name), `unknown key '${shown}'`, hint);
-  return guess;
-}
-
 /** Values that are never read are still held to the key set, as in the reference. */
 function checkStrayValue(value: TreeNode, path: string, reporter: DocumentReporter): void {
   if (value.kind === 'float') reportFloat(value.source, value.offset, path, reporter);
@@ -115,32 +71,24 @@ function checkStrayValue(value: TreeNode, path: string, reporter: DocumentReport
       else reportListItem(item, path.endsWith('replaces') ? 'name' : 'key', itemPath, reporter);
     });
   } else if (value.kind === 'map') {
+    const fields = new MapReader(value, path, reporter);
     for (const [name, entry] of value.entries) {
-      if (entry.key.kind !== 'text' || !allKeys.has(name)) {
-        reportUnknownKey(value, name, [...allKeys], path, reporter);
-      } else if (name !== 'metadata') {
-        checkStrayValue(entry.value, joinPath(path, name), reporter);
-      }
+      if (entry.key.kind !== 'text' || !allKeys.has(name)) fields.refuseKey(name, [...allKeys]);
+      else if (name !== 'metadata') checkStrayValue(entry.value, fields.pathOf(name), reporter);
     }
   }
 }
 
 /** One warning for all keys that belong to the same other place: they are one mistake. */
-function reportMisplaced(
-  map: TreeMap,
-  names: readonly string[],
-  place: Place,
-  path: string,
-  reporter: DocumentReporter,
-): void {
+function reportMisplaced(fields: MapReader, names: readonly string[], place: Place): void {
   const byHome = Map.groupBy(names, (name) => describeHome(name, place));
   for (const [home, group] of byHome) {
     const [first = ''] = group;
-    const verb = group.length === 1 ? 'has' : 'have';
+    const [verb, it] = group.length === 1 ? ['has', 'it'] : ['have', 'them'];
     const message = `${listOf(group.map((name) => `'${name}'`))} ${verb} no effect here`;
-    const it = group.length === 1 ? 'it' : 'them';
-    const offset = map.entries.get(first)?.key.offset;
-    reporter.warning('misplaced-key', offset, joinPath(path, first), message, `move ${it} ${home}`);
+    const offset = fields.node.entries.get(first)?.key.offset;
+    const hint = `move ${it} ${home}`;
+    fields.reporter.warning('misplaced-key', offset, fields.pathOf(first), message, hint);
   }
 }
 
@@ -180,9 +128,4 @@ export function reportFloat(
   const shown = toExcerpt(source);
   const message = `${shown} is neither text nor a whole number`;
   reporter.error('value-type', offset, path, message, `for text, write it in quotes: '${shown}'`);
-}
-
-export function listOf(words: readonly string[]): string {
-  if (words.length < 2) return words.join('');
-  return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }

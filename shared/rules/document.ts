@@ -4,8 +4,9 @@
 import { toExcerpt } from '../text-excerpt.ts';
 import { readDescriptors } from './descriptor.ts';
 import { checkKeys } from './document-keys.ts';
-import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
+import type { DocumentReporter } from './document-reporter.ts';
 import { readText } from './document-values.ts';
+import { MapReader } from './map-reader.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { adviseOnText } from './text-advice.ts';
@@ -20,23 +21,17 @@ export interface ParsedDocument {
 
 /** `file` is the name under which a person knows the text; it goes into each problem. */
 export function parseRuleDocument(text: string, file: string): ParsedDocument {
-  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
-  const reporter = createDocumentReporter(yaml, file);
-  const root = parseYamlTree(yaml, reporter);
+  const { root, reporter } = parseYamlTree(text, file);
   let document: RuleDocument | undefined;
   const resource = root?.kind === 'map' ? findKubernetesKind(root) : undefined;
   if (root?.kind === 'map' && resource !== undefined) reportKubernetes(root, resource, reporter);
   else if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
-  else if (root?.kind === 'null') reportEmptyDomain(root.offset, reporter);
-  else if (root !== undefined && root.kind !== 'gap') {
+  else if (root?.kind === 'null') {
+    reporter.error('empty-domain', root.offset, 'domain', emptyDomain, nameDomain);
+  } else if (root !== undefined && root.kind !== 'gap') {
+    const message = `the document is a ${toNoun(root)}, not a mapping`;
     const hint = "begin the document with 'domain: <name>'";
-    reporter.error(
-      'document-type',
-      root.offset,
-      '',
-      `the document is a ${toNoun(root)}, not a mapping`,
-      hint,
-    );
+    reporter.error('document-type', root.offset, '', message, hint);
   }
   return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
 }
@@ -48,31 +43,24 @@ export function readRuleDocument(
   file: string,
   reporter: DocumentReporter,
 ): RuleDocument {
-  const findings = checkKeys(map, 'document', '', reporter);
-  const domain = readText(map, 'domain', '', reporter);
-  const domainOffset = map.entries.get('domain')?.value.offset ?? map.offset;
+  const fields = new MapReader(map, '', reporter);
+  const findings = checkKeys(fields, 'document');
+  const domain = readText(fields, 'domain');
   if (domain === '' && !findings.explainsAbsence('domain')) {
-    reportEmptyDomain(domainOffset, reporter);
+    fields.error('empty-domain', 'domain', emptyDomain, nameDomain);
   }
-  if (domain)
-    adviseOnText({ name: 'domain', text: domain, offset: domainOffset, path: 'domain' }, reporter);
-  const descriptors = readDescriptors(map, '', domain ?? '', reporter);
+  adviseOnText(fields, 'domain', domain);
+  const descriptors = readDescriptors(fields, domain ?? '');
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
     const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
-    reporter.warning('no-descriptors', domainOffset, 'descriptors', message);
+    reporter.warning('no-descriptors', fields.offsetOf('domain'), 'descriptors', message);
   }
-  return Object.freeze({
-    file,
-    domain: domain ?? '',
-    position: reporter.position(domainOffset),
-    descriptors: descriptors ?? [],
-  });
+  const position = reporter.position(fields.offsetOf('domain'));
+  return Object.freeze({ file, domain: domain ?? '', position, descriptors });
 }
 
-function reportEmptyDomain(offset: number, reporter: DocumentReporter): void {
-  const hint = "name the domain: 'domain: <name>'";
-  reporter.error('empty-domain', offset, 'domain', 'config file cannot have empty domain', hint);
-}
+const emptyDomain = 'config file cannot have empty domain';
+const nameDomain = "name the domain: 'domain: <name>'";
 
 /** Of a file that is for Kubernetes; a rules document has neither of these keys. */
 function findKubernetesKind(map: TreeMap): string | undefined {

@@ -4,8 +4,8 @@
 
 import { toExcerpt } from '../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
-import { joinPath } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
+import { joinPath } from './map-reader.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
 import { descriptorFlags } from './rule-keys.ts';

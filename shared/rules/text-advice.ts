@@ -1,7 +1,6 @@
 // What is legal in the text of a name, a key or a value, and hardly ever meant.
-
 import { toExcerpt } from '../text-excerpt.ts';
-import type { DocumentReporter } from './document-reporter.ts';
+import type { MapReader } from './map-reader.ts';
 import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
 
@@ -9,19 +8,16 @@ const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
 const expressionSign = /^\^|\$$|(?:^|[/)\]])\.\*|\.\+|\\[dswb./]|\][*+]|\(\?|\([^()|]{1,40}\|/;
 
-export interface AdvisedText {
-  readonly name: 'domain' | 'key' | 'value';
-  readonly text: string;
-  readonly offset: number;
-  readonly path: string;
-}
-
 /** Warns of the first oddity of the text: one mistake makes one problem. */
-export function adviseOnText(advised: AdvisedText, reporter: DocumentReporter): void {
-  const { name, text, offset, path } = advised;
+export function adviseOnText(
+  fields: MapReader,
+  name: 'domain' | 'key' | 'value',
+  text: string | undefined,
+): void {
+  if (!text) return;
   const odd = findOddCharacter(text);
   const warn = (rule: ProblemRule, message: string, hint: string) =>
-    reporter.warning(rule, offset, path, `${name} has ${message}`, hint);
+    fields.warning(rule, name, `${name} has ${message}`, hint);
   if (odd !== undefined) {
     const meant = toExcerpt(withoutOddCharacters(text));
     warn(

@@ -13,7 +13,7 @@ import {
 } from 'yaml';
 import { nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
-import type { DocumentReporter } from './document-reporter.ts';
+import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
@@ -25,13 +25,22 @@ const maxAliasedNodes = 500_000;
 /** Finding the nearest of many names takes time. */
 const maxGuessedAnchors = 100;
 
-/** Undefined when nothing of `text` is usable; an empty document is a null scalar. */
-export function parseYamlTree(text: string, reporter: DocumentReporter): TreeNode | undefined {
-  if (!checkYamlText(text, reporter)) return undefined;
-  return readOrdinaryYaml(text) ?? parseAnyYaml(text, reporter);
+export interface ParsedYaml {
+  /** Undefined when nothing of the text is usable; an empty document is a null scalar. */
+  readonly root: TreeNode | undefined;
+  /** Has told what is wrong so far, and takes what readers of the tree find. */
+  readonly reporter: DocumentReporter;
 }
 
-/** What `parseYamlTree` gives, for ordinary YAML too. */
+/** `file` is the name under which a person knows the text; it goes into each problem. */
+export function parseYamlTree(text: string, file: string): ParsedYaml {
+  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
+  const reporter = createDocumentReporter(yaml, file);
+  if (!checkYamlText(yaml, reporter)) return { root: undefined, reporter };
+  return { root: readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter), reporter };
+}
+
+/** The tree that `parseYamlTree` gives, for ordinary YAML too. */
 export function parseAnyYaml(text: string, reporter: DocumentReporter): TreeNode | undefined {
   const root = parseYamlText(text, reporter);
   return root === undefined ? undefined : createTree(root, reporter);

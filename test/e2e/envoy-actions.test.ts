@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { readEnvoyQuestions } from '../../control-plane/envoy/envoy-config.ts';
-import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { startEnvoy } from '../support/envoy.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,8 +14,7 @@ const fixture = join(import.meta.dirname, '..', 'fixtures', 'envoy', 'every-acti
 
 /** What `check` takes this Envoy to send: the keys in their order, and the values it knows. */
 function readExpected(yaml: string) {
-  const reporter = createDocumentReporter(yaml, 'envoy.yaml');
-  const root = parseYamlTree(yaml, reporter);
+  const { root, reporter } = parseYamlTree(yaml, 'envoy.yaml');
   if (root === undefined) throw new Error(JSON.stringify(reporter.toProblems()));
   const { descriptors, isComplete, unsent } = readEnvoyQuestions([{ root, reporter }]);
   return { descriptors, isComplete, unsent };

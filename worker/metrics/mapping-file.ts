@@ -3,16 +3,12 @@
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import {
-  createDocumentReporter,
-  type DocumentReporter,
-} from '../../shared/rules/document-reporter.ts';
+import { MapReader } from '../../shared/rules/map-reader.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { logProblems } from '../../shared/rules/problem-log.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { createMapReader, type MapReader } from './map-reader.ts';
 import { readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';
 import { compilePattern } from './regular-expression.ts';
@@ -56,11 +52,9 @@ export async function readMappingFile(
 
 /** `file` is the name under which a person knows the text; it goes into each problem. */
 export function parseMapping(text: string, file: string): ParsedMapping {
-  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
-  const reporter = createDocumentReporter(yaml, file);
-  const root = parseYamlTree(yaml, reporter);
+  const { root, reporter } = parseYamlTree(text, file);
   let mapping: Mapping | undefined;
-  if (root?.kind === 'map') mapping = readMapping(createMapReader(root, '', reporter), reporter);
+  if (root?.kind === 'map') mapping = readMapping(new MapReader(root, '', reporter));
   else if (root !== undefined && root.kind !== 'gap') {
     const hint = "begin with 'mappings:' and a list";
     reporter.error('document-type', root.offset, '', 'the document is not a mapping', hint);
@@ -71,23 +65,25 @@ export function parseMapping(text: string, file: string): ParsedMapping {
   };
 }
 
+const code = 'metric-mapping';
+
 interface Defaults {
   readonly matchType: 'glob' | 'regex';
   readonly ttlMs: number;
-  readonly reader: MapReader;
+  readonly fields: MapReader | undefined;
 }
 
-function readMapping(root: MapReader, reporter: DocumentReporter): Mapping {
-  const reader = root.map('defaults');
+function readMapping(root: MapReader): Mapping {
+  const fields = root.map('defaults');
   const defaults = {
-    matchType: reader.word('match_type', ['glob', 'regex']) ?? 'glob',
-    ttlMs: reader.duration('ttl') ?? 0,
-    reader,
+    matchType: fields?.word('match_type', ['glob', 'regex']) ?? 'glob',
+    ttlMs: fields?.duration('ttl') ?? 0,
+    fields,
   } as const;
-  const mostSpecificGlob = reader.flag('glob_disable_ordering') ?? false;
-  const observer = readDefaultObserver(reader);
-  const rules = root.maps('mappings').map((rule) => readRule(rule, defaults, reporter));
-  reader.warnOfOthers();
+  const mostSpecificGlob = fields?.flag('glob_disable_ordering') ?? false;
+  const observer = readDefaultObserver(fields);
+  const rules = root.maps('mappings').map((rule) => readRule(rule, defaults));
+  fields?.warnOfOthers();
   root.warnOfOthers();
   return {
     rules: rules.filter((rule) => rule !== undefined),
@@ -96,57 +92,53 @@ function readMapping(root: MapReader, reporter: DocumentReporter): Mapping {
   };
 }
 
-function readRule(
-  reader: MapReader,
-  defaults: Defaults,
-  reporter: DocumentReporter,
-): MappingRule | undefined {
-  const match = readMatch(reader, defaults);
-  const action = reader.word('action', ['map', 'drop']) ?? 'map';
-  const name = reader.text('name') ?? '';
-  if (name === '' && action === 'map') reader.error('name', "the metric's name is missing");
+function readRule(fields: MapReader, defaults: Defaults): MappingRule | undefined {
+  const match = readMatch(fields, defaults);
+  const action = fields.word('action', ['map', 'drop']) ?? 'map';
+  const name = fields.text('name') ?? '';
+  if (name === '' && action === 'map') fields.error(code, 'name', "the metric's name is missing");
   else if (!/^(?:[A-Za-z_:$][\w:${}]*)?$/.test(name)) {
     const hint = 'letters, digits and _ make a name, and $1 for what the first * or group matched';
-    reader.error('name', `'${toExcerpt(name)}' is not the name of a metric`, hint);
+    fields.error(code, 'name', `'${toExcerpt(name)}' is not the name of a metric`, hint);
   }
-  const labels = reader.texts('labels');
+  const labels = fields.texts('labels');
   for (const [label] of labels) {
     if (!/^[A-Za-z_]\w*$/.test(label)) {
-      reader.error('labels', `'${toExcerpt(label)}' is not the name of a label`);
+      fields.error(code, 'labels', `'${toExcerpt(label)}' is not the name of a label`);
     }
   }
-  const kind = reader.word('match_metric_type', ['counter', 'gauge', 'observer', 'timer']);
+  const kind = fields.word('match_metric_type', ['counter', 'gauge', 'observer', 'timer']);
   const rule = {
     action,
     metricKind: kind === 'timer' ? 'observer' : kind,
     name,
     labels,
-    honorLabels: reader.flag('honor_labels') ?? false,
-    observer: readObserver(reader, defaults.reader),
-    scale: reader.number('scale') ?? 1,
-    ttlMs: reader.duration('ttl') || defaults.ttlMs,
-    help: reader.text('help') || defaultHelp,
+    honorLabels: fields.flag('honor_labels') ?? false,
+    observer: readObserver(fields, defaults.fields),
+    scale: fields.number('scale') ?? 1,
+    ttlMs: fields.duration('ttl') || defaults.ttlMs,
+    help: fields.text('help') || defaultHelp,
   } as const;
-  reader.warnOfOthers();
-  return match === undefined || reporter.hasErrors ? undefined : { match, ...rule };
+  fields.warnOfOthers();
+  return match === undefined || fields.reporter.hasErrors ? undefined : { match, ...rule };
 }
 
-function readMatch(reader: MapReader, defaults: Defaults): readonly string[] | RegExp | undefined {
-  const text = reader.text('match') ?? '';
-  const type = reader.word('match_type', ['glob', 'regex']) ?? defaults.matchType;
+function readMatch(fields: MapReader, defaults: Defaults): readonly string[] | RegExp | undefined {
+  const text = fields.text('match') ?? '';
+  const type = fields.word('match_type', ['glob', 'regex']) ?? defaults.matchType;
   if (text === '') {
-    reader.error('match', 'what to match is missing');
+    fields.error(code, 'match', 'what to match is missing');
     return undefined;
   }
   if (type === 'regex') {
     const compiled = compilePattern(text);
     if (compiled.ok) return compiled.pattern;
-    reader.error('match', `not a regular expression (${toExcerpt(compiled.reason, 200)})`);
+    fields.error(code, 'match', `not a regular expression (${toExcerpt(compiled.reason, 200)})`);
     return undefined;
   }
   const parts = text.split('.');
   if (parts.every((part) => part === '*' || /^[\w-]+$/.test(part))) return parts;
   const hint = 'each part between dots is * or letters, digits, _ and -; or set match_type: regex';
-  reader.error('match', `'${toExcerpt(text)}' is not a pattern of parts`, hint);
+  fields.error(code, 'match', `'${toExcerpt(text)}' is not a pattern of parts`, hint);
   return undefined;
 }

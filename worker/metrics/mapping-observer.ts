@@ -1,6 +1,6 @@
 // The options of histograms and summaries in a mapping file. A rule's own come before the defaults
 // of the file, and those before the common ones.
-import type { MapReader } from './map-reader.ts';
+import type { MapReader } from '../../shared/rules/map-reader.ts';
 import {
   defaultBuckets,
   defaultQuantiles,
@@ -9,29 +9,34 @@ import {
 } from './metric-mapping.ts';
 
 const types = ['histogram', 'summary'] as const;
+const code = 'metric-mapping';
 
 /** For names that no rule matches. */
-export function readDefaultObserver(defaults: MapReader): ObserverOptions {
+export function readDefaultObserver(defaults: MapReader | undefined): ObserverOptions {
   return toOptions(readType(defaults) ?? 'summary', [defaults]);
 }
 
-export function readObserver(rule: MapReader, defaults: MapReader): ObserverOptions {
+export function readObserver(rule: MapReader, defaults: MapReader | undefined): ObserverOptions {
   const own = readType(rule);
   const type = own ?? readType(defaults) ?? 'summary';
   const other = type === 'histogram' ? 'summary_options' : 'histogram_options';
   if (own !== undefined && rule.has(other)) {
-    rule.error(other, `${other} is not for a ${type}`, 'remove it, or change observer_type');
+    rule.error(code, other, `${other} is not for a ${type}`, 'remove it, or change observer_type');
   }
   return toOptions(type, [rule, defaults]);
 }
 
 /** `timer_type` is the older name. */
-function readType(reader: MapReader): 'histogram' | 'summary' | undefined {
-  const older = reader.word('timer_type', types);
-  return reader.word('observer_type', types) ?? older;
+function readType(fields: MapReader | undefined): 'histogram' | 'summary' | undefined {
+  const older = fields?.word('timer_type', types);
+  return fields?.word('observer_type', types) ?? older;
 }
 
-function toOptions(type: 'histogram' | 'summary', readers: readonly MapReader[]): ObserverOptions {
+function toOptions(
+  type: 'histogram' | 'summary',
+  given: readonly (MapReader | undefined)[],
+): ObserverOptions {
+  const readers = given.filter((fields) => fields !== undefined);
   // All are read, whatever the type, so that each mistake is told.
   const buckets = readers.map(readBuckets).find((list) => list.length > 0) ?? defaultBuckets;
   const summaries = readers.map(readSummary);
@@ -47,45 +52,45 @@ function toOptions(type: 'histogram' | 'summary', readers: readonly MapReader[])
 }
 
 /** `buckets` beside the options is the older place. */
-function readBuckets(reader: MapReader): readonly number[] {
-  const options = reader.map('histogram_options');
-  const inner = options.numbers('buckets');
-  const outer = reader.numbers('buckets');
-  options.warnOfOthers();
-  const [owner, list] = inner.length > 0 ? [options, inner] : [reader, outer];
+function readBuckets(fields: MapReader): readonly number[] {
+  const options = fields.map('histogram_options');
+  const inner = options?.numbers('buckets') ?? [];
+  const outer = fields.numbers('buckets');
+  options?.warnOfOthers();
+  const [owner, list] = options && inner.length > 0 ? [options, inner] : [fields, outer];
   if (list.some((bound, index) => !(bound > (list[index - 1] ?? Number.NEGATIVE_INFINITY)))) {
-    owner.error('buckets', 'the bounds do not grow', 'sort them, each once');
+    owner.error(code, 'buckets', 'the bounds do not grow', 'sort them, each once');
   }
   return list.filter((bound) => bound !== Number.POSITIVE_INFINITY);
 }
 
 const maxAgeBuckets = 100;
 
-function readSummary(reader: MapReader) {
-  const options = reader.map('summary_options');
-  const inner = readQuantiles(options);
-  const outer = readQuantiles(reader);
-  const maxAgeMs = options.duration('max_age');
-  const ageBuckets = options.number('age_buckets');
+function readSummary(fields: MapReader) {
+  const options = fields.map('summary_options');
+  const inner = options ? readQuantiles(options) : [];
+  const outer = readQuantiles(fields);
+  const maxAgeMs = options?.duration('max_age');
+  const ageBuckets = options?.number('age_buckets');
   if (ageBuckets !== undefined && !(Number.isInteger(ageBuckets) && ageBuckets >= 0)) {
-    options.error('age_buckets', 'age_buckets is not a whole number');
+    options?.error(code, 'age_buckets', 'age_buckets is not a whole number');
   } else if ((ageBuckets ?? 0) > maxAgeBuckets) {
-    options.error('age_buckets', `age_buckets is above ${maxAgeBuckets}`);
+    options?.error(code, 'age_buckets', `age_buckets is above ${maxAgeBuckets}`);
   }
   // How observations are collected is not for the file to say here.
-  options.number('buf_cap');
-  options.warnOfOthers();
+  options?.number('buf_cap');
+  options?.warnOfOthers();
   return { quantiles: inner.length > 0 ? inner : outer, maxAgeMs, ageBuckets };
 }
 
 /** The allowed errors are read and have no effect: the quantiles are exact. */
-function readQuantiles(reader: MapReader): readonly number[] {
-  return reader.maps('quantiles').map((item) => {
+function readQuantiles(fields: MapReader): readonly number[] {
+  return fields.maps('quantiles').map((item) => {
     const quantile = item.number('quantile') ?? Number.NaN;
     item.number('error');
     item.warnOfOthers();
     if (!(quantile >= 0 && quantile <= 1)) {
-      item.error('quantile', 'a quantile is a number from 0 to 1');
+      item.error(code, 'quantile', 'a quantile is a number from 0 to 1');
     }
     return quantile;
   });
