@@ -3,17 +3,15 @@
 import { createHash } from 'node:crypto';
 import { join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
+import {
+  createFileFollower,
+  defaultFollowerTiming,
+  type FollowerTiming,
+} from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import {
-  type Bounds,
-  defaultBounds,
-  type Listing,
-  listRulesFiles,
-  readRulesFiles,
-} from '../../shared/rules-directory.ts';
+import { type Bounds, defaultBounds, type Listing } from '../../shared/rules-directory.ts';
 import { writeChange } from './directory-change.ts';
 import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
@@ -43,21 +41,13 @@ export interface DirectoryStoreDeps {
 }
 
 /** Milliseconds. */
-interface Timing {
-  /** A change is looked at after this long without another... */
-  readonly quiet: number;
-  /** ...but no later than this after the first. */
-  readonly patience: number;
-  /** How often to look when nothing was heard: not every file system tells. */
-  readonly poll: number;
+interface Timing extends FollowerTiming {
   /** A write waits for the lock of another for so long. */
   readonly lockWait: number;
 }
 
-const defaultTiming: Timing = { quiet: 50, patience: 250, poll: 10_000, lockWait: 5_000 };
+const defaultTiming: Timing = { ...defaultFollowerTiming, lockWait: 5_000 };
 
-/** How often files that change while they are read are read again before they are taken as found. */
-const maxRereads = 5;
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
 
@@ -82,50 +72,32 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     maxBytes: maxHistoryBytes,
     log,
   });
-  let firstNewsMs: number | undefined;
-  let cancelNews = () => {};
   /** Names that matter in directories that are on the way to ours, and not ours. */
   let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let ours: ReadonlySet<string> = new Set();
 
-  const watch = createDirectoryWatch({
-    onEvent(path, name) {
-      const isLink = name !== undefined && links.get(path)?.has(name) === true;
-      if (name === undefined || isLink || (ours.has(path) && isNews(name))) noteNews();
-    },
-    onTrouble(path, reason) {
-      const seconds = timing.poll / 1000;
-      log.warning(`Changes in ${path} are noticed only every ${seconds}s: ${reason}`);
-    },
+  const follower = createFileFollower({
+    files: { directory, beside: undefined, ignoreDotFiles: true, bounds },
+    directoriesToWatch,
+    isNews: (path, name) => links.get(path)?.has(name) === true || (ours.has(path) && isNews(name)),
+    onNews: () => void loop.trigger(),
+    timing,
+    log,
+    clock,
   });
 
   const loop = createLookLoop({
     description: directory,
     look: () => look({ author: undefined, message: undefined }),
-    onIdle() {
-      cancelNews();
-      firstNewsMs = undefined;
-      void watch.update([]);
-    },
+    onIdle: follower.pause,
     pollMs: timing.poll,
     log,
     clock,
   });
 
-  function noteNews(): void {
-    const now = clock.monotonicMs();
-    firstNewsMs ??= now;
-    cancelNews();
-    const waitMs = Math.min(timing.quiet, firstNewsMs + timing.patience - now);
-    cancelNews = clock.after(Math.max(0, waitMs), () => {
-      firstNewsMs = undefined;
-      void loop.trigger();
-    });
-  }
-
   /** `attribution` is for a revision that we have made ourselves. */
   async function look(attribution: Attribution): Promise<Revision> {
-    const { files, problems } = await readStable();
+    const { files, problems } = await read();
     const id = toContentId(files, problems);
     if (id === loop.seen?.id) return loop.seen;
     const [newest] = await history.list();
@@ -135,37 +107,24 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     return revision;
   }
 
-  /** Reads until nothing changes meanwhile, so that no revision mixes old files with new ones. */
-  async function readStable(): Promise<Pick<Revision, 'files' | 'problems'>> {
-    for (let again = 0; ; again++) {
-      const listing = await list();
-      if (loop.isWatched) await updateWatch(listing);
-      const read = await readRulesFiles(listing.files, bounds);
-      // What changed before the watch was in place is found here as well.
-      const isStable = (await list()).signature === listing.signature;
-      if (!isStable && again < maxRereads) continue;
-      if (listing.missing) throw new AppError('store', 'the directory does not exist');
-      const files = read.files.map(({ path, text }) => ({ path: toStorePath(path), text }));
-      const problems = [...listing.problems, ...read.problems].map((problem) => ({
-        ...problem,
-        file: toStorePath(problem.file),
-      }));
-      return { files: files.sort(byPath), problems };
-    }
-  }
-
-  function list(): Promise<Listing> {
-    return listRulesFiles({ directory, beside: undefined, ignoreDotFiles: true, bounds });
+  async function read(): Promise<Pick<Revision, 'files' | 'problems'>> {
+    const { listing, files, problems } = await follower.read();
+    if (listing.missing) throw new AppError('store', 'the directory does not exist');
+    return {
+      files: files.map(({ path, text }) => ({ path: toStorePath(path), text })).sort(byPath),
+      problems: problems.map((problem) => ({ ...problem, file: toStorePath(problem.file) })),
+    };
   }
 
   function toStorePath(path: string): string {
     return relative(directory, path).split(sep).join('/') || '.';
   }
 
-  async function updateWatch(listing: Listing): Promise<void> {
+  async function directoriesToWatch(listing: Listing): Promise<readonly string[]> {
+    if (!loop.isWatched) return [];
     links = await linksOf(directory);
     ours = new Set(listing.directories);
-    await watch.update([...ours, ...links.keys()]);
+    return [...ours, ...links.keys()];
   }
 
   async function write(
@@ -214,7 +173,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     },
     async close() {
       await loop.close();
-      watch.close();
+      follower.close();
     },
   };
 }

@@ -4,17 +4,23 @@
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import { createDirectoryWatch } from '../../shared/directory-watch.ts';
 import { AppError } from '../../shared/errors.ts';
+import {
+  createFileFollower,
+  defaultFollowerTiming,
+  type FollowerTiming,
+  maxRereads,
+  type Reading,
+} from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
-import type { Bounds, ListedFile, Listing, RulesFile } from '../../shared/rules-directory.ts';
 import {
+  type Bounds,
   codeOf,
   defaultBounds,
-  listRulesFiles,
+  type Listing,
   problemOf,
-  readRulesFiles,
+  type RulesFile,
 } from '../../shared/rules-directory.ts';
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
@@ -48,43 +54,15 @@ export interface FileSourceDeps {
 }
 
 /** Milliseconds. */
-interface Timing {
-  /** A change is looked at after this long without another... */
-  readonly quiet: number;
-  /** ...but no later than this after the first. */
-  readonly patience: number;
+interface Timing extends FollowerTiming {
   /** Files that do not load are looked at again after this long: somebody may be writing them. */
   readonly settle: number;
-  /** How often the files are compared when nothing was heard: not every file system tells. */
-  readonly poll: number;
 }
 
-const defaultTiming: Timing = { quiet: 50, patience: 250, settle: 150, poll: 10_000 };
-
-/** How often files that change while they are read are read again before they are taken as found. */
-const maxRereads = 5;
+const defaultTiming: Timing = { ...defaultFollowerTiming, settle: 150 };
 
 /** In place of what would trigger a load, while there is no root. */
 const rootIsAway = 'the root is away';
-
-/** A file that changed so shortly before it was read may be written again without looking different: the
- * clock of a file system has ticks, of up to two seconds. */
-const settledMs = 2_500;
-
-/** A file as it was read. */
-interface KnownFile {
-  readonly file: RulesFile;
-  readonly identity: string;
-  /** Whether the same identity means the same content. */
-  readonly isSettled: boolean;
-}
-
-/** One consistent look at the files. */
-interface Reading {
-  readonly listing: Listing;
-  readonly files: readonly RulesFile[];
-  readonly problems: readonly Problem[];
-}
 
 export function createFileSource({
   options,
@@ -112,8 +90,6 @@ export function createFileSource({
   /** What the last delivered load was made from. */
   let seenTrigger: string | undefined;
   let seenReading: Reading | undefined;
-  /** The files as they were read last, by path. */
-  let known: ReadonlyMap<string, KnownFile> = new Map();
   let hasLoaded = false;
   /** Whether the rules in force came from at least one file. */
   let hadFiles = false;
@@ -121,37 +97,22 @@ export function createFileSource({
   let closed = false;
   let isChecking = false;
   let isNewsWaiting = false;
-  let firstNewsMs: number | undefined;
-  let cancelNews = () => {};
   let cancelPoll = () => {};
 
-  const watch = createDirectoryWatch({
-    onEvent(path, name) {
-      if (isRelevant(path, name)) noteNews();
-    },
-    onTrouble(path, reason) {
-      const seconds = timing.poll / 1000;
-      log.warning(`Changes in ${path} are noticed only every ${seconds}s: ${reason}`);
-    },
+  const follower = createFileFollower({
+    files: { directory, beside, ignoreDotFiles: options.ignoreDotFiles, bounds },
+    directoriesToWatch,
+    isNews,
+    onNews: () => void check('news'),
+    timing,
+    log,
+    clock,
   });
 
-  function isRelevant(path: string, name: string | undefined): boolean {
-    if (name === undefined) return true;
+  function isNews(path: string, name: string): boolean {
     if (watchRoot) return name === '..data' || (path === dirname(root) && name === basename(root));
     // Of a ConfigMap's own folders only the link that makes a new one current matters.
     return !name.startsWith('..') || name === '..data';
-  }
-
-  function noteNews(): void {
-    if (closed) return;
-    const now = clock.monotonicMs();
-    firstNewsMs ??= now;
-    cancelNews();
-    const waitMs = Math.min(timing.quiet, firstNewsMs + timing.patience - now);
-    cancelNews = clock.after(Math.max(0, waitMs), () => {
-      firstNewsMs = undefined;
-      void check('news');
-    });
   }
 
   function schedulePoll(): void {
@@ -188,13 +149,13 @@ export function createFileSource({
     const isContentCompared = cause === 'news' && !watchRoot;
     if (closed || (trigger === seenTrigger && !isContentCompared)) return;
 
-    let reading = await readStable();
+    let reading = await read();
     if (trigger === seenTrigger && isSame(reading, seenReading)) return;
     let result = await toResult(reading);
     for (let again = 0; !result.ok && again < maxRereads && !closed; again++) {
       await new Promise<void>((resolve) => clock.after(timing.settle, resolve));
-      if ((await list()).signature === reading.listing.signature) break;
-      reading = await readStable();
+      if ((await follower.list()).signature === reading.listing.signature) break;
+      reading = await read();
       result = await toResult(reading);
     }
     if (closed) return;
@@ -208,13 +169,9 @@ export function createFileSource({
     onLoad(result);
   }
 
-  function list(): Promise<Listing> {
-    return listRulesFiles({ directory, beside, ignoreDotFiles: options.ignoreDotFiles, bounds });
-  }
-
   /** What must change for the rules to be loaded again. */
   async function readTrigger(): Promise<string> {
-    if (!watchRoot) return (await list()).signature;
+    if (!watchRoot) return (await follower.list()).signature;
     const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
     if (identities[0] === 'ENOENT') return rootIsAway;
@@ -224,43 +181,12 @@ export function createFileSource({
     return isAway ? rootIsAway : [...identities, target].join('\n');
   }
 
-  /** Reads until nothing changes meanwhile, so that no load mixes old files with new ones. */
-  async function readStable(): Promise<Reading> {
-    for (let again = 0; ; again++) {
-      const listing = await list();
-      await watch.update(await directoriesToWatch(listing));
-      loadAttempts.add(1);
-      const { files, problems } = await readChanged(listing.files);
-      const isStable = (await list()).signature === listing.signature;
-      if (!isStable && again < maxRereads && !closed) continue;
-      const all = [...listing.problems, ...problems];
-      loadFailures.add(all.filter(isError).length + listing.linkedDirectories);
-      return { listing, files, problems: all };
-    }
-  }
-
-  /** What has not changed since it was read is not read again. */
-  async function readChanged(
-    listed: readonly ListedFile[],
-  ): Promise<Pick<Reading, 'files' | 'problems'>> {
-    const changed = listed.filter((file) => {
-      const last = known.get(file.path);
-      return last === undefined || last.identity !== file.identity || !last.isSettled;
-    });
-    const readMs = clock.wallMs();
-    const read = await readRulesFiles(changed, bounds);
-    const texts = new Map(read.files.map((file) => [file.path, file]));
-    const next = new Map<string, KnownFile>();
-    const changedPaths = new Set(changed.map(({ path }) => path));
-    for (const { path, identity, changedMs } of listed) {
-      const last = known.get(path);
-      const now = changedPaths.has(path) ? texts.get(path) : last?.file;
-      if (now === undefined) continue;
-      const file = last?.file.text === now.text ? last.file : now;
-      next.set(path, { file, identity, isSettled: readMs - changedMs > settledMs });
-    }
-    known = next;
-    return { files: [...next.values()].map(({ file }) => file), problems: read.problems };
+  async function read(): Promise<Reading> {
+    const reading = await follower.read();
+    loadAttempts.add(reading.attempts);
+    const errors = reading.problems.filter(isError).length;
+    loadFailures.add(errors + reading.listing.linkedDirectories);
+    return reading;
   }
 
   async function directoriesToWatch(listing: Listing): Promise<string[]> {
@@ -338,7 +264,7 @@ export function createFileSource({
     async start(listener) {
       onLoad = listener;
       await requireDirectory(watchedAtStart, directory, watchRoot);
-      await watch.update([watchedAtStart]);
+      await follower.watch([watchedAtStart]);
       await check('news');
       if (!closed) schedulePoll();
     },
@@ -350,9 +276,8 @@ export function createFileSource({
     },
     async close() {
       closed = true;
-      cancelNews();
       cancelPoll();
-      watch.close();
+      follower.close();
     },
   };
 }
