@@ -287,6 +287,22 @@ test('a revision that is held back is approved by its id, with a reason, and tha
   );
 });
 
+test('connections that are too many are said once', async (t) => {
+  const { port, log } = await run(t, {});
+  const sockets = Array.from({ length: 266 }, () => connect(port, '127.0.0.1', () => {}));
+  for (const socket of sockets) socket.on('error', () => {});
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await eventually('ten were closed', () => sockets.filter(({ closed }) => closed).length >= 10);
+  const said = log.lines.filter((line) => line.includes('connections already'));
+  t.is(said.length, 1);
+  t.regex(
+    said[0] ?? '',
+    /^warning admin API: there are 256 connections already: the one that was .* was closed$/,
+  );
+});
+
 const malformed: [string, string, number][] = [
   ['no HTTP at all', 'GET / HTTQ/1.1\r\n\r\n', 400],
   ['a header without a colon', 'GET / HTTP/1.1\r\nhost\r\n\r\n', 400],

@@ -1,10 +1,12 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
+
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { systemClock } from '../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
@@ -45,8 +47,8 @@ const maxYamlBytes = maxBodyBytes / 4;
 
 /** What one of them may bring is bounded by `maxBodyBytes`; people and pipelines are few. */
 const maxConnections = 256;
-/** Of what is said about those that are refused. */
-const refusalLogMs = 60_000;
+/** Those that are refused are said this often. */
+const refusalIntervalMs = 60_000;
 
 /** Probes and webhooks are among them, and whoever reaches the port; each has time for one request. */
 const maxUnauthenticated = 3000;
@@ -105,7 +107,11 @@ export async function createAdminServer(
   await addWebhookRoute(fastify, webhook, unfinished);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
-  let saidMs = Number.NEGATIVE_INFINITY;
+  const refusals = createRepeatedLog({
+    clock: api.clock,
+    intervalMs: refusalIntervalMs,
+    write: log.warning,
+  });
   limitHttpConnections(fastify.server, {
     max: maxConnections,
     unauthenticated: isAuthenticated && {
@@ -116,9 +122,7 @@ export async function createAdminServer(
     isTls: options.tls !== undefined,
     clock: api.clock,
     onClosed(which, max) {
-      if (performance.now() - saidMs < refusalLogMs) return;
-      saidMs = performance.now();
-      log.warning(
+      refusals.report(
         `admin API: there are ${max} connections already: the one that was ${which} was closed`,
       );
     },

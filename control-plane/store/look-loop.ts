@@ -1,9 +1,12 @@
 // What all stores have in common: looks one at a time, watchers told in order, failures said once.
 // How a look is done is left to the stores.
+
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
 import type { ConfigStore, StoreStatus } from './store.ts';
 
@@ -37,19 +40,12 @@ export interface LookLoopDeps {
   readonly clock: Clock;
 }
 
-/** A failure whose reason changes is said again, but not more often than this. */
-const repeatMs = 60_000;
+/** A failure is not said more often than this. */
+const failureIntervalMs = 60_000;
 
 interface Watcher {
   readonly onRevision: (revision: Revision) => void;
   told: string | undefined;
-}
-
-interface Failure {
-  readonly sinceMs: number;
-  readonly attempts: number;
-  readonly text: string;
-  readonly saidMs: number | undefined;
 }
 
 export function createLookLoop(deps: LookLoopDeps): LookLoop {
@@ -61,8 +57,23 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
   let seen: Revision | undefined;
   let hasReadLastKnown = deps.readLastKnown === undefined;
   let lastSuccessMs: number | undefined;
-  let failure: Failure | undefined;
+  let failure: { readonly sinceMs: number; readonly text: string } | undefined;
+  let kept: Revision | undefined;
   let cancelPoll = () => {};
+  const failures = createRepeatedLog({
+    clock,
+    intervalMs: failureIntervalMs,
+    again: 'when-changed',
+    write(text) {
+      const consequence =
+        kept === undefined
+          ? 'no revision of it is known'
+          : `revision ${kept.id} is kept${ageOf(kept)}`;
+      log.warning(
+        `The store ${description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(pollMs)}`,
+      );
+    },
+  });
 
   function enqueue<Result>(task: () => Promise<Result>): Promise<Result> {
     const result = queue.then(() => {
@@ -117,36 +128,21 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
 
   function noteSuccess(): void {
     lastSuccessMs = clock.wallMs();
-    if (failure?.saidMs !== undefined) {
-      const time = formatDuration(Math.round((lastSuccessMs - failure.sinceMs) / 1000) * 1000);
-      const attempts = failure.attempts === 1 ? '1 attempt' : `${failure.attempts} attempts`;
-      log.notice(`The store ${description} can be read again, after ${time} and ${attempts}`);
-    }
     failure = undefined;
+    const outage = failures.recover();
+    if (outage === undefined) return;
+    const time = formatDuration(Math.round(outage.seconds) * 1000);
+    const attempts = toCountText(outage.times, 'attempt');
+    log.notice(`The store ${description} can be read again, after ${time} and ${attempts}`);
   }
 
   function noteFailure(error: unknown, known: Revision | undefined): void {
-    const now = clock.wallMs();
     const text = errorText(error);
-    const before = failure;
-    const isNews =
-      before?.saidMs === undefined || (before.text !== text && now - before.saidMs >= repeatMs);
+    failure = { sinceMs: failure?.sinceMs ?? clock.wallMs(), text };
     // Who reads without watching is told by the rejection, or looks at the status.
-    const isSaid = isNews && watchers.size > 0;
-    failure = {
-      sinceMs: before?.sinceMs ?? now,
-      attempts: (before?.attempts ?? 0) + 1,
-      text,
-      saidMs: isSaid ? now : before?.saidMs,
-    };
-    if (!isSaid) return;
-    const consequence =
-      known === undefined
-        ? 'no revision of it is known'
-        : `revision ${known.id} is kept${ageOf(known)}`;
-    log.warning(
-      `The store ${description} cannot be read: ${text}; ${consequence}; next attempt in ${formatDuration(pollMs)}`,
-    );
+    if (watchers.size === 0) return;
+    kept = known;
+    failures.report(text);
   }
 
   function ageOf(revision: Revision): string {

@@ -4,6 +4,7 @@
 // the same sessions, 1,000 clients and responses of 420 kB it took 600 MB and 1.7 s of CPU for the
 // first load, where this takes 180 MB and 0.7 s.
 // Which snapshot a node gets is the provider's matter, who may ask at all is `authorize`'s.
+
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -11,12 +12,12 @@ import type { Clock } from '../../shared/clock.ts';
 import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { createDiscoveryStream, type DiscoveryStream } from './discovery-stream.ts';
-import { createEventLog } from './event-log.ts';
 import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
 import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
@@ -27,6 +28,9 @@ import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
+
+/** What happens to many streams at once is said this often. */
+const eventIntervalMs = 5_000;
 
 export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
@@ -65,7 +69,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
   const limits: AdsLimits = { ...defaultLimits, ...options.limits };
   const workers = createWorkerRegistry(clock.wallMs);
-  const events = createEventLog({ log, clock });
+  const toEvents = (write: (text: string) => void) =>
+    createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
+  const events = { info: toEvents(log.info), warning: toEvents(log.warning) };
   const protocols = createProtocols(deps.protos);
   const streams: Record<DiscoveryMode, Set<DiscoveryStream>> = {
     sotw: new Set(),
@@ -86,7 +92,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     maxHandshakes: options.tls ? limits.maxHandshakes : limits.maxUnsettled,
     onClosed(which) {
       const text = `xDS: there are ${maxConnections} connections already: the one that was ${which} was closed`;
-      events.note('warning', 'too_many_connections', text);
+      events.warning.report(text, 'too_many_connections');
     },
     clock,
   });
@@ -150,14 +156,14 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     } else if (calls >= limits.maxStreams) {
       metrics.dropped('too_many_streams');
       const text = `there are ${calls} streams already`;
-      events.note('warning', 'too_many_streams', `xDS: ${peerAddress} was refused: ${text}`);
+      events.warning.report(`xDS: ${peerAddress} was refused: ${text}`, 'too_many_streams');
       refuse(grpcStatus.resourceExhausted, text);
     } else {
       const allowed = authorize?.(headers) ?? { ok: true };
       if (!allowed.ok) {
         metrics.dropped('unauthenticated');
         const text = `xDS: ${peerAddress} was refused: ${allowed.reason}`;
-        events.note('warning', 'unauthenticated', text);
+        events.warning.report(text, 'unauthenticated');
         refuse(grpcStatus.unauthenticated, allowed.reason);
         return;
       }
@@ -215,14 +221,15 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     await closed;
     cancelTimer();
     fanOut.stop();
-    events.flush();
+    events.info.flush();
+    events.warning.flush();
   }
 
   server.on('session', onSession);
   server.on('stream', onStream);
   server.on('sessionError', () => {});
   server.on('tlsClientError', (error: Error) => {
-    events.note('warning', 'tls', `xDS: a TLS handshake failed: ${errorText(error)}`);
+    events.warning.report(`xDS: a TLS handshake failed: ${errorText(error)}`, 'tls');
   });
 
   return {
@@ -238,7 +245,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       }
       // A listener that fails later, such as for want of file descriptors, keeps what it has.
       server.on('error', (error) => {
-        events.note('warning', 'listener', `xDS: the listener failed: ${errorText(error)}`);
+        events.warning.report(`xDS: the listener failed: ${errorText(error)}`, 'listener');
       });
       stopWatching = snapshots.onChange(fanOut.start);
       return (server.address() as AddressInfo).port;

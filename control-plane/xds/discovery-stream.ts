@@ -2,11 +2,11 @@
 // What is answered is the session's matter, bytes and connections are the call's.
 
 import type { Clock } from '../../shared/clock.ts';
+import type { RepeatedLog } from '../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toStringField } from '../snapshot/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
-import type { EventLog } from './event-log.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type KeptNames, toKeptBytes } from './kept-names.ts';
@@ -21,7 +21,7 @@ import type { WorkerRecord, WorkerRegistry } from './workers.ts';
 export interface DiscoveryStreamDeps {
   readonly snapshots: SnapshotProvider;
   readonly workers: WorkerRegistry;
-  readonly events: EventLog;
+  readonly events: Readonly<Record<'info' | 'warning', RepeatedLog>>;
   readonly clock: Clock;
   readonly metrics: XdsMetrics;
   readonly limits: AdsLimits;
@@ -68,7 +68,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
 
   function refuse(reason: DropReason, status: GrpcStatus, text: string): void {
     metrics.dropped(reason);
-    events.note('warning', reason, `xDS: the stream of ${whoIsIt()} was ended: ${text}`);
+    events.warning.report(`xDS: the stream of ${whoIsIt()} was ended: ${text}`, reason);
     call.finish(status, text);
   }
 
@@ -92,7 +92,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   /** At once, and with it goes what is held for the stream. */
   function cutOff(reason: DropReason, text: string): void {
     metrics.dropped(reason);
-    events.note('warning', reason, `xDS: ${whoIsIt()} was cut off: ${text}`);
+    events.warning.report(`xDS: ${whoIsIt()} was cut off: ${text}`, reason);
     isClosed = true;
     call.abort();
   }
@@ -112,7 +112,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     // By version: a bad one is refused by all workers at once, each in the same words. By that of the
     // whole, as clients make versions when they choose from it.
     const kind = version === undefined ? 'nack of an earlier stream' : `nack ${current?.version}`;
-    events.note('warning', kind, `xDS: ${whoIsIt()} refused ${what}: ${shown}`);
+    events.warning.report(`xDS: ${whoIsIt()} refused ${what}: ${shown}`, kind);
   }
 
   /** Undefined, with the stream ended, when the bytes are not a request. */
@@ -141,12 +141,12 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   function passOver(typeUrl: string): void {
     const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
     if (protocol.impliedTypeUrl === undefined) {
-      events.note('info', 'other type', `xDS: a request of ${whoIsIt()} stays unanswered: ${text}`);
+      events.info.report(`xDS: a request of ${whoIsIt()} stays unanswered: ${text}`, 'other type');
     } else refuse('bad_request', grpcStatus.invalidArgument, text);
   }
 
   function join(who: NodeIdentity): WorkerRecord {
-    events.note('info', 'connected', `xDS: ${whoIsIt()} connected (${mode})`);
+    events.info.report(`xDS: ${whoIsIt()} connected (${mode})`, 'connected');
     return deps.workers.joined(who, call.peerAddress, mode, session.wantedVersion);
   }
 
@@ -199,7 +199,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       cancelDrainTimer?.();
       if (record === undefined) return;
       record.left();
-      events.note('info', 'left', `xDS: ${whoIsIt()} left (${mode})`);
+      events.info.report(`xDS: ${whoIsIt()} left (${mode})`, 'left');
     },
     refresh() {
       // Without a record there was no request yet that asks for anything.

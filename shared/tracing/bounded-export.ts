@@ -3,13 +3,21 @@
 // does not take spans costs nothing.
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { errorText } from '../errors.ts';
-import type { ExportLog } from './export-log.ts';
 
 export interface BatchOptions {
   readonly maxQueueSize: number;
   readonly maxExportBatchSize: number;
   readonly scheduledDelayMillis: number;
   readonly exportTimeoutMillis: number;
+}
+
+export interface ExportEvents {
+  /** A batch was taken. */
+  onArrival(): void;
+  /** A batch was not taken; `reason` is one clause without a final full stop. */
+  onFailure(reason: string): void;
+  /** A span did not fit into the queue. */
+  onDrop(): void;
 }
 
 export interface BoundedExport {
@@ -24,15 +32,15 @@ const successCode = 0;
 export function createBoundedExport(
   exporter: SpanExporter,
   options: BatchOptions,
-  exportLog: ExportLog,
+  { onArrival, onFailure, onDrop }: ExportEvents,
 ): BoundedExport {
   let waiting = 0;
   const observed: SpanExporter = {
     export(spans, done) {
       waiting -= spans.length;
       exporter.export(spans, (result) => {
-        if (result.code === successCode) exportLog.arrived();
-        else exportLog.failed(toReason(result.error));
+        if (result.code === successCode) onArrival();
+        else onFailure(toReason(result.error));
         done(result);
       });
     },
@@ -44,7 +52,7 @@ export function createBoundedExport(
   class BoundedProcessor extends BatchSpanProcessor {
     override onEnd(span: ReadableSpan): void {
       if (!hasRoom()) {
-        exportLog.dropped();
+        onDrop();
         return;
       }
       waiting++;

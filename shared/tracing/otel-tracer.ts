@@ -1,5 +1,6 @@
 // The tracer over the OpenTelemetry library. It is built from parts and never registered globally:
 // parents are handed on, so that nothing has to follow calls through the event loop.
+
 import {
   type Context,
   DiagLogLevel,
@@ -33,6 +34,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '../log.ts';
+import { createRepeatedLog } from '../repeated-log.ts';
 import type {
   ServerSpan,
   Span,
@@ -42,7 +44,6 @@ import type {
   TracerOptions,
 } from '../tracing.ts';
 import { type BatchOptions, createBoundedExport } from './bounded-export.ts';
-import { createExportLog } from './export-log.ts';
 
 /** A request's text may be of any size; this much of an attribute is kept. */
 const maxAttributeLength = 4_096;
@@ -50,6 +51,9 @@ const maxAttributeLength = 4_096;
 const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
 /** Different complaints of the library about its settings that are passed on. */
 const maxComplaints = 20;
+
+/** A receiver that comes and goes, or is slow, is complained about at most this often. */
+const troubleIntervalMs = 60_000;
 
 type HeaderReader = (name: string) => string | undefined;
 const headerGetter: TextMapGetter<HeaderReader> = {
@@ -66,11 +70,31 @@ export async function createOtelTracer(
   { log, clock }: TracerDeps,
 ): Promise<Tracer> {
   passOnComplaints(log);
-  const exportLog = createExportLog({ log, clock });
+  const failures = createRepeatedLog({
+    clock,
+    intervalMs: troubleIntervalMs,
+    again: 'when-changed',
+    write: (reason) =>
+      log.warning(`Traces do not reach their receiver: ${reason}; decisions are not affected`),
+  });
+  const drops = createRepeatedLog({ clock, intervalMs: troubleIntervalMs, write: log.warning });
+  const onDrop = () => {
+    drops.report(
+      'Traces are left out: their receiver does not take them as fast as they are made; OTEL_BSP_* and TRACING_SAMPLING_RATE set how many are',
+    );
+  };
   const { processor, hasRoom } = createBoundedExport(
     await createExporter(protocol),
     readBatchOptions(),
-    exportLog,
+    {
+      onFailure: failures.report,
+      onDrop,
+      onArrival() {
+        const outage = failures.recover();
+        if (outage === undefined) return;
+        log.notice(`Traces reach their receiver again; ${outage.times} batches were lost`);
+      },
+    },
   );
   const provider = new TracerProvider({
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRate) }),
@@ -89,7 +113,7 @@ export async function createOtelTracer(
   const isRecording = (): boolean => {
     if (isStopped) return false;
     if (hasRoom()) return true;
-    exportLog.dropped();
+    onDrop();
     return false;
   };
   // The library looks a scope up by a key that it builds each time.

@@ -3,6 +3,7 @@ import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { SpanParent, Tracer } from '../../shared/tracing.ts';
 import { codes } from '../decision/message.ts';
 import { toResponseText } from '../decision/message-text.ts';
@@ -23,7 +24,6 @@ import {
 } from './plain-http-server.ts';
 import { type JsonRequest, parseJsonRequest } from './proto-json-reader.ts';
 import { toJsonResponse } from './proto-json-writer.ts';
-import { createRepeatedLog } from './repeated-log.ts';
 import { createBodyReader } from './request-body.ts';
 
 /** Of all bodies that are being read. */
@@ -63,14 +63,18 @@ export function createHttpServer(
   }: HttpDeps,
   target: HttpTarget,
 ): HttpListener {
-  const failures = createRepeatedLog({ log, clock });
+  const failures = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   const readBody = createBodyReader({ maxBytes: maxRequestBytes, maxAllBytes: maxAllBodiesBytes });
+
+  function report(reason: string): void {
+    failures.report(`/json: ${reason}`, reason);
+  }
 
   async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const body = await readBody(request.raw);
     if (body.kind === 'aborted') return refuseAborted(reply);
     if (body.kind === 'too-large') {
-      failures.warning(`/json: body of more than ${maxRequestBytes} bytes`);
+      report(`body of more than ${maxRequestBytes} bytes`);
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
     if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
@@ -91,7 +95,7 @@ export function createHttpServer(
     const json = toJsonResponse(response);
     span?.end();
     if (json === undefined) {
-      failures.warning('/json: the dynamic metadata holds a number that JSON cannot write');
+      report('the dynamic metadata holds a number that JSON cannot write');
       return sendError(reply, 500, 'Internal Server Error');
     }
     const status = response.overallCode === codes.overLimit ? 429 : 200;
@@ -137,13 +141,13 @@ export function createHttpServer(
   }
 
   function refuseBusy(reply: FastifyReply, which: string): FastifyReply {
-    failures.warning(`/json: too many bodies ${which}`);
+    report(`too many bodies ${which}`);
     return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
   }
 
   /** By default the caller learns nothing but that; the reason is for the log. */
   function refuse(reply: FastifyReply, reason: string, text = 'Bad Request'): FastifyReply {
-    failures.warning(`/json: ${reason}`);
+    report(reason);
     return sendError(reply, 400, text);
   }
 

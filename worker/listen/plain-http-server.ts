@@ -8,9 +8,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
 import { boundAddress, type ListenAddress, type ListenerName, toListenError } from './address.ts';
-import { createRepeatedLog } from './repeated-log.ts';
 import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 
 export interface HttpListener {
@@ -102,13 +102,14 @@ export function createPlainHttpServer(
   });
   routes(server);
 
-  const repeatedLog = createRepeatedLog({ log, clock });
+  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   limitHttpConnections(server.server, {
     max: maxConnections,
     isTls: tls !== undefined,
     onClosed(which) {
-      repeatedLog.warning(
+      repeatedLog.report(
         `there are ${maxConnections} connections to the ${name} port already: the one that was ${which} was closed`,
+        which,
       );
     },
     clock,

@@ -1,8 +1,10 @@
 // The worker's statistics as a whole: the registry, the outputs that are switched on, and the rhythm
 // in which numbers leave.
+
 import type { Clock } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { HttpListener } from '../listen/plain-http-server.ts';
 import type { Tags } from '../metrics.ts';
 import { createDefaultMapping } from './default-mapping.ts';
@@ -14,13 +16,15 @@ import { countReservedTags, untaggedName } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
 import { createOutputLines } from './output-lines.ts';
 import { createPullEndpoint, type PullTarget } from './pull-endpoint.ts';
-import { createReceiverLog } from './receiver-log.ts';
 import type { MetricsRegistry } from './registry.ts';
 import { createRegistry } from './registry.ts';
 import { createStatsdFormat } from './statsd-format.ts';
 import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
 import { createTcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
+
+/** A receiver that comes and goes is said to be lost at most this often. */
+const lossIntervalMs = 60_000;
 
 /** Where statistics are pushed to (behaviour: pushed-lines). */
 export interface PushTarget {
@@ -142,9 +146,20 @@ function createSinks(
   const toTarget = ({ host, port, protocol }: PushTarget) => {
     const receiver = `${host}:${port} (${protocol})`;
     const family = protocol.endsWith('4') ? 4 : protocol.endsWith('6') ? 6 : 0;
-    const receiverLog = createReceiverLog({ log, clock, receiver });
+    const losses = createRepeatedLog({
+      clock,
+      intervalMs: lossIntervalMs,
+      again: 'when-changed',
+      write: (reason) =>
+        log.warning(
+          `Statistics do not reach ${receiver}: ${reason}; trying again, decisions are not affected (DISABLE_STATS=true sends none)`,
+        ),
+    });
+    const onBack = () => {
+      if (losses.recover() !== undefined) log.notice(`Statistics reach ${receiver} again`);
+    };
     log.info(`Statistics are pushed to ${receiver} ${every}`);
-    return { host, port, family, clock, receiverLog } as const;
+    return { host, port, family, clock, onLost: losses.report, onBack } as const;
   };
   if (push !== undefined) {
     const target = toTarget(push);

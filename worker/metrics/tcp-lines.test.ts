@@ -45,10 +45,8 @@ function open(t: ExecutionContext, port: number, clock: ManualClock = createManu
     port,
     family: 0,
     clock,
-    receiverLog: {
-      lost: (reason) => events.push(`lost: ${reason}`),
-      back: () => events.push('back'),
-    },
+    onLost: (reason) => events.push(`lost: ${reason}`),
+    onBack: () => events.push('back'),
   });
   t.teardown(async () => {
     const closing = lines.close(1);

@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import type { LineTransport } from './line-sink.ts';
-import type { ReceiverLog } from './receiver-log.ts';
 
 export interface TcpLinesDeps {
   readonly host: string;
@@ -11,7 +10,9 @@ export interface TcpLinesDeps {
   /** 4 or 6 for only that family of addresses, 0 for either. */
   readonly family: 0 | 4 | 6;
   readonly clock: Clock;
-  readonly receiverLog: ReceiverLog;
+  /** `reason` is one clause without a final full stop. */
+  readonly onLost: (reason: string) => void;
+  readonly onBack: () => void;
 }
 
 const reconnectMs = 3000;
@@ -23,7 +24,7 @@ const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting at once. */
 export function createTcpLines(deps: TcpLinesDeps): LineTransport {
-  const { host, port, family, clock, receiverLog } = deps;
+  const { host, port, family, clock, onLost, onBack } = deps;
   let socket: Socket;
   let isConnected = false;
   let isClosed = false;
@@ -42,7 +43,7 @@ export function createTcpLines(deps: TcpLinesDeps): LineTransport {
     opened.on('connect', () => {
       cancelDeadline();
       isConnected = true;
-      receiverLog.back();
+      onBack();
     });
     // Nothing is expected; reading it away keeps a receiver that talks from filling the buffers.
     opened.resume();
@@ -54,7 +55,7 @@ export function createTcpLines(deps: TcpLinesDeps): LineTransport {
       isWatching = false;
       cancelDeadline();
       if (isClosed) return;
-      receiverLog.lost(reason);
+      onLost(reason);
       cancelReconnect = clock.after(reconnectMs, open);
     });
   }

@@ -26,10 +26,8 @@ function open(t: ExecutionContext, port: number, host = '127.0.0.1') {
     port,
     family: 4,
     clock,
-    receiverLog: {
-      lost: (reason) => events.push(`lost: ${reason}`),
-      back: () => events.push('back'),
-    },
+    onLost: (reason) => events.push(`lost: ${reason}`),
+    onBack: () => events.push('back'),
   });
   t.teardown(() => lines.close(0));
   return { lines, events, clock };

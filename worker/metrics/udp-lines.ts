@@ -5,7 +5,6 @@ import { lookup } from 'node:dns/promises';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { LineTransport } from './line-sink.ts';
-import type { ReceiverLog } from './receiver-log.ts';
 
 export interface UdpLinesDeps {
   readonly host: string;
@@ -13,7 +12,9 @@ export interface UdpLinesDeps {
   /** 4 or 6 for only that family of addresses, 0 for either. */
   readonly family: 0 | 4 | 6;
   readonly clock: Clock;
-  readonly receiverLog: ReceiverLog;
+  /** `reason` is one clause without a final full stop. */
+  readonly onLost: (reason: string) => void;
+  readonly onBack: () => void;
 }
 
 /** What passes an Ethernet with headers to spare. */
@@ -27,7 +28,7 @@ const quietMs = 5000;
 
 /** Starts looking up the host at once. */
 export function createUdpLines(deps: UdpLinesDeps): LineTransport {
-  const { host, port, family, clock, receiverLog } = deps;
+  const { host, port, family, clock, onLost, onBack } = deps;
   let socket: Socket | undefined;
   let isClosed = false;
   let sendingCount = 0;
@@ -44,7 +45,7 @@ export function createUdpLines(deps: UdpLinesDeps): LineTransport {
         if (isClosed) return;
         socket = opened;
         cancelTimer();
-        cancelTimer = clock.after(quietMs, () => receiverLog.back());
+        cancelTimer = clock.after(quietMs, onBack);
       });
     } catch (error) {
       reopen(undefined, errorText(error));
@@ -54,7 +55,7 @@ export function createUdpLines(deps: UdpLinesDeps): LineTransport {
   /** The address is looked up again: it may have changed. */
   function reopen(failed: Socket | undefined, reason: string): void {
     if (isClosed) return;
-    receiverLog.lost(reason);
+    onLost(reason);
     if (failed !== undefined) closeSocket(failed);
     socket = undefined;
     cancelTimer();

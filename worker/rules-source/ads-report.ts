@@ -2,8 +2,8 @@
 // left to xds-source.ts.
 import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
-import { createFailureLog } from '../../shared/failure-log.ts';
 import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Metrics } from '../metrics.ts';
 
@@ -56,7 +56,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
   const nacks = metrics.counter('ratelimit.xds.nacks');
   const reconnects = metrics.counter('ratelimit.xds.reconnects');
   const node = toShown(nodeId);
-  const trouble = createFailureLog({
+  const trouble = createRepeatedLog({
     clock,
     intervalMs: troubleIntervalMs,
     write: (text) => log.error(text),
@@ -112,7 +112,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       const next = `next attempt in ${formatDuration(Math.round(nextAttemptMs))}`;
       const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
       const hint = wasOpen ? '' : ' (CONFIG_GRPC_XDS_SERVER_URL says where it is)';
-      trouble.failed(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
+      trouble.report(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
     },
     received() {
       responses.add(1);

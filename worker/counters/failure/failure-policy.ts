@@ -3,8 +3,8 @@
 // waited for is left to the stores, what the caller is told to the decision.
 import type { Clock } from '../../../shared/clock.ts';
 import type { AppError } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Metrics } from '../../metrics.ts';
 import { createMemoryStore, type MemoryStore } from '../memory-store.ts';
 import type { CountMode, Hit } from '../store.ts';
@@ -55,7 +55,7 @@ const whatHappened = {
 export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   const { mode, metrics, clock, log } = deps;
   const answered = metrics.counter(`ratelimit.failure_mode.${mode}`);
-  const said = createFailureLog({
+  const said = createRepeatedLog({
     clock,
     intervalMs: sayIntervalMs,
     write: (text) => log.error(`${whatHappened[mode]}: ${text}`),
@@ -72,7 +72,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     done: (error: AppError | undefined) => void,
   ): void {
     answered.add(1);
-    said.failed(failure.message);
+    said.report(failure.message);
     lastFailureMs = clock.monotonicMs();
     // One timer for all failures: while a store is away each decision is one.
     cancelQuiet ??= clock.after(quietMs, endWhenQuiet);
@@ -111,7 +111,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     const outage = said.recover();
     if (outage !== undefined) {
       log.warning(
-        `${why}; without it ${outage.failures} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
+        `${why}; without it ${outage.times} decisions were answered (KVSTORE_FAILURE_MODE=${mode})`,
       );
     }
   }

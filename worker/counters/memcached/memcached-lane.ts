@@ -3,7 +3,7 @@
 // so what a reading has not seen is exactly what is pending when it is answered.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { FailureLog } from '../../../shared/failure-log.ts';
+import type { RepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Answer, Connection } from './connection.ts';
 import { type CounterValue, parseCounterValue } from './counter-value.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -31,7 +31,7 @@ export interface MemcachedLaneDeps {
   /** The server has answered. */
   readonly onAnswer: () => void;
   /** Told what the server answered that it should not. */
-  readonly refusals: FailureLog;
+  readonly refusals: RepeatedLog;
   /** Nothing is pending any more. */
   readonly onIdle: () => void;
 }
@@ -159,12 +159,12 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     if (answer instanceof Error) return false;
     deps.onAnswer();
     if (typeof answer === 'string') {
-      refusals.failed(`counters cannot be read: it said "${shorten(answer)}"`);
+      refusals.report(`counters cannot be read: it said "${shorten(answer)}"`);
       return false;
     }
     for (const [key, text] of answer) {
       const value = text === undefined ? undefined : parseCounterValue(text);
-      if (value === undefined) refusals.failed(`the value of "${key}" is not a counter`);
+      if (value === undefined) refusals.report(`the value of "${key}" is not a counter`);
       counters.set(key, value ?? 0);
     }
     return true;
@@ -178,7 +178,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   ): void {
     if (pending.push(kind, key, amount, windowSeconds)) return;
     if (kind === 'add') metrics.incrementError.add(1);
-    refusals.failed(`hits are not counted: ${maxPendingChanges} changes are on their way already`);
+    refusals.report(`hits are not counted: ${maxPendingChanges} changes are on their way already`);
   }
 
   function flush(): void {
@@ -253,7 +253,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   function fail(change: Change, answer: Answer): void {
     // The connection's end was told before.
     if (typeof answer === 'string') {
-      refusals.failed(`hits on "${change.key}" are not counted: it said "${shorten(answer)}"`);
+      refusals.report(`hits on "${change.key}" are not counted: it said "${shorten(answer)}"`);
     }
     finish(change);
   }

@@ -1,8 +1,8 @@
 // One memcached server: its lanes, and what is said when it fails and when it is back.
 import type { Clock } from '../../../shared/clock.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
 import { type ConnectionDeps, type ConnectionTls, openConnection } from './connection.ts';
@@ -68,7 +68,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   });
   let failure: string | undefined;
   let isRetired = false;
-  const failureLog = createFailureLog({
+  const failureLog = createRepeatedLog({
     clock,
     intervalMs: failureIntervalMs,
     write: (text) =>
@@ -76,7 +76,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
         `memory cache ${name}: ${text}; ${consequences[deps.failureMode]} until it answers`,
       ),
   });
-  const refusals = createFailureLog({
+  const refusals = createRepeatedLog({
     clock,
     intervalMs: failureIntervalMs,
     write: (text) => log.error(`memory cache ${name}: ${text}`),
@@ -112,7 +112,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
       jitterMaxSeconds: deps.jitterMaxSeconds,
       onFailure(reason, isAway) {
         failure = reason;
-        failureLog.failed(reason);
+        failureLog.report(reason);
         if (isAway) breaker.open(reason);
       },
       onAnswer,
@@ -135,9 +135,9 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     failure = undefined;
     const outage = failureLog.recover();
     if (outage === undefined) return;
-    const { seconds, failures } = outage;
+    const { seconds, times } = outage;
     log.notice(
-      `memory cache ${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`,
+      `memory cache ${name}: answers again after ${seconds.toFixed(1)} s (${times} failures)`,
     );
   }
 

@@ -3,9 +3,9 @@
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import {
   readTlsFiles,
   type TlsFiles,
@@ -94,7 +94,7 @@ export function createMemcachedNodes(
   let tlsWatch: TlsWatch | undefined;
   let cancelRefresh: (() => void) | undefined;
   let isClosed = false;
-  const refreshFailures = createFailureLog({
+  const refreshFailures = createRepeatedLog({
     clock,
     intervalMs: refreshFailureIntervalMs,
     write: (text) => log.warning(text),
@@ -168,7 +168,7 @@ export function createMemcachedNodes(
     cancelRefresh = clock.after(source.refreshMs, () => {
       void resolveNodes(name, deps.resolveSrv)
         .then(refreshed, (error: unknown) => {
-          refreshFailures.failed(
+          refreshFailures.report(
             `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); the known ones stay in use`,
           );
         })

@@ -4,8 +4,8 @@
 // is one that has answers of its own.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { findUncountable } from '../batch.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
@@ -66,7 +66,7 @@ export function createMemcachedStore(
 ): MemcachedStore {
   const { clock, log, metrics } = deps;
   const nodes = createMemcachedNodes(options, { ...deps, onIdle: checkSettled });
-  const noNode = createFailureLog({
+  const noNode = createRepeatedLog({
     clock,
     intervalMs: noNodeIntervalMs,
     write: (text) => log.error(text),
@@ -148,7 +148,7 @@ export function createMemcachedStore(
 
   function startReading(lane: MemcachedLane | undefined, turns: readonly Turn[]): void {
     if (lane === undefined) {
-      noNode.failed('memory cache: no node is known, so that nothing is counted');
+      noNode.report('memory cache: no node is known, so that nothing is counted');
       for (const turn of turns) decide(turn, undefined);
       return;
     }

@@ -3,8 +3,8 @@
 // different windows.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Gauge } from '../../metrics.ts';
 import { toCommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
@@ -36,7 +36,7 @@ export interface ClockComparison {
 export function createClockComparison(deps: ClockComparisonDeps): ClockComparison {
   const { name, clock, log } = deps;
   const closing = new AbortController();
-  const warnings = createFailureLog({
+  const warnings = createRepeatedLog({
     clock,
     intervalMs: warningIntervalMs,
     write: (text) => log.warning(text),
@@ -73,7 +73,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
     const direction = aheadMs > 0 ? 'ahead of' : 'behind';
     description = `this clock is ${apartMs} ms ${direction} the store's`;
     if (apartMs - errorMs > toleratedMs) {
-      warnings.failed(`${name}: ${description}; windows begin and end by this clock, set it right`);
+      warnings.report(`${name}: ${description}; windows begin and end by this clock, set it right`);
     } else {
       const lasted = warnings.recover();
       if (lasted !== undefined) log.notice(`${name}: the clocks agree again`);

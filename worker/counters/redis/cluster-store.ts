@@ -1,7 +1,7 @@
 // The counter store over a Redis cluster: a pool for each master, each hit counted by the master of
 // its slot. Keeps the map of slots up to date; what one node does is left to its pool.
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
 import { toPatienceMs } from '../failure/failure-mode.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
@@ -56,7 +56,7 @@ export function createClusterStore(
   /** Who can be asked for the map. */
   let known: readonly TcpAddress[] = group.addresses;
   let masters: ReadonlySet<Node> = new Set();
-  const unserved = createFailureLog({
+  const unserved = createRepeatedLog({
     clock,
     intervalMs: unservedIntervalMs,
     write: (text) => log.error(failsDecisions ? `a decision failed: ${text}` : text),
@@ -86,7 +86,7 @@ export function createClusterStore(
       if (node === undefined) {
         refreshSoon();
         const error = new AppError('store', `${name}: no node serves slot ${slot}`);
-        unserved.failed(error.message);
+        unserved.report(error.message);
         setImmediate(() => request.settle(error));
         return;
       }
@@ -284,7 +284,7 @@ export function createClusterStore(
     } catch (error) {
       lastFailure = errorText(error);
       // Later on the nodes speak for themselves.
-      if (masters.size === 0) unserved.failed(`${name}: ${lastFailure}`);
+      if (masters.size === 0) unserved.report(`${name}: ${lastFailure}`);
     } finally {
       refreshing = false;
       scheduleRefresh(wantsRefresh || masters.size === 0 ? hastyRefreshMs : refreshMs);

@@ -2,8 +2,8 @@
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 
 /** The attempts themselves are spaced; this bounds the lines when they are set close. */
 const failureIntervalMs = 900;
@@ -34,7 +34,7 @@ export async function awaitFirstConnection(
   signal: AbortSignal,
 ): Promise<void> {
   const { name, addressSetting, startup, clock, random, log } = deps;
-  const failures = createFailureLog({
+  const failures = createRepeatedLog({
     clock,
     intervalMs: failureIntervalMs,
     write: (text) => log.warning(text),
@@ -58,7 +58,7 @@ export async function awaitFirstConnection(
       throw new AppError('cannot_start', `${name} did not answer within ${seconds} s: ${failure}`);
     }
     const delayMs = Math.round(backoffDelayMs(backoff, step++));
-    failures.failed(
+    failures.report(
       `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
     );
     if (!(await wait(clock, delayMs, signal))) throw stopped();

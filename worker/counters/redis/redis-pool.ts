@@ -2,8 +2,8 @@
 // has slots, and one more when all are busy. Which server that is, is left to `open`.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import { createFailureLog } from '../../../shared/failure-log.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { createBatchingStore, type EmptyPoolRule } from '../batching-store.ts';
 import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
@@ -91,7 +91,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     clock,
     jitterMaxSeconds: options.jitterMaxSeconds,
   });
-  const connectionFailures = createFailureLog({
+  const connectionFailures = createRepeatedLog({
     clock,
     intervalMs: connectionFailureIntervalMs,
     write: (text) =>
@@ -116,7 +116,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   let cancelTrialPause: (() => void) | undefined;
   /** Ends the wait of `start`. */
   let tellStarted = () => {};
-  const requestFailures = createFailureLog({
+  const requestFailures = createRepeatedLog({
     clock,
     intervalMs: requestFailureIntervalMs,
     write: (text) => log.error(`a decision failed: ${text}`),
@@ -158,7 +158,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
 
   /** In the other modes decisions do not fail, and what becomes of them is said there. */
   function onRequestFailure(text: string): void {
-    if (options.failureMode === 'error') requestFailures.failed(text);
+    if (options.failureMode === 'error') requestFailures.report(text);
   }
 
   function createStayingLane(): RedisLane {
@@ -179,7 +179,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       onEnd,
       onFailure: (reason) => {
         attemptFailed(reason);
-        if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
+        if (active === 0) connectionFailures.report(`${name}: ${reason}`);
       },
     });
   }
@@ -188,8 +188,8 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     active++;
     const outage = active === 1 ? connectionFailures.recover() : undefined;
     if (outage !== undefined) {
-      const { seconds, failures } = outage;
-      log.notice(`${name}: answers again after ${seconds.toFixed(1)} s (${failures} failures)`);
+      const { seconds, times } = outage;
+      log.notice(`${name}: answers again after ${seconds.toFixed(1)} s (${times} failures)`);
     }
     totals.opened();
     endQueuedSends(undefined);
@@ -226,7 +226,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     active--;
     if (!closed) {
       lastFailure = reason;
-      if (active === 0) connectionFailures.failed(`${name}: ${reason}`);
+      if (active === 0) connectionFailures.report(`${name}: ${reason}`);
     }
     totals.ended(byUs);
     if (closed) return;

@@ -13,8 +13,8 @@ import {
 } from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
-import { createRepeatedLog } from '../repeated-log.ts';
 import type { GrpcTls, ServerCertificates } from './transport.ts';
 
 /** For the first byte, after the handshake where there is one. */
@@ -52,7 +52,7 @@ export interface AcceptorDeps {
 export function createAcceptor(deps: AcceptorDeps): Acceptor {
   const { target, tls, log, clock, onConnection } = deps;
   const max = deps.maxConnections ?? (tls === undefined ? maxPlainConnections : maxTlsConnections);
-  const repeatedLog = createRepeatedLog({ log, clock });
+  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   const sockets = new Set<Socket>();
   const tlsServer = tls && createTls(tls);
   const server: Server = tlsServer ?? createServer((socket) => serve(socket));
@@ -76,7 +76,7 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
         const problem = clientSan === undefined ? undefined : checkClient(socket, clientSan);
         if (problem === undefined) serve(socket);
         else {
-          repeatedLog.warning(`error validating client: ${problem}`);
+          repeatedLog.report(`error validating client: ${problem}`, problem);
           socket.on('error', () => {});
           socket.destroy();
         }
@@ -102,8 +102,9 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
     ...(tls === undefined ? {} : { maxHandshakes: maxUnfinishedHandshakes }),
     onClosed(which) {
       deps.onRefused?.();
-      repeatedLog.warning(
+      repeatedLog.report(
         `there are ${max} gRPC connections already: the one that was ${which} was closed; GRPC_MAX_CONNECTIONS sets how many there may be`,
+        which,
       );
     },
     clock,

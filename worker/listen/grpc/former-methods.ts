@@ -2,7 +2,7 @@
 // asks is told, and so is the operator, because a proxy that is not answered lets everything pass.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import { createRepeatedLog } from '../repeated-log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { type GrpcMethod, grpcStatus } from './method.ts';
 
 const services = [
@@ -10,11 +10,14 @@ const services = [
   'pb.lyft.ratelimit.RateLimitService',
 ];
 
-export function createFormerMethods(deps: {
+export function createFormerMethods({
+  log,
+  clock,
+}: {
   readonly log: Log;
   readonly clock: Clock;
 }): [path: string, method: GrpcMethod][] {
-  const repeatedLog = createRepeatedLog(deps);
+  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   return services.map((service) => {
     const text = `unknown service ${service}`;
     return [
@@ -22,9 +25,10 @@ export function createFormerMethods(deps: {
       {
         kind: 'unary',
         answer(_bytes, _start, _end, call) {
-          repeatedLog.warning(
+          repeatedLog.report(
             `${text}: a caller speaks a former version of the protocol; ` +
               "set 'transport_api_version: V3' in its rate limit filter",
+            service,
           );
           call.fail(grpcStatus.unimplemented, text);
           return undefined;

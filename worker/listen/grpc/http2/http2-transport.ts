@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
 import type { ConnectionUse } from '../../../../shared/connection-limit.ts';
+import { createRepeatedLog } from '../../../../shared/repeated-log.ts';
 import { LargeRequests } from '../../large-requests.ts';
-import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
@@ -55,7 +55,7 @@ export function createHttp2Transport(
     onRefused,
     onConnection: serve,
   });
-  const repeatedLog = createRepeatedLog({ log, clock });
+  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   /** With output that waits for the end of this tick. */
   let withOutput: Connection[] = [];
   let cancelSweep: (() => void) | undefined;
@@ -239,7 +239,7 @@ export function createHttp2Transport(
       connection.session.close();
     }
     const megabytes = maxHeldBytes / 2 ** 20;
-    repeatedLog.warning(
+    repeatedLog.report(
       `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had not gone on for the longest, or held the most, were cut`,
     );
   }
