@@ -5,10 +5,9 @@ import { constants } from 'node:fs';
 import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from './errors.ts';
+import { createSourceText } from './rules/document-reporter.ts';
 import { compareFiles } from './rules/file-order.ts';
-import type { Problem } from './rules/problem.ts';
-import type { ProblemRule } from './rules/problem-rule.ts';
-import { createSourceText } from './rules/source-text.ts';
+import { type Problem, problemOf } from './rules/problem.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
 export interface RulesFile {
@@ -289,26 +288,6 @@ function notUtf8(path: string, bytes: Buffer): Problem {
     'save it as UTF-8',
   );
   return { ...problem, ...position };
-}
-
-export function problemOf(
-  severity: Problem['severity'],
-  rule: ProblemRule,
-  file: string,
-  message: string,
-  hint?: string,
-): Problem {
-  return {
-    severity,
-    rule,
-    file,
-    line: undefined,
-    column: undefined,
-    path: '',
-    message,
-    hint,
-    sourceLine: undefined,
-  };
 }
 
 function tooLarge(path: string, size: number, maxBytes: number): Problem {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { problemOf } from '../../shared/rules-directory.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';

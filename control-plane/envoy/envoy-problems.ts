@@ -2,6 +2,7 @@
 // nothing of it comes to. Both are silent where they happen: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import { createProblemList } from '../../shared/rules/document-reporter.ts';
 import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
 import {
   createRuleWarning,
@@ -10,8 +11,7 @@ import {
   toPlaceText,
 } from '../../shared/rules/placed-rule.ts';
 import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible-rules.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import { createProblemList } from '../../shared/rules/problem-list.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import type { RulesFile } from '../../shared/rules-directory.ts';
@@ -160,15 +160,8 @@ function tellUnasked(
   add: (problem: Problem) => void,
 ): void {
   const document = documents.find((each) => each.domain === domain);
-  add({
-    severity: 'warning',
-    rule: 'envoy-unasked-domain',
-    file: document?.file ?? '',
-    line: document?.position?.line,
-    column: document?.position?.column,
-    path: 'domain',
-    message: `no Envoy configuration asks about domain '${toExcerpt(domain)}'`,
-    hint: "it is named as 'domain' of a rate limit filter",
-    sourceLine: document?.position?.sourceLine,
-  });
+  const message = `no Envoy configuration asks about domain '${toExcerpt(domain)}'`;
+  const hint = "it is named as 'domain' of a rate limit filter";
+  const problem = problemOf('warning', 'envoy-unasked-domain', document?.file ?? '', message, hint);
+  add({ ...problem, path: 'domain', ...document?.position });
 }

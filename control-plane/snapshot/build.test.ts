@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { problemOf } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
-import { problemOf } from '../../shared/rules-directory.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuildOptions, type BuiltSnapshots, buildSnapshots, selectSnapshot } from './build.ts';

@@ -2,12 +2,11 @@
 // and what is said about one that is not, is left to cache.ts.
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { problemOf } from '../../shared/rules-directory.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Revision } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';

@@ -1,9 +1,9 @@
 // One domain as the resource that workers get, in the two variants that there are
 // (behaviour: fields-of-our-own).
 import type { Problem } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
 import { toResource } from '../../shared/rules/resource.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { problemOf } from '../../shared/rules-directory.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { createResource, type Resource } from './snapshot.ts';

@@ -1,8 +1,8 @@
 // Tells a change that takes most limits away from others. An empty folder, a mistaken path or a merge gone
 // wrong looks like any valid revision, and would let everything pass: it waits for somebody's approval.
 import type { Problem } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
-import { problemOf } from '../../shared/rules-directory.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 

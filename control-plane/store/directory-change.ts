@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { codeOf, problemOf } from '../../shared/rules-directory.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
+import { codeOf } from '../../shared/rules-directory.ts';
 import { isYounger, type StagedFile, stageFile } from './atomic-file.ts';
 import type { Change } from './store.ts';
 

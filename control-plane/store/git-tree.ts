@@ -1,7 +1,8 @@
 // Reads a commit's configuration files out of a bare repository, without a work tree.
 import { AppError } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { type Bounds, decodeRulesText, problemOf } from '../../shared/rules-directory.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
+import { type Bounds, decodeRulesText } from '../../shared/rules-directory.ts';
 import { type Git, GitError } from './git-command.ts';
 import {
   byPath,

@@ -1,7 +1,8 @@
 // Which files of a store are configuration, and which paths may be written. The bounds on their
 // number and size are those of shared/rules-directory.ts.
 import type { Problem } from '../../shared/rules/problem.ts';
-import { type Bounds, problemOf } from '../../shared/rules-directory.ts';
+import { problemOf } from '../../shared/rules/problem.ts';
+import type { Bounds } from '../../shared/rules-directory.ts';
 import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';
 

@@ -3,8 +3,6 @@
 
 import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
-import { checkKeys, type KeyFindings } from './document-keys.ts';
-import { readList, readMetadata, readText } from './document-values.ts';
 import { listOf, type MapReader } from './map-reader.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import {
@@ -13,6 +11,7 @@ import {
   type RuleDescriptor,
   toCompositeKey,
 } from './rule-document.ts';
+import { checkKeys, type KeyFindings, readList, readMetadata, readText } from './rule-fields.ts';
 import { descriptorFlags, maxCount, toFlags } from './rule-keys.ts';
 import { adviseOnText } from './text-advice.ts';
 import { units } from './unit.ts';

@@ -1,8 +1,64 @@
-// How the readers of one document tell its problems: by offset, turned into lines here.
-import type { Problem } from './problem.ts';
-import { createProblemList } from './problem-list.ts';
+// How the problems of documents are collected: without repeats, bounded in number, and those of a text by
+// offset, turned into lines and columns here.
+import { toCountText } from '../count-text.ts';
+import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
-import { createSourceText, type Position } from './source-text.ts';
+
+export interface ProblemList {
+  /** A problem equal to an earlier one in place and text is dropped: an alias repeats its anchor. */
+  add(problem: Problem): void;
+  readonly hasErrors: boolean;
+  /**
+   * In the order of `add`. Of errors and of warnings the first hundred each are kept, and a last
+   * problem says how many more there were.
+   */
+  toProblems(): Problem[];
+}
+
+const maxPerSeverity = 100;
+
+/** `file` names the source in the line about what was left out. */
+export function createProblemList(file: string): ProblemList {
+  const kept: Problem[] = [];
+  const seen = new Set<string>();
+  const counts = { error: 0, warning: 0 };
+  return {
+    add(problem) {
+      const { severity, line, column, message } = problem;
+      if (counts[severity] < maxPerSeverity) {
+        const place = line === undefined ? problem.path : `${line}:${column}`;
+        const identity = `${problem.file}\0${place}\0${message}`;
+        if (seen.has(identity)) return;
+        seen.add(identity);
+        kept.push(problem);
+      }
+      counts[severity]++;
+    },
+    get hasErrors() {
+      return counts.error > 0;
+    },
+    toProblems() {
+      const errors = Math.max(0, counts.error - maxPerSeverity);
+      const warnings = Math.max(0, counts.warning - maxPerSeverity);
+      if (errors + warnings === 0) return kept;
+      const left = [countText(errors, 'error'), countText(warnings, 'warning')].filter(Boolean);
+      return [
+        ...kept,
+        problemOf(
+          errors > 0 ? 'error' : 'warning',
+          'other',
+          file,
+          `and ${left.join(' and ')}`,
+          'repair these first, then look again',
+        ),
+      ];
+    },
+  };
+}
+
+function countText(count: number, noun: string): string {
+  return count === 0 ? '' : toCountText(count, `more ${noun}`);
+}
 
 export interface DocumentReporter {
   /** `offset` is undefined for what concerns the document as a whole. */
@@ -23,7 +79,19 @@ export interface DocumentReporter {
 }
 
 export function createDocumentReporter(text: string, file: string): DocumentReporter {
-  const source = createSourceText(text);
+  const { position } = createSourceText(text);
+  return createReporter(file, position, (offset) => {
+    const { line, column } = position(offset);
+    return `${line}:${column}`;
+  });
+}
+
+/** For a source that has places of its own. */
+export function createReporter(
+  file: string,
+  position: DocumentReporter['position'],
+  place: DocumentReporter['place'],
+): DocumentReporter {
   const list = createProblemList(file);
 
   function add(
@@ -34,31 +102,69 @@ export function createDocumentReporter(text: string, file: string): DocumentRepo
     message: string,
     hint?: string,
   ): void {
-    const position = offset === undefined ? undefined : source.position(offset);
-    list.add({
-      severity,
-      rule,
-      file,
-      line: position?.line,
-      column: position?.column,
-      path,
-      message,
-      hint,
-      sourceLine: position?.sourceLine,
-    });
+    const at = offset === undefined ? undefined : position(offset);
+    list.add({ ...problemOf(severity, rule, file, message, hint), path, ...at });
   }
 
   return {
     error: (...problem) => add('error', ...problem),
     warning: (...problem) => add('warning', ...problem),
-    position: (offset) => source.position(offset),
-    place(offset) {
-      const { line, column } = source.position(offset);
-      return `${line}:${column}`;
-    },
+    position,
+    place,
     get hasErrors() {
       return list.hasErrors;
     },
-    toProblems: () => list.toProblems(),
+    toProblems: list.toProblems,
   };
+}
+
+export interface Position {
+  /** 1-based. */
+  readonly line: number;
+  /** 1-based, in UTF-16 code units. */
+  readonly column: number;
+  /** Undefined for a line too long to carry around. */
+  readonly sourceLine: string | undefined;
+}
+
+export interface SourceText {
+  position(offset: number): Position;
+}
+
+/** A line above this length is generated or hostile; a hundred problems must not hold it each. */
+const maxSourceLineLength = 16_384;
+
+export function createSourceText(text: string): SourceText {
+  let lineStarts: readonly number[] | undefined;
+  return {
+    position(offset) {
+      lineStarts ??= findLineStarts(text);
+      const index = lastAtOrBelow(lineStarts, offset);
+      const start = lineStarts[index] ?? 0;
+      let end = (lineStarts[index + 1] ?? text.length + 1) - 1;
+      if (text[end - 1] === '\r') end--;
+      return Object.freeze({
+        line: index + 1,
+        column: offset - start + 1,
+        sourceLine: end - start > maxSourceLineLength ? undefined : text.slice(start, end),
+      });
+    },
+  };
+}
+
+function findLineStarts(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+function lastAtOrBelow(starts: readonly number[], offset: number): number {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((starts[middle] ?? 0) <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }

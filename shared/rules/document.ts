@@ -3,12 +3,11 @@
 
 import { toExcerpt } from '../text-excerpt.ts';
 import { readDescriptors } from './descriptor.ts';
-import { checkKeys } from './document-keys.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import { readText } from './document-values.ts';
 import { MapReader } from './map-reader.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
+import { checkKeys, readText } from './rule-fields.ts';
 import { adviseOnText } from './text-advice.ts';
 import { isEmptyList, type TreeMap, toNoun } from './yaml-node.ts';
 import { parseYamlTree } from './yaml-tree.ts';

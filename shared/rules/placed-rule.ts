@@ -1,6 +1,6 @@
 // The rules of documents together with their places, in the order in which they take effect: what
 // advice, explanations and comparisons start from. Matching requests is left to rule-tree.ts.
-import type { Problem } from './problem.ts';
+import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 
@@ -63,16 +63,9 @@ export function createRuleWarning(
   message: string,
   hint: string,
 ): Problem {
-  const { position } = descriptor;
   return {
-    severity: 'warning',
-    rule,
-    file: document.file,
-    line: position?.line,
-    column: position?.column,
+    ...problemOf('warning', rule, document.file, message, hint),
     path: field === undefined ? path : `${path}.${field}`,
-    message,
-    hint,
-    sourceLine: position?.sourceLine,
+    ...descriptor.position,
   };
 }

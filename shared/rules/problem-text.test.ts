@@ -1,6 +1,8 @@
 import test from 'ava';
-import type { Problem } from './problem.ts';
-import { formatProblem, formatProblems } from './problem-text.ts';
+import type { LogDetail } from '../log.ts';
+import { type Problem, problemOf } from './problem.ts';
+import type { ProblemRule } from './problem-rule.ts';
+import { formatProblem, formatProblems, logProblems } from './problem-text.ts';
 
 const problem: Problem = {
   severity: 'error',
@@ -87,4 +89,16 @@ test('several problems follow each other', (t) => {
     formatProblems([short, { ...short, severity: 'warning' }]),
     "config/a.yaml:3:7: error: unknown key 'unti'\nconfig/a.yaml:3:7: warning: unknown key 'unti'",
   );
+});
+
+const fieldsOf = (rule: ProblemRule) => {
+  const details: (LogDetail | undefined)[] = [];
+  const ofFile = problemOf('error', rule, 'a.yaml', 'it does not exist');
+  logProblems((_, detail) => details.push(detail), [ofFile], 'the rules');
+  return details[0]?.fields;
+};
+
+test('a line has the kind of its problem, where it has a name', (t) => {
+  t.deepEqual(fieldsOf('unreadable-file'), { file: 'a.yaml', rule: 'unreadable-file' });
+  t.deepEqual(fieldsOf('other'), { file: 'a.yaml' });
 });

@@ -1,5 +1,5 @@
 // Problems as a person reads them in a log or on a terminal.
-
+import type { LogDetail } from '../log.ts';
 import { escapeText } from './escaped-text.ts';
 import type { Problem } from './problem.ts';
 
@@ -64,4 +64,48 @@ function toWindow(line: string, index: number): { text: string; caret: number } 
 function isLowSurrogate(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
   return code >= 0xdc00 && code <= 0xdfff;
+}
+
+/** More lines about one document or load help nobody; other places have as many as were found. */
+const maxLines = 50;
+
+/**
+ * `write` is the method of the log for the severity of the problems, which has to be the same. Each line
+ * begins with `start`; `consequence` ends the last one, and is a line by itself when there is no problem.
+ */
+export function logProblems(
+  write: (message: string, detail?: LogDetail) => void,
+  problems: readonly Problem[],
+  start: string,
+  consequence?: string,
+): void {
+  const unlike = new Map(problems.map((problem) => [formatProblem(problem), problem]));
+  const lines = [...unlike.values()].slice(0, maxLines).map((problem) => toLine(problem, start));
+  const more = unlike.size - lines.length;
+  if (more > 0) lines.push({ message: `${start}: ${more} more` });
+  if (consequence !== undefined) {
+    const { message = start, detail } = lines.pop() ?? {};
+    const shown = detail && { ...detail, shown: `${detail.shown}\n${consequence}` };
+    lines.push({ message: `${message}; ${consequence}`, ...(shown && { detail: shown }) });
+  }
+  for (const { message, detail } of lines) write(message, detail);
+}
+
+interface Line {
+  readonly message: string;
+  readonly detail?: LogDetail;
+}
+
+function toLine(problem: Problem, start: string): Line {
+  const { rule, file, line, column, path, hint } = problem;
+  const fields = {
+    file,
+    ...(line !== undefined && { line }),
+    ...(column !== undefined && { column }),
+    ...(path !== '' && { path }),
+    ...(rule !== 'other' && { rule }),
+    ...(hint !== undefined && { hint }),
+  };
+  const shown = `${start}: ${formatUngraded(problem)}`;
+  return { message: `${start}: ${toHeading(problem)}`, detail: { fields, shown } };
 }

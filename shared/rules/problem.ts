@@ -25,3 +25,24 @@ export interface Problem {
 export function isError({ severity }: Pick<Problem, 'severity'>): boolean {
   return severity === 'error';
 }
+
+/** Of a file, or another source, as a whole. */
+export function problemOf(
+  severity: Problem['severity'],
+  rule: ProblemRule,
+  file: string,
+  message: string,
+  hint?: string,
+): Problem {
+  return {
+    severity,
+    rule,
+    file,
+    line: undefined,
+    column: undefined,
+    path: '',
+    message,
+    hint,
+    sourceLine: undefined,
+  };
+}

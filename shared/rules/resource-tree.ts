@@ -7,9 +7,7 @@ import type {
 } from '../wire/rate-limit-config-message.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import type { Problem } from './problem.ts';
-import { createProblemList } from './problem-list.ts';
-import type { ProblemRule } from './problem-rule.ts';
+import { createReporter } from './document-reporter.ts';
 import { publicFlags, unpackMetadata } from './resource-fields.ts';
 import { unitFromNumber } from './unit.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
@@ -23,8 +21,8 @@ export interface ResourceTree {
 
 export function createResourceTree(message: RateLimitConfigMessage, name: string): ResourceTree {
   const paths: string[] = [];
-  const list = createProblemList(name);
-  const reporter = createReporter(name, paths, list);
+  const noLines = () => undefined;
+  const reporter = createReporter(name, noLines, (offset) => paths[offset] ?? '');
 
   /** Members that are undefined are left out. */
   function toMap(path: string, members: readonly (readonly [string, TreeNode | undefined])[]) {
@@ -129,39 +127,4 @@ function toScalar(
   offset = 0,
 ): TreeScalar {
   return { kind, value, source, isQuoted: false, offset };
-}
-
-function createReporter(
-  file: string,
-  paths: readonly string[],
-  list: ReturnType<typeof createProblemList>,
-): DocumentReporter {
-  const add = (
-    severity: Problem['severity'],
-    rule: ProblemRule,
-    path: string,
-    message: string,
-    hint?: string,
-  ) =>
-    list.add({
-      severity,
-      rule,
-      file,
-      line: undefined,
-      column: undefined,
-      path,
-      message,
-      hint,
-      sourceLine: undefined,
-    });
-  return {
-    error: (rule, _offset, ...rest) => add('error', rule, ...rest),
-    warning: (rule, _offset, ...rest) => add('warning', rule, ...rest),
-    position: () => undefined,
-    place: (offset) => paths[offset] ?? '',
-    get hasErrors() {
-      return list.hasErrors;
-    },
-    toProblems: () => list.toProblems(),
-  };
 }

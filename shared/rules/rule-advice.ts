@@ -1,8 +1,9 @@
 // What is legal in rules and likely not meant, found by looking at all documents together. For
 // people who check or publish rules; a worker does not repeat it at each load.
+
+import { createProblemList } from './document-reporter.ts';
 import { placeRules } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
-import { createProblemList } from './problem-list.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { findShadowModeOnly } from './shadow-mode-only.ts';
 import { findUnboundedMetrics } from './unbounded-metrics.ts';

@@ -1,7 +1,8 @@
 // One rules document as a plain immutable tree, whatever it was written in.
+
+import type { Position } from './document-reporter.ts';
 import type { JsonObject } from './rule.ts';
 import type { DescriptorFlags } from './rule-keys.ts';
-import type { Position } from './source-text.ts';
 import type { Unit } from './unit.ts';
 
 export interface RuleDocument {

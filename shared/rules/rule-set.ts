@@ -4,16 +4,16 @@
 import { runAtOnce } from '../in-slices.ts';
 import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
+import type { Position } from './document-reporter.ts';
+import { createProblemList } from './document-reporter.ts';
 import { compareFiles } from './file-order.ts';
-import { isError, type Problem } from './problem.ts';
-import { createProblemList } from './problem-list.ts';
+import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import { limitModes } from './rule-keys.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
-import type { Position } from './source-text.ts';
 
 export interface RuleSetOptions {
   /** MERGE_DOMAIN_CONFIG: several documents may add to one domain. */
@@ -289,15 +289,5 @@ function createProblem(
   message: string,
   hint: string | undefined,
 ): Problem {
-  return {
-    severity,
-    rule,
-    file: document.file,
-    line: position?.line,
-    column: position?.column,
-    path,
-    message,
-    hint,
-    sourceLine: position?.sourceLine,
-  };
+  return { ...problemOf(severity, rule, document.file, message, hint), path, ...position };
 }

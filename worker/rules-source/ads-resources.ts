@@ -2,7 +2,7 @@
 // its last good version in force, and what is gone is gone. The exchange is left to ads-client.ts.
 
 import { createHash } from 'node:crypto';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { fromResource } from '../../shared/rules/resource.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -229,15 +229,5 @@ function createNames(): (config: Named) => string {
 }
 
 function toProblem(file: string, message: string): Problem {
-  return {
-    severity: 'error',
-    rule: 'unreadable-resource',
-    file,
-    line: undefined,
-    column: undefined,
-    path: '',
-    message,
-    hint: undefined,
-    sourceLine: undefined,
-  };
+  return problemOf('error', 'unreadable-resource', file, message);
 }

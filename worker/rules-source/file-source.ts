@@ -13,13 +13,12 @@ import {
   type Reading,
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import {
   type Bounds,
   codeOf,
   defaultBounds,
   type Listing,
-  problemOf,
   type RulesFile,
 } from '../../shared/rules-directory.ts';
 import type { Metrics } from '../metrics.ts';

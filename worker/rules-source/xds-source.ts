@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { maskCredentials } from '../../shared/settings/shown-value.ts';
@@ -194,17 +194,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       log.error(
         `Resources met a defect of the program: ${error instanceof Error ? error.stack : error}`,
       );
-      const problem: Problem = {
-        severity: 'error',
-        rule: 'program-defect',
-        file: 'the response',
-        line: undefined,
-        column: undefined,
-        path: '',
-        message: `met a defect of the worker: ${errorText(error)}`,
-        hint: undefined,
-        sourceLine: undefined,
-      };
+      const defect = `met a defect of the worker: ${errorText(error)}`;
+      const problem = problemOf('error', 'program-defect', 'the response', defect);
       const kept = [...inForce.keys()];
       return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem], digest: '' };
     }

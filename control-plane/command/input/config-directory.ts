@@ -3,10 +3,10 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
+import { problemOf } from '../../../shared/rules/problem.ts';
 import {
   defaultBounds,
   type ListedFile,
-  problemOf,
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';

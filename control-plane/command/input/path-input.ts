@@ -2,12 +2,11 @@
 // directories the worker's selection holds (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
-import { isError, type Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../../shared/rules/problem.ts';
 import {
   defaultBounds,
   type ListedFile,
   listRulesFiles,
-  problemOf,
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';

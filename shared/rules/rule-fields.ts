@@ -1,9 +1,9 @@
-// The keys of one mapping of a rules document: what to say of those that do not exist, or that have no effect
-// there.
-
+// What a rules document asks of its mappings beyond their fields: which keys they may have, lists of rules and
+// names, text without floats, free-form metadata.
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
-import { listOf, MapReader } from './map-reader.ts';
+import { joinPath, listOf, MapReader } from './map-reader.ts';
+import type { JsonObject, JsonValue } from './rule.ts';
 import { keysAt, type Place } from './rule-keys.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
 
@@ -101,7 +101,7 @@ function describeHome(name: string, place: Place): string {
 }
 
 /** `firstKey` is what an item of this list begins with. */
-export function reportListItem(
+function reportListItem(
   item: TreeNode,
   firstKey: string,
   path: string,
@@ -119,7 +119,7 @@ export function reportListItem(
   reporter.error('list-item-type', item.offset, path, message, hint);
 }
 
-export function reportFloat(
+function reportFloat(
   source: string,
   offset: number,
   path: string,
@@ -128,4 +128,70 @@ export function reportFloat(
   const shown = toExcerpt(source);
   const message = `${shown} is neither text nor a whole number`;
   reporter.error('value-type', offset, path, message, `for text, write it in quotes: '${shown}'`);
+}
+
+/** '' when it is absent or null, undefined for what has been reported. Integers and booleans keep their
+ * source. */
+export function readText(fields: MapReader, name: string): string | undefined {
+  const node = fields.find(name);
+  if (node === undefined) return '';
+  if (node.kind !== 'float') return fields.toText(node, name);
+  reportFloat(node.source, node.offset, fields.pathOf(name), fields.reporter);
+  return undefined;
+}
+
+/**
+ * What `readItem` makes of each mapping in a list; empty when absent or null. Items that are not
+ * mappings are reported and left out.
+ */
+export function readList<Item>(
+  fields: MapReader,
+  name: 'descriptors' | 'replaces',
+  readItem: (item: MapReader) => Item,
+): readonly Item[] {
+  const { reporter } = fields;
+  const items: Item[] = [];
+  for (const { node, path } of fields.items(name, (node) => describeList(node, name))) {
+    if (node.kind === 'map') items.push(readItem(new MapReader(node, path, reporter)));
+    else reportListItem(node, name === 'replaces' ? 'name' : 'key', path, reporter);
+  }
+  return Object.freeze(items);
+}
+
+function describeList(node: TreeNode, name: string): string | undefined {
+  if (name === 'replaces') {
+    const other = node.kind === 'map' ? node.entries.get('name')?.value : node;
+    const shown = other !== undefined && 'source' in other ? toExcerpt(other.source) : 'name';
+    return `write it as a list: [{name: ${shown}}]`;
+  }
+  return node.kind === 'map' ? "begin each item with '- '" : undefined;
+}
+
+/** Free-form data. Keys that are not text become it. */
+export function readMetadata(fields: MapReader): JsonObject | undefined {
+  const metadata = fields.map('metadata');
+  return metadata && toJsonObject(metadata.node, metadata.path, metadata.reporter);
+}
+
+function toJsonObject(map: TreeMap, path: string, reporter: DocumentReporter): JsonObject {
+  const members = [...map.entries].map(([name, { value }]): [string, JsonValue] => [
+    name,
+    toJson(value, joinPath(path, name), reporter),
+  ]);
+  // Unlike an assignment, fromEntries makes `__proto__` a member like any other.
+  return Object.freeze(Object.fromEntries(members));
+}
+
+function toJson(node: TreeNode, path: string, reporter: DocumentReporter): JsonValue {
+  if (node.kind === 'map') return toJsonObject(node, path, reporter);
+  if (node.kind === 'list') {
+    const items = node.items.map((item, index) => toJson(item, `${path}[${index}]`, reporter));
+    return Object.freeze(items) as JsonValue[];
+  }
+  if (node.kind === 'gap') return null;
+  if (typeof node.value === 'number' && !Number.isFinite(node.value)) {
+    const message = `error parsing metadata: ${toExcerpt(node.source)} is not a finite number`;
+    reporter.error('invalid-metadata', node.offset, path, message, 'for text, write it in quotes');
+  }
+  return node.value;
 }
