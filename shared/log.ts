@@ -27,8 +27,9 @@ export interface Log {
 
 /** What a line has beside its message. */
 export interface LogDetail {
-  /** For programs: each is a field of the line, but for the format `terminal`. */
-  readonly fields: Readonly<Record<string, string | number>>;
+  /** For programs: each that is defined is a field of the line, as JSON where it is an object. Not for
+   * the format `terminal`. */
+  readonly fields: Readonly<Record<string, unknown>>;
   /** For people, in place of the message in the format `terminal`; may have several lines. */
   readonly shown: string;
 }
@@ -46,68 +47,66 @@ export interface LogOptions {
 /** A debug line may quote a request of any size; nobody reads more than this of it. */
 const maxMessageLength = 64 * 1024;
 
+/** How a line is written (behaviour: log-lines). */
+export function createLog({ level, format, write, wallMs = () => Date.now() }: LogOptions): Log {
+  const isWritten = (asked: LogLevel) => logLevels.indexOf(asked) <= logLevels.indexOf(level);
+  const writeLine =
+    format === 'json'
+      ? createJsonWriter(write, wallMs)
+      : (line: Line) => write(toLine[format](line, toRfc3339(wallMs(), '')));
+  const at = (lineLevel: LogLevel, least = lineLevel) =>
+    isWritten(least)
+      ? (message: string, detail?: LogDetail) =>
+          writeLine({ level: lineLevel, message: cutMessage(message), detail })
+      : () => {};
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    notice: at('info', 'warning'),
+    warning: at('warning'),
+    error: at('error'),
+    isDebug: isWritten('debug'),
+  };
+}
+
+interface Line {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly detail: LogDetail | undefined;
+}
+
 /** pino's numbers for the levels: graver is higher. */
 const levelNumbers = Object.fromEntries(
   logLevels.map((level, index) => [level, (logLevels.length - index) * 10]),
 ) as Record<LogLevel, number>;
 
-/** How a line is written (behaviour: log-lines). */
-export function createLog({ level, format, write, wallMs = () => Date.now() }: LogOptions): Log {
+function createJsonWriter(write: LogOptions['write'], wallMs: () => number) {
   const logger = pino<LogLevel>(
     {
-      level,
+      level: 'trace',
       customLevels: levelNumbers,
       useOnlyCustomLevels: true,
       base: null,
       messageKey: '@message',
       timestamp: () => `,"@timestamp":"${toTimestamp(wallMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
+      hooks: { streamWrite: onOneLine },
     },
-    { write: (line) => write(toOutput[format](JSON.parse(line))) },
+    { write },
   );
-  const hasWarningsOnly = logger.isLevelEnabled('warning') && !logger.isLevelEnabled('info');
-  const notices = hasWarningsOnly ? logger.child({}, { level: 'info' }) : logger;
-  return {
-    debug: (message) => logger.debug(cutMessage(message)),
-    info: (message, detail) => logger.info({ detail }, cutMessage(message)),
-    notice: (message) => notices.info(cutMessage(message)),
-    warning: (message, detail) => logger.warning({ detail }, cutMessage(message)),
-    error: (message, detail) => logger.error({ detail }, cutMessage(message)),
-    isDebug: logger.isLevelEnabled('debug'),
-  };
+  return ({ level, message, detail }: Line) => logger[level](detail?.fields ?? {}, message);
 }
 
-function cutMessage(message: string): string {
-  const excess = message.length - maxMessageLength;
-  return excess > 0
-    ? `${message.slice(0, maxMessageLength)}... (${excess} characters more)`
-    : message;
-}
-
-/** What pino writes. */
-interface LogRecord {
-  readonly level: LogLevel;
-  readonly '@timestamp': string;
-  readonly '@message': string;
-  readonly detail?: LogDetail;
-}
-
-/** The line that is written. */
-const toOutput: Readonly<Record<LogFormat, (record: LogRecord) => string>> = {
-  json({ level, '@timestamp': timestamp, '@message': message, detail }) {
-    // In the order of their names, as the reference has them.
-    const record = { '@message': message, '@timestamp': timestamp, level, ...detail?.fields };
-    const sorted = Object.fromEntries(Object.entries(record).sort(byName));
-    return `${onOneLine(JSON.stringify(sorted))}\n`;
-  },
-  text({ level, '@timestamp': timestamp, '@message': message, detail }) {
-    const fields = Object.entries(detail?.fields ?? {}).sort(byName);
-    const pairs = fields.map(([name, value]) => ` ${name}=${toTextValue(`${value}`)}`);
-    const time = timestamp.replace(/\.\d+/, '');
+const toLine = {
+  text({ level, message, detail }: Line, time: string): string {
+    const pairs = Object.entries(detail?.fields ?? {})
+      .filter(([, value]) => value !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, value]) => ` ${name}=${toTextValue(value)}`);
     return `time="${time}" level=${level} msg=${toTextValue(message)}${pairs.join('')}\n`;
   },
-  terminal({ level, '@timestamp': timestamp, '@message': message, detail }) {
-    const time = timestamp.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
+  terminal({ level, message, detail }: Line, dateTime: string): string {
+    const time = dateTime.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
     // Further lines are indented, so that no message can look like another line of the log.
     const lines = (detail?.shown ?? message)
       .split('\n')
@@ -117,11 +116,15 @@ const toOutput: Readonly<Record<LogFormat, (record: LogRecord) => string>> = {
   },
 };
 
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
+function cutMessage(message: string): string {
+  const excess = message.length - maxMessageLength;
+  return excess > 0
+    ? `${message.slice(0, maxMessageLength)}... (${excess} characters more)`
+    : message;
 }
 
-function toTextValue(text: string): string {
+function toTextValue(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
   return /^[\w\-./@^+]*$/.test(text) ? text : onOneLine(JSON.stringify(text));
 }
 

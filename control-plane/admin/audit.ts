@@ -23,11 +23,7 @@ export function createAudit(log: Log): Audit {
   return (change) => {
     const { who, what, outcome } = change;
     const message = `audit: ${what}: ${outcome}`;
-    const given = Object.entries(change).filter(([, value]) => value !== undefined);
-    const detail = {
-      fields: Object.fromEntries(given),
-      shown: `audit: ${who}: ${what}: ${outcome}`,
-    };
+    const detail = { fields: { ...change }, shown: `audit: ${who}: ${what}: ${outcome}` };
     if (outcome === 'done') log.info(message, detail);
     else log.warning(message, detail);
   };

@@ -99,6 +99,6 @@ const fieldsOf = (rule: ProblemRule) => {
 };
 
 test('a line has the kind of its problem, where it has a name', (t) => {
-  t.deepEqual(fieldsOf('unreadable-file'), { file: 'a.yaml', rule: 'unreadable-file' });
-  t.deepEqual(fieldsOf('other'), { file: 'a.yaml' });
+  t.like(fieldsOf('unreadable-file'), { file: 'a.yaml', rule: 'unreadable-file' });
+  t.like(fieldsOf('other'), { file: 'a.yaml', rule: undefined });
 });

@@ -99,12 +99,9 @@ interface Line {
 function toLine(problem: Problem, start: string): Line {
   const { rule, file, line, column, path, hint } = problem;
   const fields = {
-    file,
-    ...(line !== undefined && { line }),
-    ...(column !== undefined && { column }),
-    ...(path !== '' && { path }),
-    ...(rule !== 'other' && { rule }),
-    ...(hint !== undefined && { hint }),
+    ...{ file, line, column, hint },
+    path: path === '' ? undefined : path,
+    rule: rule === 'other' ? undefined : rule,
   };
   const shown = `${start}: ${formatUngraded(problem)}`;
   return { message: `${start}: ${toHeading(problem)}`, detail: { fields, shown } };
