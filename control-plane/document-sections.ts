@@ -30,6 +30,7 @@ function toCommandTable(): string {
       clock: { wallMs: () => 0, monotonicMs: () => 0, after: () => () => {} },
     },
     finish() {},
+    fail() {},
   });
   const commands = program.commands.filter((command) => command.name() !== 'help');
   const uses = commands.map((command) => [toUsage(command), command.summary()]);

@@ -10,7 +10,7 @@ interface ApproveOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addApprove: AddCommand = (program, { io, finish }) => {
+export const addApprove: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('approve')
     .summary('serve a revision that is held back')
@@ -33,18 +33,10 @@ Exit codes:
     )
     .action(async (revision: string, options: ApproveOptions) => {
       const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) {
-        io.writeError(`error: ${opened.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!opened.ok) return fail(opened.message);
       const body = { revision, reason: options.reason };
       const result = await opened.client.call({ method: 'POST', path: '/approvals', body });
-      if (!result.ok) {
-        io.writeError(`error: ${result.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!result.ok) return fail(result.message);
       const { status, value } = result.answer;
       if (status === 200) {
         const approved = value as RevisionJson;

@@ -34,7 +34,7 @@ interface CheckOptions extends RuleInputOptions {
   readonly strict?: boolean;
 }
 
-export const addCheck: AddCommand = (program, { io, finish }) => {
+export const addCheck: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('check')
     .summary('find what is wrong with rules')
@@ -103,18 +103,10 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
       const misuse = checkRuleInputOptions(paths, options);
       if (misuse !== undefined) refuse(misuse);
       const read = await readRuleInput(paths, options, io);
-      if (!read.ok) {
-        io.writeError(`error: ${read.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!read.ok) return fail(read.message);
       const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false } = options;
       const envoyRead = await readPathInput(envoy);
-      if (!envoyRead.ok) {
-        io.writeError(`error: --envoy ${envoyRead.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!envoyRead.ok) return fail(`--envoy ${envoyRead.message}`);
       const loaded = loadRules(read.input, mergeDomains);
       const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
       const { files, problems } = envoyRead.input;

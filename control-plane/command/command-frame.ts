@@ -19,6 +19,8 @@ export interface CommandFrame {
   readonly io: CommandIo;
   /** Says how the command ended; 0 when it is not called. */
   readonly finish: (exitCode: ExitCode) => void;
+  /** Says why there is no answer, and finishes with 2. */
+  readonly fail: (message: string) => void;
 }
 
 /**

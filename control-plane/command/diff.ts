@@ -23,7 +23,7 @@ interface DiffOptions {
 
 const gitPrefix = 'git:';
 
-export const addDiff: AddCommand = (program, { io, finish }) => {
+export const addDiff: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('diff')
     .summary('what changes for requests between two sets of rules')
@@ -55,11 +55,7 @@ export const addDiff: AddCommand = (program, { io, finish }) => {
       const loaded: LoadedRules[] = [];
       for (const side of sides) {
         const read = await readSide(side, options);
-        if (!read.ok) {
-          io.writeError(`error: ${read.message}\n`);
-          finish(exitCodes.trouble);
-          return;
-        }
+        if (!read.ok) return fail(read.message);
         loaded.push(loadRules(read.input, options.mergeDomains ?? false));
       }
       const valid = loaded.flatMap(({ ruleSet, documents }) =>

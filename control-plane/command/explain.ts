@@ -27,7 +27,7 @@ interface ExplainOptions extends RuleInputOptions {
 /** Domains that are listed when the one that was asked for is not there. */
 const maxDomainsShown = 20;
 
-export const addExplain: AddCommand = (program, { io, finish }) => {
+export const addExplain: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('explain')
     .summary('which rule a request matches, and why not the others')
@@ -58,11 +58,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       const misuse = checkRuleInputOptions(paths, options);
       if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
       const read = await readRuleInput(paths, options, io);
-      if (!read.ok) {
-        io.writeError(`error: ${read.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!read.ok) return fail(read.message);
       const { documents, ruleSet, problems } = loadRules(read.input, options.mergeDomains ?? false);
       if (ruleSet === undefined) {
         const errors = problems.filter(isError);

@@ -15,7 +15,7 @@ interface ListedRevision extends RevisionJson {
   readonly newest: boolean;
 }
 
-export const addHistory: AddCommand = (program, { io, finish }) => {
+export const addHistory: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('history')
     .summary('list the last revisions')
@@ -28,15 +28,12 @@ export const addHistory: AddCommand = (program, { io, finish }) => {
     )
     .action(async (options: HistoryOptions) => {
       const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) {
-        io.writeError(`error: ${opened.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!opened.ok) return fail(opened.message);
       const path = `/revisions?limit=${encodeURIComponent(options.limit)}`;
       const result = await opened.client.call({ method: 'GET', path });
-      if (!result.ok || result.answer.status !== 200) {
-        io.writeError(result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`);
+      if (!result.ok) return fail(result.message);
+      if (result.answer.status !== 200) {
+        io.writeError(formatRefusal(result.answer));
         finish(exitCodes.trouble);
         return;
       }

@@ -13,6 +13,10 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
     finish(code) {
       exitCode = code;
     },
+    fail(message) {
+      io.writeError(`error: ${message}\n`);
+      exitCode = exitCodes.trouble;
+    },
   });
   try {
     await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });

@@ -18,7 +18,7 @@ interface StatusOptions extends AccessOptions, WaitOptions {
   readonly workerDebug?: readonly URL[];
 }
 
-export const addStatus: AddCommand = (program, { io, finish }) => {
+export const addStatus: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('status')
     .summary('is the newest revision in force on every connected worker?')
@@ -53,11 +53,7 @@ what --worker-debug shows.`,
     )
     .action(async (options: StatusOptions) => {
       const opened = await openAdminClients(options.adminUrl, options, io.environment);
-      if (!opened.ok) {
-        io.writeError(`error: ${opened.message}\n`);
-        finish(exitCodes.trouble);
-        return;
-      }
+      if (!opened.ok) return fail(opened.message);
       const { revision, minWorkers, wait, timeout } = options;
       const question = { revision, minWorkers };
       const result = await askFleet(opened.clients, question, wait ? timeout : undefined, io);

@@ -1,6 +1,6 @@
 // `watch`: a client of a management server, which shows what a worker would get, and accepts or refuses
 // it. For finding out what a control plane does.
-import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
+import type { AddCommand, CommandFrame } from './command-frame.ts';
 import type { WatchedResponse } from './watch/discovery-watch.ts';
 
 interface WatchOptions {
@@ -19,7 +19,6 @@ interface WatchOptions {
 }
 
 export const addWatch: AddCommand = (program, frame) => {
-  const { io, finish } = frame;
   program
     .command('watch')
     .summary('show what a worker would get over xDS')
@@ -47,9 +46,7 @@ Exit codes:
     )
     .action(async (options: WatchOptions) => {
       const failure = await watch(frame, options);
-      if (failure === undefined) return;
-      io.writeError(`error: ${failure}\n`);
-      finish(exitCodes.trouble);
+      if (failure !== undefined) frame.fail(failure);
     });
 };
 

@@ -19,6 +19,7 @@ const program = createProgram({
     clock: systemClock,
   },
   finish() {},
+  fail() {},
 });
 
 // `serve` gives no answer but a log, whose form is a setting.

@@ -58,13 +58,9 @@ export async function pushFiles(
   options: ChangeOptions & { readonly dryRun?: boolean },
   files: readonly { readonly path: string; readonly text: string }[],
 ): Promise<void> {
-  const { io, finish } = frame;
+  const { io, fail } = frame;
   const opened = await openAdminClient(options, io.environment);
-  if (!opened.ok) {
-    io.writeError(`error: ${opened.message}\n`);
-    finish(exitCodes.trouble);
-    return;
-  }
+  if (!opened.ok) return fail(opened.message);
   const { expectedRevision, allowRemoval } = options;
   const body = { files, expectedRevision, allowRemoval };
   const stopProgress = startProgress(io, () => 'the control plane is comparing the rules');
@@ -98,13 +94,9 @@ export async function sendChange(
   path: '/revisions' | '/rollbacks',
   body: object,
 ): Promise<void> {
-  const { io, finish } = frame;
+  const { io, finish, fail } = frame;
   const opened = await openAdminClient(options, io.environment);
-  if (!opened.ok) {
-    io.writeError(`error: ${opened.message}\n`);
-    finish(exitCodes.trouble);
-    return;
-  }
+  if (!opened.ok) return fail(opened.message);
   const { expectedRevision, message, allowRemoval } = options;
   const sent = { ...body, expectedRevision, message, allowRemoval };
   const call = { method: 'POST' as const, path, body: sent };
@@ -130,10 +122,9 @@ export async function sendChange(
   if (fleet !== undefined) finish(fleet.ok ? fleet.status.verdict.exitCode : exitCodes.trouble);
 }
 
-function finishRefused({ io, finish }: CommandFrame, result: AdminCallResult): void {
+function finishRefused({ io, finish, fail }: CommandFrame, result: AdminCallResult): void {
   if (!result.ok) {
-    io.writeError(`error: ${result.message}\n`);
-    finish(exitCodes.trouble);
+    fail(result.message);
     return;
   }
   const { status } = result.answer;
