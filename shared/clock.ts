@@ -33,3 +33,23 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Runs `task`, which does not reject, `pauseMs` after the start and after each end of it. The returned
+ * function ends that, but not a run under way; calling it twice is fine. */
+export function repeatAfter(clock: Clock, pauseMs: number, task: () => unknown): () => void {
+  let isOver = false;
+  let cancel = () => {};
+  function scheduleNext(): void {
+    if (isOver) return;
+    cancel = clock.after(pauseMs, () => {
+      const run = task();
+      if (run instanceof Promise) void run.then(scheduleNext);
+      else scheduleNext();
+    });
+  }
+  scheduleNext();
+  return () => {
+    isOver = true;
+    cancel();
+  };
+}

@@ -3,7 +3,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, getCACertificates } from 'node:tls';
-import type { Clock } from './clock.ts';
+import { type Clock, repeatAfter } from './clock.ts';
 import { errorText } from './errors.ts';
 
 /** Paths; undefined where there is no such file. A certificate and its key come together. */
@@ -114,17 +114,10 @@ export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
   let inUse = fingerprint(deps.material);
   let saidProblem: string | undefined;
   let isClosed = false;
-  let cancel = schedule();
-
-  function schedule(): () => void {
-    return clock.after(intervalMs, () => {
-      void readTlsFiles(files).then((reading) => {
-        if (isClosed) return;
-        take(reading);
-        cancel = schedule();
-      });
-    });
-  }
+  const stop = repeatAfter(clock, intervalMs, async () => {
+    const reading = await readTlsFiles(files);
+    if (!isClosed) take(reading);
+  });
 
   function take(reading: TlsReading): void {
     if (!reading.ok) {
@@ -142,7 +135,7 @@ export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
   return {
     close() {
       isClosed = true;
-      cancel();
+      stop();
     },
   };
 }

@@ -2,7 +2,7 @@
 // request, and refusing it, is left to authorize.ts.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 
@@ -100,17 +100,10 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   let inForce = first;
   let said = '';
   let isClosed = false;
-  let cancel = schedule();
-
-  function schedule(): () => void {
-    return clock.after(intervalMs, () => {
-      void readTokens(path).then((reading) => {
-        if (isClosed) return;
-        take(reading);
-        cancel = schedule();
-      });
-    });
-  }
+  const stop = repeatAfter(clock, intervalMs, async () => {
+    const reading = await readTokens(path);
+    if (!isClosed) take(reading);
+  });
 
   function take(reading: FileReading): void {
     if (!reading.ok) {
@@ -129,7 +122,7 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
     find: (token) => inForce.tokens.find(token),
     close() {
       isClosed = true;
-      cancel();
+      stop();
     },
   };
 }

@@ -1,7 +1,7 @@
 // What all stores have in common: looks one at a time, watchers told in order, failures said once.
 // How a look is done is left to the stores.
 
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -59,7 +59,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
   let lastSuccessMs: number | undefined;
   let failure: { readonly sinceMs: number; readonly text: string } | undefined;
   let kept: Revision | undefined;
-  let cancelPoll = () => {};
+  let stopPolling = () => {};
   const failures = createRepeatedLog({
     clock,
     intervalMs: failureIntervalMs,
@@ -158,15 +158,6 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     );
   }
 
-  function schedulePoll(): void {
-    cancelPoll();
-    cancelPoll = clock.after(pollMs, () => {
-      void lookUnattended().then(() => {
-        if (watchers.size > 0 && !closing.signal.aborted) schedulePoll();
-      });
-    });
-  }
-
   return {
     get isWatched() {
       return watchers.size > 0;
@@ -180,11 +171,11 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       if (closing.signal.aborted) return () => {};
       const watcher: Watcher = { onRevision, told: undefined };
       watchers.add(watcher);
-      if (watchers.size === 1) schedulePoll();
+      if (watchers.size === 1) stopPolling = repeatAfter(clock, pollMs, lookUnattended);
       void lookUnattended();
       return () => {
         if (!watchers.delete(watcher) || watchers.size > 0) return;
-        cancelPoll();
+        stopPolling();
         deps.onIdle?.();
       };
     },
@@ -200,7 +191,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     },
     async close() {
       closing.abort(new AppError('store', `${description} was closed`));
-      cancelPoll();
+      stopPolling();
       watchers.clear();
       deps.onIdle?.();
       await queue;

@@ -2,6 +2,7 @@
 // time, and each observation of a timer. The form of a line is left to the formats, its way to the
 // transports, the rhythm to statistics.ts.
 
+import type { Clock } from '../../shared/clock.ts';
 import type { Tags } from '../metrics.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
 import type { MetricsRegistry, NamedCounter } from './registry.ts';
@@ -15,6 +16,18 @@ export interface LineFormat {
   timer(name: string, ms: number): string;
   /** What follows each flush; may be empty. */
   flushed(): string;
+}
+
+/** Where lines go, and who is told when they cannot. */
+export interface LineReceiverDeps {
+  readonly host: string;
+  readonly port: number;
+  /** 4 or 6 for only that family of addresses, 0 for either. */
+  readonly family: 0 | 4 | 6;
+  readonly clock: Clock;
+  /** `reason` is one clause without a final full stop. */
+  readonly onLost: (reason: string) => void;
+  readonly onBack: () => void;
 }
 
 export interface LineTransport {

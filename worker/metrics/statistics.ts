@@ -1,7 +1,7 @@
 // The worker's statistics as a whole: the registry, the outputs that are switched on, and the rhythm
 // in which numbers leave.
 
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
@@ -90,20 +90,6 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
     }
   }
 
-  function scheduleFlush(): void {
-    cancelFlush = clock.after(flushIntervalMs, () => {
-      flush();
-      scheduleFlush();
-    });
-  }
-
-  function scheduleTimers(): void {
-    cancelTimers = clock.after(timerIntervalMs, () => {
-      for (const sink of sinks) sink.flushTimers();
-      scheduleTimers();
-    });
-  }
-
   return {
     metrics: registry,
     async start() {
@@ -120,8 +106,12 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
       }
       sinks = createSinks(registry, options, { log, clock });
       if (sinks.length === 0) return;
-      scheduleFlush();
-      if (flushIntervalMs > timerIntervalMs) scheduleTimers();
+      cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
+      if (flushIntervalMs > timerIntervalMs) {
+        cancelTimers = repeatAfter(clock, timerIntervalMs, () => {
+          for (const sink of sinks) sink.flushTimers();
+        });
+      }
     },
     async stop(graceMs) {
       cancelFlush();

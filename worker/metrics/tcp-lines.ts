@@ -1,19 +1,7 @@
 // Lines over one TCP connection that is opened again whenever it is lost (behaviour: pushed-lines).
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import type { Clock } from '../../shared/clock.ts';
-import type { LineTransport } from './line-sink.ts';
-
-export interface TcpLinesDeps {
-  readonly host: string;
-  readonly port: number;
-  /** 4 or 6 for only that family of addresses, 0 for either. */
-  readonly family: 0 | 4 | 6;
-  readonly clock: Clock;
-  /** `reason` is one clause without a final full stop. */
-  readonly onLost: (reason: string) => void;
-  readonly onBack: () => void;
-}
+import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
 
 const reconnectMs = 3000;
 const dialTimeoutMs = 1500;
@@ -23,7 +11,7 @@ const stallMs = 10_000;
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting at once. */
-export function createTcpLines(deps: TcpLinesDeps): LineTransport {
+export function createTcpLines(deps: LineReceiverDeps): LineTransport {
   const { host, port, family, clock, onLost, onBack } = deps;
   let socket: Socket;
   let isConnected = false;

@@ -2,20 +2,8 @@
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
-import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
-import type { LineTransport } from './line-sink.ts';
-
-export interface UdpLinesDeps {
-  readonly host: string;
-  readonly port: number;
-  /** 4 or 6 for only that family of addresses, 0 for either. */
-  readonly family: 0 | 4 | 6;
-  readonly clock: Clock;
-  /** `reason` is one clause without a final full stop. */
-  readonly onLost: (reason: string) => void;
-  readonly onBack: () => void;
-}
+import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
 
 /** What passes an Ethernet with headers to spare. */
 const maxDatagramBytes = 1432;
@@ -27,7 +15,7 @@ const reopenMs = 3000;
 const quietMs = 5000;
 
 /** Starts looking up the host at once. */
-export function createUdpLines(deps: UdpLinesDeps): LineTransport {
+export function createUdpLines(deps: LineReceiverDeps): LineTransport {
   const { host, port, family, clock, onLost, onBack } = deps;
   let socket: Socket | undefined;
   let isClosed = false;

@@ -3,7 +3,7 @@
 // shared/rules-directory.ts, what they mean to `load`.
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import {
   createFileFollower,
@@ -96,7 +96,7 @@ export function createFileSource({
   let closed = false;
   let isChecking = false;
   let isNewsWaiting = false;
-  let cancelPoll = () => {};
+  let stopPolling = () => {};
 
   const follower = createFileFollower({
     files: { directory, beside, ignoreDotFiles: options.ignoreDotFiles, bounds },
@@ -112,14 +112,6 @@ export function createFileSource({
     if (watchRoot) return name === '..data' || (path === dirname(root) && name === basename(root));
     // Of a ConfigMap's own folders only the link that makes a new one current matters.
     return !name.startsWith('..') || name === '..data';
-  }
-
-  function schedulePoll(): void {
-    cancelPoll = clock.after(timing.poll, () => {
-      void check('poll').then(() => {
-        if (!closed) schedulePoll();
-      });
-    });
   }
 
   /** One look at a time; news that arrives meanwhile is followed by one more. */
@@ -265,7 +257,7 @@ export function createFileSource({
       await requireDirectory(watchedAtStart, directory, watchRoot);
       await follower.watch([watchedAtStart]);
       await check('news');
-      if (!closed) schedulePoll();
+      if (!closed) stopPolling = repeatAfter(clock, timing.poll, () => check('poll'));
     },
     describe() {
       const trigger = watchRoot
@@ -275,7 +267,7 @@ export function createFileSource({
     },
     async close() {
       closed = true;
-      cancelPoll();
+      stopPolling();
       follower.close();
     },
   };
