@@ -12,9 +12,9 @@ import {
   type Listing,
   type ListOptions,
   listRulesFiles,
-  type RulesFile,
   readRulesFiles,
 } from './rules-directory.ts';
+import type { RulesFile } from './rules-file.ts';
 
 export interface FileFollower {
   list(): Promise<Listing>;

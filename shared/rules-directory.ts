@@ -5,15 +5,18 @@ import { constants } from 'node:fs';
 import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from './errors.ts';
-import { createSourceText } from './rules/document-reporter.ts';
 import { compareFiles } from './rules/file-order.ts';
 import { type Problem, problemOf } from './rules/problem.ts';
-
-/** One rules file as it was read; `path` is what people know it by. */
-export interface RulesFile {
-  readonly path: string;
-  readonly text: string;
-}
+import {
+  type Bounds,
+  decodeRulesText,
+  findExcess,
+  isRulesPath,
+  notRules,
+  type RulesFile,
+  tooDeep,
+  tooLarge,
+} from './rules-file.ts';
 
 /** What is there, without its content. */
 export interface Listing {
@@ -48,23 +51,6 @@ export interface ListOptions {
   readonly bounds: Bounds;
 }
 
-/** What a directory of rules may hold. Far above real use; a mistaken mount is told apart by it. */
-export interface Bounds {
-  readonly fileBytes: number;
-  readonly totalBytes: number;
-  readonly files: number;
-  readonly entries: number;
-  readonly depth: number;
-}
-
-export const defaultBounds: Bounds = {
-  fileBytes: 8 * 1024 * 1024,
-  totalBytes: 64 * 1024 * 1024,
-  files: 10_000,
-  entries: 100_000,
-  depth: 16,
-};
-
 /** Which names and links count (behaviour: files-of-rules). Never rejects; what cannot be looked at
  * is a problem. */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
@@ -97,7 +83,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       const { error } = look;
       // It was removed since its name was read.
       if (look.isGone) return;
-      if (isYamlName(name)) addProblem('error', 'unreadable-file', path, unreadable(error));
+      if (isRulesPath(name)) addProblem('error', 'unreadable-file', path, unreadable(error));
       else addProblem('warning', 'ignored-file', path, `${unreadable(error)}; it is ignored`);
       identities.push(`${path}\0${codeOf(error)}`);
       return;
@@ -114,14 +100,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       );
     } else if (target.isDirectory()) {
       await visitDirectory(path, depth + 1);
-    } else if (!isYamlName(name)) {
-      addProblem(
-        'warning',
-        'ignored-file',
-        path,
-        'only files named *.yaml and *.yml are read; it is ignored',
-        'rename it if it holds rules, else move it elsewhere',
-      );
+    } else if (!isRulesPath(name)) {
+      problems.push(notRules(path));
     } else if (!target.isFile()) {
       addProblem('error', 'unreadable-file', path, 'it is neither a file nor a directory');
     } else {
@@ -133,7 +113,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
 
   async function visitDirectory(path: string, depth: number): Promise<void> {
     if (depth > bounds.depth) {
-      addProblem('error', 'too-large', path, `directories are nested deeper than ${bounds.depth}`);
+      problems.push(tooDeep(path, bounds));
       return;
     }
     const names = await readNames(path, depth === 0);
@@ -173,24 +153,15 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       const path = join(beside.directory, name);
       // Whatever else lies there has nothing to do with rules.
       const kind = await kindOf(path);
-      if (kind === 'directory' || (kind === 'file' && isYamlName(name))) {
+      if (kind === 'directory' || (kind === 'file' && isRulesPath(name))) {
         await visitEntry(name, await lookAt(path), 0);
       }
     }
     if (files.length > 0) missing = false;
   }
-  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-  const excess = [
-    [entryCount, bounds.entries, 'entries'],
-    [files.length, bounds.files, 'files'],
-    [totalBytes, bounds.totalBytes, 'bytes in all'],
-  ] as const;
-  for (const [count, most, what] of excess) {
-    if (count <= most) continue;
-    const hint = 'keep nothing but rules files in this directory';
-    addProblem('error', 'too-large', directory, `more than ${most} ${what}; nothing is read`, hint);
-    files.length = 0;
-  }
+  const excess = findExcess(directory, entryCount, files, bounds);
+  problems.push(...excess);
+  if (excess.length > 0) files.length = 0;
   files.sort((a, b) => compareFiles(a.path, b.path));
   return {
     files,
@@ -229,7 +200,7 @@ export async function readRulesFiles(
   const problems: Problem[] = [];
   for (let at = 0; at < listed.length; at += atOnce) {
     const some = listed.slice(at, at + atOnce);
-    const texts = await Promise.all(some.map(({ path }) => readText(path, bounds.fileBytes)));
+    const texts = await Promise.all(some.map(({ path }) => readText(path, bounds)));
     for (const [index, text] of texts.entries()) {
       if (typeof text === 'string') files.push({ path: some[index]?.path ?? '', text });
       else problems.push(text);
@@ -238,14 +209,15 @@ export async function readRulesFiles(
   return { files, problems };
 }
 
-async function readText(path: string, maxBytes: number): Promise<string | Problem> {
+async function readText(path: string, bounds: Bounds): Promise<string | Problem> {
+  const maxBytes = bounds.fileBytes;
   let bytes: Buffer;
   try {
     // Without O_NONBLOCK, a pipe put in the file's place would hold the reader for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const { size } = await handle.stat();
-      if (size > maxBytes) return tooLarge(path, size, maxBytes);
+      if (size > maxBytes) return tooLarge(path, size, bounds);
       // One byte more than allowed tells a file that grew meanwhile.
       const buffer = Buffer.alloc(Math.min(size + 4096, maxBytes + 1));
       let length = 0;
@@ -254,7 +226,7 @@ async function readText(path: string, maxBytes: number): Promise<string | Proble
         if (bytesRead === 0) break;
         length += bytesRead;
       }
-      if (length > maxBytes) return tooLarge(path, length, maxBytes);
+      if (length > maxBytes) return tooLarge(path, length, bounds);
       if (length === buffer.length)
         return problemOf('error', 'unreadable-file', path, 'it grew while it was read');
       bytes = buffer.subarray(0, length);
@@ -265,42 +237,6 @@ async function readText(path: string, maxBytes: number): Promise<string | Proble
     return problemOf('error', 'unreadable-file', path, unreadable(error));
   }
   return decodeRulesText(path, bytes);
-}
-
-/** The text of a file's bytes, or what is wrong with them. */
-export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return notUtf8(path, bytes);
-  }
-}
-
-/** At the first place that cannot be decoded. */
-function notUtf8(path: string, bytes: Buffer): Problem {
-  const text = bytes.toString();
-  const position = createSourceText(text).position(text.indexOf('\ufffd'));
-  const problem = problemOf(
-    'error',
-    'text-encoding',
-    path,
-    'the file is not UTF-8 text',
-    'save it as UTF-8',
-  );
-  return { ...problem, ...position };
-}
-
-function tooLarge(path: string, size: number, maxBytes: number): Problem {
-  return problemOf(
-    'error',
-    'too-large',
-    path,
-    `${size} bytes, more than the ${maxBytes} that a file may have`,
-  );
-}
-
-function isYamlName(name: string): boolean {
-  return name.endsWith('.yaml') || name.endsWith('.yml');
 }
 
 async function kindOf(path: string): Promise<'file' | 'directory' | undefined> {

@@ -2,7 +2,8 @@
 import { relative, sep } from 'node:path';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
-import { defaultBounds, listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
+import { listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
+import { defaultBounds } from '../../shared/rules-file.ts';
 import { addChangeOptions, type ChangeOptions, pushFiles } from './admin/change-command.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 

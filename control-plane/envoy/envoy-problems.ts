@@ -14,7 +14,7 @@ import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible
 import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
-import type { RulesFile } from '../../shared/rules-directory.ts';
+import type { RulesFile } from '../../shared/rules-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { ActionEntry } from './envoy-action.ts';
 import { type AskedDescriptor, type EnvoyFile, readEnvoyQuestions } from './envoy-config.ts';

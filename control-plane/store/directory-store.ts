@@ -11,7 +11,8 @@ import {
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import { type Bounds, defaultBounds, type Listing } from '../../shared/rules-directory.ts';
+import type { Listing } from '../../shared/rules-directory.ts';
+import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { writeChange } from './directory-change.ts';
 import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';

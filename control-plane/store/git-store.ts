@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { type Bounds, defaultBounds } from '../../shared/rules-directory.ts';
+import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import {
   type GitAddress,
   type GitCredentials,

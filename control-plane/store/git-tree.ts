@@ -2,7 +2,15 @@
 import { AppError } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
-import { type Bounds, decodeRulesText } from '../../shared/rules-directory.ts';
+import {
+  type Bounds,
+  decodeRulesText,
+  findExcess,
+  isRulesPath,
+  notRules,
+  tooDeep,
+  tooLarge,
+} from '../../shared/rules-file.ts';
 import { type Git, GitError } from './git-command.ts';
 import {
   byPath,
@@ -11,7 +19,7 @@ import {
   type StoredFile,
   toInfoText,
 } from './revision.ts';
-import { isHidden, isRulesPath } from './store-path.ts';
+import { isHidden } from './store-path.ts';
 
 const timeoutMs = 30_000;
 const maxListBytes = 64 * 1024 * 1024;
@@ -156,69 +164,29 @@ async function listBlobs(
     if (problem === undefined) blobs.push({ path, id, sizeBytes });
     else problems.push(problem);
   }
-  const excess = [
-    [entries, bounds.entries, 'entries'],
-    [blobs.length, bounds.files, 'files'],
-    [blobs.reduce((sum, blob) => sum + blob.sizeBytes, 0), bounds.totalBytes, 'bytes in all'],
-  ] as const;
-  for (const [count, most, what] of excess) {
-    if (count <= most) continue;
-    const hint = 'keep nothing but rules files in this directory';
-    problems.push(
-      problemOf('error', 'too-large', '.', `more than ${most} ${what}; nothing is read`, hint),
-    );
-    blobs.length = 0;
-  }
-  return blobs;
+  const excess = findExcess('.', entries, blobs, bounds);
+  problems.push(...excess);
+  return excess.length > 0 ? [] : blobs;
 }
 
 /** Why it is not read; in the words that a directory has for the same. */
 function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
   if (mode === modes.submodule) {
+    const message = 'a submodule is not read; it is ignored';
     const hint = 'rules in it would not be read: put them into this repository';
-    return problemOf(
-      'warning',
-      'ignored-file',
-      path,
-      'a submodule is not read; it is ignored',
-      hint,
-    );
+    return problemOf('warning', 'ignored-file', path, message, hint);
   }
-  if (!isRulesPath(path)) {
-    return problemOf(
-      'warning',
-      'ignored-file',
-      path,
-      'only files named *.yaml and *.yml are read; it is ignored',
-      'rename it if it holds rules, else move it elsewhere',
-    );
-  }
+  if (!isRulesPath(path)) return notRules(path);
   if (mode === modes.link) {
+    const message = 'a symbolic link is not followed in a Git repository';
     const hint = 'put the file itself in its place';
-    return problemOf(
-      'error',
-      'unreadable-file',
-      path,
-      'a symbolic link is not followed in a Git repository',
-      hint,
-    );
+    return problemOf('error', 'unreadable-file', path, message, hint);
   }
   // A replacement character is what decoding leaves of bytes that are not UTF-8.
   if (path.includes('\ufffd'))
     return problemOf('error', 'unreadable-file', path, "the file's name is not UTF-8");
-  if (path.split('/').length > bounds.depth) {
-    return problemOf(
-      'error',
-      'too-large',
-      path,
-      `directories are nested deeper than ${bounds.depth}`,
-    );
-  }
-  if (sizeBytes > bounds.fileBytes) {
-    const message = `${sizeBytes} bytes, more than the ${bounds.fileBytes} that a file may have`;
-    return problemOf('error', 'too-large', path, message);
-  }
-  return undefined;
+  if (path.split('/').length > bounds.depth) return tooDeep(path, bounds);
+  return sizeBytes > bounds.fileBytes ? tooLarge(path, sizeBytes, bounds) : undefined;
 }
 
 async function readBlobs(

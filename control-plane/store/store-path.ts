@@ -2,7 +2,7 @@
 // number and size are those of shared/rules-directory.ts.
 import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
-import type { Bounds } from '../../shared/rules-directory.ts';
+import { type Bounds, isRulesPath } from '../../shared/rules-file.ts';
 import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';
 
@@ -11,10 +11,6 @@ const maxPathLength = 1024;
 /** Files and folders whose names begin with a dot belong to tools and are passed over. */
 export function isHidden(path: string): boolean {
   return path.split('/').some((part) => part.startsWith('.'));
-}
-
-export function isRulesPath(path: string): boolean {
-  return path.endsWith('.yaml') || path.endsWith('.yml');
 }
 
 /** Of all rules files that a revision has, also of those that could not be read. */

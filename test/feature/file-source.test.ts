@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import type { RulesFile } from '../../shared/rules-directory.ts';
+import type { RulesFile } from '../../shared/rules-file.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -18,7 +18,7 @@ import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import { fromResource, toResource } from '../../shared/rules/resource.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { defaultBounds } from '../../shared/rules-directory.ts';
+import { defaultBounds } from '../../shared/rules-file.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { toErrorBlock } from '../../worker/listen/grpc/http2/answer-blocks.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';

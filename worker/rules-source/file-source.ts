@@ -14,13 +14,8 @@ import {
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
-import {
-  type Bounds,
-  codeOf,
-  defaultBounds,
-  type Listing,
-  type RulesFile,
-} from '../../shared/rules-directory.ts';
+import { codeOf, type Listing } from '../../shared/rules-directory.ts';
+import { type Bounds, defaultBounds, type RulesFile } from '../../shared/rules-file.ts';
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 

@@ -3,7 +3,7 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import type { RulesFile } from '../../shared/rules-directory.ts';
+import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 
 /** A file with an error makes the whole load fail: half of the rules is worse than the old ones. A file that

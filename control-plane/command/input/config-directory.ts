@@ -4,12 +4,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
 import { problemOf } from '../../../shared/rules/problem.ts';
-import {
-  defaultBounds,
-  type ListedFile,
-  readRulesFiles,
-  unreadable,
-} from '../../../shared/rules-directory.ts';
+import { type ListedFile, readRulesFiles, unreadable } from '../../../shared/rules-directory.ts';
+import { defaultBounds } from '../../../shared/rules-file.ts';
 import type { RuleInput } from './rule-texts.ts';
 
 export interface ConfigDirectory {

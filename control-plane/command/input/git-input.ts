@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
 import { isError, problemOf } from '../../../shared/rules/problem.ts';
-import { defaultBounds } from '../../../shared/rules-directory.ts';
+import { defaultBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';

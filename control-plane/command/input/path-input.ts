@@ -4,12 +4,12 @@ import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem.ts';
 import {
-  defaultBounds,
   type ListedFile,
   listRulesFiles,
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';
+import { defaultBounds } from '../../../shared/rules-file.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 

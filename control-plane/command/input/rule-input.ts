@@ -7,7 +7,7 @@ import type { RuleSet } from '../../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
-import type { RulesFile } from '../../../shared/rules-directory.ts';
+import type { RulesFile } from '../../../shared/rules-file.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readGitInput } from './git-input.ts';
 import { readPathInput } from './path-input.ts';

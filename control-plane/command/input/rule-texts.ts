@@ -1,6 +1,6 @@
 // The texts of rules as commands are given them, whatever they were read from.
 import type { Problem } from '../../../shared/rules/problem.ts';
-import type { RulesFile } from '../../../shared/rules-directory.ts';
+import type { RulesFile } from '../../../shared/rules-file.ts';
 
 /** The texts, and what was noticed while they were read. */
 export interface RuleInput {

@@ -1,0 +1,91 @@
+// What a file of rules may be, wherever it is kept: its name, size and encoding, and how many there may be; with
+// the words for what is not read.
+
+import { createSourceText } from './rules/document-reporter.ts';
+import { type Problem, problemOf } from './rules/problem.ts';
+
+/** One rules file as it was read; `path` is what people know it by. */
+export interface RulesFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What a directory of rules may hold. Far above real use; a mistaken mount is told apart by it. */
+export interface Bounds {
+  readonly fileBytes: number;
+  readonly totalBytes: number;
+  readonly files: number;
+  readonly entries: number;
+  readonly depth: number;
+}
+
+export const defaultBounds: Bounds = {
+  fileBytes: 8 * 1024 * 1024,
+  totalBytes: 64 * 1024 * 1024,
+  files: 10_000,
+  entries: 100_000,
+  depth: 16,
+};
+
+export function isRulesPath(path: string): boolean {
+  return path.endsWith('.yaml') || path.endsWith('.yml');
+}
+
+export function notRules(path: string): Problem {
+  const message = 'only files named *.yaml and *.yml are read; it is ignored';
+  const hint = 'rename it if it holds rules, else move it elsewhere';
+  return problemOf('warning', 'ignored-file', path, message, hint);
+}
+
+export function tooDeep(path: string, { depth }: Bounds): Problem {
+  return problemOf('error', 'too-large', path, `directories are nested deeper than ${depth}`);
+}
+
+export function tooLarge(path: string, sizeBytes: number, { fileBytes }: Bounds): Problem {
+  const message = `${sizeBytes} bytes, more than the ${fileBytes} that a file may have`;
+  return problemOf('error', 'too-large', path, message);
+}
+
+/** Of all files together, at most one for each bound; `path` is the directory. */
+export function findExcess(
+  path: string,
+  entryCount: number,
+  sizes: readonly { readonly sizeBytes: number }[],
+  bounds: Bounds,
+): Problem[] {
+  const totalBytes = sizes.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const hint = 'keep nothing but rules files in this directory';
+  return (
+    [
+      [entryCount, bounds.entries, 'entries'],
+      [sizes.length, bounds.files, 'files'],
+      [totalBytes, bounds.totalBytes, 'bytes in all'],
+    ] as const
+  ).flatMap(([count, most, what]) => {
+    const message = `more than ${most} ${what}; nothing is read`;
+    return count <= most ? [] : problemOf('error', 'too-large', path, message, hint);
+  });
+}
+
+/** The text of a file's bytes, or what is wrong with them. */
+export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return notUtf8(path, bytes);
+  }
+}
+
+/** At the first place that cannot be decoded. */
+function notUtf8(path: string, bytes: Buffer): Problem {
+  const text = bytes.toString();
+  const position = createSourceText(text).position(text.indexOf('\ufffd'));
+  const problem = problemOf(
+    'error',
+    'text-encoding',
+    path,
+    'the file is not UTF-8 text',
+    'save it as UTF-8',
+  );
+  return { ...problem, ...position };
+}
