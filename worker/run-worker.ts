@@ -1,8 +1,10 @@
 // A worker as a whole process: from the environment's settings to the exit code. What the worker
 // consists of is in worker.ts.
+
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
 import { commandLine } from '../shared/command-line.ts';
+import { toCountText } from '../shared/count-text.ts';
 import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
 import type { Environment } from '../shared/settings/setting.ts';
@@ -30,7 +32,7 @@ export async function runWorker(environment: Environment): Promise<never> {
     : result.problems;
   if (!result.ok || problems.length > 0) {
     for (const problem of problems) log.error(problem);
-    const count = problems.length === 1 ? '1 setting is' : `${problems.length} settings are`;
+    const count = toCountText(problems.length, 'setting is', 'settings are');
     log.error(`Not started: ${count} wrong; ${commandLine('worker')} --help lists all of them`);
     process.exit(exitCodes.failed);
   }

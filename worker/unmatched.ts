@@ -138,8 +138,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       const known = names.filter((name) => domainsWithRules().has(name));
       const parts = known.map((name) => `${noMatchCounter(metrics, name).value} of domain ${name}`);
       const unknown = names.length - known.length;
-      if (unknown > 0)
-        parts.push(`those of ${unknown} ${unknown === 1 ? 'domain' : 'domains'} without rules`);
+      if (unknown > 0) parts.push(`those of ${toCountText(unknown, 'domain')} without rules`);
       return escapeText(`unmatched: ${parts.join(', ')}; /unmatched says why`);
     },
     async describe() {

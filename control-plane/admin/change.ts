@@ -1,5 +1,6 @@
 // A change of the configuration from its plan to its revision: nothing is written that adds errors, or
 // that was meant for another state of the files. Who asks, and why, is left to the controllers.
+import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
@@ -16,9 +17,7 @@ export class InvalidRules extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(
-      `the rules would have ${problems.length === 1 ? '1 error' : `${problems.length} errors`}`,
-    );
+    super(`the rules would have ${toCountText(problems.length, 'error')}`);
     this.name = 'InvalidRules';
     this.problems = problems;
   }

@@ -1,5 +1,7 @@
 // Which file a domain is in, and the tag by which a client tells one text of it from another.
+
 import { createHash } from 'node:crypto';
+import { isError } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
@@ -31,7 +33,7 @@ export function findUnreadFile(
   );
   // Where the root is too full to be read, or cannot be, nobody knows of any file.
   const problem = revision.problems.find(
-    ({ severity, file }) => severity === 'error' && (file === path || file === '.'),
+    (each) => isError(each) && (each.file === path || each.file === '.'),
   );
   return problem && { path: problem.file, reason: problem.message };
 }

@@ -22,10 +22,6 @@ export function toTime(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
-export function toShortId(id: string): string {
-  return id.slice(0, 12);
-}
-
 /** What is said where a revision is not found; '' when `id` is long enough to be the beginning of one. */
 export function toPrefixHint(id: string): string {
   return id.length < shortestRevisionPrefix

@@ -1,5 +1,6 @@
 // Whether the newest revision is in force everywhere, in one word and one line, with what is known of
 // the store and of each worker. Pure.
+
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
@@ -7,10 +8,11 @@ import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
-import { revisionFields, toRevisionJson, toShortId, toTime } from './revision-json.ts';
+import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);

@@ -1,6 +1,8 @@
 // `history`: the last revisions of a control plane's store.
+
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { RevisionJson } from '../admin/revision-json.ts';
+import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
@@ -50,5 +52,5 @@ function formatRevision({ id, at, author, message, inForce, newest }: ListedRevi
     .map((text) => `  [${text}]`)
     .join('');
   const words = [author, message?.split('\n')[0]].filter(Boolean).join(': ');
-  return `${id.slice(0, 12)}  ${at}  ${escapeText(words)}${mark}\n`;
+  return `${toShortId(id)}  ${at}  ${escapeText(words)}${mark}\n`;
 }

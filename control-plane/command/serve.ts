@@ -1,5 +1,7 @@
 // `serve`: follows a store of rules and serves them to workers until a signal ends it.
+
 import { commandLine } from '../../shared/command-line.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import { exitCodes as lifecycleCodes, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createLineOutput } from '../../shared/line-output.ts';
 import { createLog } from '../../shared/log.ts';
@@ -47,8 +49,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   for (const warning of result.warnings) log.warning(warning);
   if (!result.ok) {
     for (const problem of result.problems) log.error(problem);
-    const count = result.problems.length;
-    const settings = count === 1 ? '1 setting is' : `${count} settings are`;
+    const settings = toCountText(result.problems.length, 'setting is', 'settings are');
     log.error(
       `Not started: ${settings} wrong; ${commandLine('control-plane')} serve --help lists all of them`,
     );

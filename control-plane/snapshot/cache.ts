@@ -10,7 +10,7 @@ import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
-import { type Revision, type RevisionInfo, toRevisionInfo } from '../store/revision.ts';
+import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
 import {
   type BuildOptions,
@@ -331,8 +331,4 @@ function toTitle({ id, author, message }: RevisionInfo): string {
     (part) => part !== undefined,
   );
   return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
-}
-
-function toShortId(id: string): string {
-  return id.slice(0, 12);
 }

@@ -1,5 +1,6 @@
 // Configuration in a directory that people, tools or a mounted volume write to. Which files count is
 // left to shared/rules-directory.ts; how a change is written to directory-change.ts.
+
 import { createHash } from 'node:crypto';
 import { join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -10,7 +11,7 @@ import {
   type FollowerTiming,
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { writeChange } from './directory-change.ts';
@@ -188,8 +189,8 @@ function isNews(name: string): boolean {
 function toContentId(files: readonly StoredFile[], problems: readonly Problem[]): string {
   const hash = createHash('sha256');
   for (const { path, text } of files) hash.update(JSON.stringify([path, text]));
-  for (const { severity, file, message } of problems) {
-    if (severity === 'error') hash.update(JSON.stringify([file, message, severity]));
+  for (const { severity, file, message } of problems.filter(isError)) {
+    hash.update(JSON.stringify([file, message, severity]));
   }
   return hash.digest('hex').slice(0, 40);
 }

@@ -31,6 +31,11 @@ export function toRevisionInfo({ id, atMs, author, message }: RevisionInfo): Rev
   return { id, atMs, author, message };
 }
 
+/** As people are shown it. */
+export function toShortId(id: string): string {
+  return id.slice(0, 12);
+}
+
 /** At most this many characters of a message or an author are kept and shown. */
 const maxInfoLength = 4096;
 

@@ -1,7 +1,6 @@
 // Which files of a store are configuration, and which paths may be written. The bounds on their
 // number and size are those of shared/rules-directory.ts.
-import type { Problem } from '../../shared/rules/problem.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { type Bounds, isRulesPath } from '../../shared/rules-file.ts';
 import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';
@@ -19,10 +18,10 @@ export function existingPaths({
   problems,
 }: Pick<Revision, 'files' | 'problems'>): ReadonlySet<string> {
   const paths = new Set(files.map(({ path }) => path));
-  for (const { severity, file } of problems) {
+  for (const { file } of problems.filter(isError)) {
     // A replacement character stands for bytes of a name that nobody knows any more.
     const isFile = isRulesPath(file) && !isHidden(file) && !file.includes('\ufffd');
-    if (severity === 'error' && isFile) paths.add(file);
+    if (isFile) paths.add(file);
   }
   return paths;
 }

@@ -1,5 +1,6 @@
 // Why a descriptor of a request matches one rule and not another, level by level, in the order of
 // the lookup (behaviour: lookup-order). The lookup of the decision itself is rule-tree.ts.
+import { toCountText } from '../count-text.ts';
 import { nearestWord } from '../nearest-word.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import type { Entry } from './rule.ts';
@@ -50,7 +51,7 @@ export function explainLookup(
   let rule: PlacedRule | undefined;
   for (const [index, entry] of entries.entries()) {
     if (rule !== undefined && level.length === 0) {
-      const verdict = `no limit applies: ${toName(rule)} has no descriptors below it, and the request has ${count(entries.length - index, 'more entry', 'more entries')}`;
+      const verdict = `no limit applies: ${toName(rule)} has no descriptors below it, and the request has ${toCountText(entries.length - index, 'more entry', 'more entries')}`;
       return { levels, rule: undefined, verdict: verdict + ignoredLimit(rule, index) };
     }
     const explained = explainLevel(level, entry);
@@ -148,13 +149,9 @@ function otherReason(rule: PlacedRule, entry: Entry): string | undefined {
 
 function ignoredLimit(rule: PlacedRule, depth: number): string {
   if (rule.descriptor.rateLimit === undefined) return '';
-  return `; its own limit is for requests with ${count(depth, 'entry', 'entries')}`;
+  return `; its own limit is for requests with ${toCountText(depth, 'entry', 'entries')}`;
 }
 
 function toName({ composite }: PlacedRule): string {
   return `'${composite}'`;
-}
-
-function count(number: number, one: string, many: string): string {
-  return `${number} ${number === 1 ? one : many}`;
 }

@@ -1,7 +1,9 @@
 // Keeps one process that decides alive: starts it, starts another in its place when it ends or falls
 // silent, and ends it. What the processes do together is left to process-group.ts.
+
 import { backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
 import type { ForkedProcess, ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
@@ -151,7 +153,7 @@ export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
       forked?.send(message);
     },
     describe() {
-      const times = `${restarts} ${restarts === 1 ? 'time' : 'times'}`;
+      const times = toCountText(restarts, 'time');
       const replaced = restarts === 0 ? '' : `, replaced ${times}`;
       return [`process ${number}: ${describeState()}${replaced}`, ...description].join(', ');
     },

@@ -1,9 +1,11 @@
 // Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
 // (behaviour: followed-files, files-of-rules). Which files count is left to
 // shared/rules-directory.ts, what they mean to `load`.
+
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import {
   createFileFollower,
@@ -183,7 +185,7 @@ export function createFileSource({
   async function toResult({ listing, files, problems }: Reading): Promise<LoadResult> {
     // Also those that could not be read.
     const found = listing.files.length;
-    const origin = `${found} ${found === 1 ? 'file' : 'files'} from ${directory}`;
+    const origin = `${toCountText(found, 'file')} from ${directory}`;
     const all = [...problems];
     const isEmpty = found === 0 && !listing.missing && !all.some(isError);
     const isEmptied = isEmpty && hadFiles;

@@ -1,8 +1,10 @@
 // Rules from a management server: runs the ADS client over connections and timers. The exchange
 // itself is in ads-client.ts, the fate of each resource in ads-resources.ts, what is said of it all
 // in ads-report.ts.
+
 import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
@@ -170,7 +172,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     if (ruleSet !== undefined) {
       hasRules = true;
       const part = problems.length === 0 ? '' : `${taken} of `;
-      const origin = `${part}${total} ${total === 1 ? 'resource' : 'resources'} ${ofVersion}`;
+      const origin = `${part}${toCountText(total, 'resource')} ${ofVersion}`;
       const documents = [...inForce.values()].map(({ document }) => document);
       onLoad({ ok: true, ruleSet, documents, warnings, origin });
     }

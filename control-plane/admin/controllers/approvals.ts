@@ -1,9 +1,11 @@
 // `/approvals`: a revision that is held back because it takes most limits away is served all the same.
+
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { toShortId } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
-import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
+import { revisionJson, toRevisionJson } from '../revision-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({

@@ -1,11 +1,13 @@
 // `/rollbacks`: a new revision with the files of an earlier one.
+
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { isError } from '../../../shared/rules/problem.ts';
+import { toShortId } from '../../store/revision.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
 import { refusedRules } from '../problem-json.ts';
-import { revisionJson, toRevisionJson, toShortId } from '../revision-json.ts';
+import { revisionJson, toRevisionJson } from '../revision-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({

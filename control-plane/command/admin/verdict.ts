@@ -1,5 +1,7 @@
 // What the control planes that were asked say together: one verdict, one line, one exit code. Pure.
+
 import { type AskedJson, type StatusJson, toReach } from '../../admin/status-report.ts';
+import { toShortId } from '../../store/revision.ts';
 import { type ExitCode, exitCodes } from '../command-frame.ts';
 
 /** One that was asked: what it says, or why it says nothing. */
@@ -36,7 +38,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const newestIds = new Set(known.map(({ status }) => status.newest?.id));
   if (newestIds.size > 1) {
     const each = known.map(
-      ({ url, status: { newest } }) => `${newest ? toShort(newest.id) : 'none'} at ${url}`,
+      ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
     );
     return pending(`the control planes differ about the newest revision: ${each.join(', ')}`);
   }
@@ -61,7 +63,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     return pending(say(late.url, placeTexts[place](`revision ${revision}`) + late.status.text));
   }
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
-  const id = toShort(known[0]?.status.newest?.id ?? '');
+  const id = toShortId(known[0]?.status.newest?.id ?? '');
   const start = places.includes('superseded')
     ? `revision ${revision} was superseded by ${id}, which`
     : `revision ${id}`;
@@ -95,7 +97,3 @@ const placeTexts: Readonly<Record<AskedJson['place'], (revision: string) => stri
   missing: (revision) => `there is no ${revision}: `,
   not_known: (revision) => `${revision} is not known yet: `,
 };
-
-function toShort(id: string): string {
-  return id.slice(0, 12);
-}

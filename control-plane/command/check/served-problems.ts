@@ -1,7 +1,8 @@
 // What would keep valid rules from being served to workers: a response that is too large for them
 // (behaviour: response-size), and mistakes in the file of node groups.
+
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
-import type { Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { buildSnapshots } from '../../snapshot/build.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
@@ -29,12 +30,13 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
   });
   const problems = outcome.ok ? outcome.warnings : outcome.problems;
   return problems.flatMap((problem) => {
-    const isError = problem.severity === 'error';
     if (nodeGroups !== undefined && problem.file === nodeGroupsFile) {
       // Without all rules it is not known which domains there are.
-      const isSure = isError || ruleSet !== undefined;
+      const isSure = isError(problem) || ruleSet !== undefined;
       return isSure ? [{ ...problem, file: nodeGroups.path }] : [];
     }
-    return isError && problem.message.startsWith('the rules for node group') ? [problem] : [];
+    return isError(problem) && problem.message.startsWith('the rules for node group')
+      ? [problem]
+      : [];
   });
 }
