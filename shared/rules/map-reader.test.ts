@@ -1,0 +1,53 @@
+import test from 'ava';
+import { type MapReader, readMap } from './map-reader.ts';
+import { parseYamlTree } from './yaml-tree.ts';
+
+/** What `read` makes of a mapping, and what is told of it. */
+function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
+  const { root, reporter } = parseYamlTree(yaml, 'f.yaml');
+  const fields = root && readMap(root, '', 'the document', reporter);
+  const value = fields && reading(fields);
+  const told = reporter
+    .toProblems()
+    .map(({ line, column, path, message, hint }) => [`${line}:${column} ${path}`, message, hint]);
+  return { value, told };
+}
+
+test('what is absent or null is told apart from what is wrong', (t) => {
+  const of = (yaml: string) =>
+    read(yaml, (fields) => [fields.text('a'), fields.flag('a'), fields.count('a', 9)]).value;
+  t.deepEqual(of('b: 1'), ['', false, undefined]);
+  t.deepEqual(of('a: ~'), ['', false, undefined]);
+  t.deepEqual(of('a: [1]'), [undefined, undefined, undefined]);
+});
+
+test('a value of the wrong kind is told with its place, and a slip with what to write', (t) => {
+  const { told } = read('list: [{on: "true", of: "7", at: {}}]', (fields) =>
+    fields.maps('list').map((item) => [item.flag('on'), item.count('of', 9), item.text('at')]),
+  );
+  t.deepEqual(told, [
+    ['1:13 list[0].on', "on is 'true', not true or false", 'write it without quotes: true'],
+    ['1:25 list[0].of', "of is '7', not a whole number from 0 to 9", 'write it without quotes: 7'],
+    ['1:34 list[0].at', 'at is a mapping, not text', undefined],
+  ]);
+});
+
+test('an unknown key is told with the one that is meant, which then counts as given', (t) => {
+  const { value, told } = read('naem: a\nother: b', (fields) => [
+    ...fields.refuseOthers(['name', 'domains']),
+  ]);
+  t.deepEqual(value, ['name']);
+  t.deepEqual(told, [
+    ['1:1 naem', "unknown key 'naem'", "did you mean 'name'?"],
+    ['2:1 other', "unknown key 'other'", 'keys here: name and domains'],
+  ]);
+});
+
+test('a field that nobody asked for has no effect', (t) => {
+  const { told } = read('name: a\nlables: b', (fields) => {
+    fields.text('name');
+    fields.texts('labels');
+    fields.warnOfOthers();
+  });
+  t.deepEqual(told, [['2:1 lables', 'lables has no effect here', "did you mean 'labels'?"]]);
+});
