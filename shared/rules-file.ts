@@ -1,7 +1,7 @@
 // What a file of rules may be, wherever it is kept: its name, size and encoding, and how many there may be; with
 // the words for what is not read.
 
-import { createSourceText } from './rules/document-reporter.ts';
+import { createPositions } from './rules/document-reporter.ts';
 import { type Problem, problemOf } from './rules/problem.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
@@ -79,7 +79,7 @@ export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
 /** At the first place that cannot be decoded. */
 function notUtf8(path: string, bytes: Buffer): Problem {
   const text = bytes.toString();
-  const position = createSourceText(text).position(text.indexOf('\ufffd'));
+  const position = createPositions(text)(text.indexOf('\ufffd'));
   const problem = problemOf(
     'error',
     'text-encoding',

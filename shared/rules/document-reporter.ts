@@ -79,7 +79,7 @@ export interface DocumentReporter {
 }
 
 export function createDocumentReporter(text: string, file: string): DocumentReporter {
-  const { position } = createSourceText(text);
+  const position = createPositions(text);
   return createReporter(file, position, (offset) => {
     const { line, column } = position(offset);
     return `${line}:${column}`;
@@ -127,28 +127,23 @@ export interface Position {
   readonly sourceLine: string | undefined;
 }
 
-export interface SourceText {
-  position(offset: number): Position;
-}
-
 /** A line above this length is generated or hostile; a hundred problems must not hold it each. */
 const maxSourceLineLength = 16_384;
 
-export function createSourceText(text: string): SourceText {
+/** The positions of offsets in the text; its lines are looked for with the first one. */
+export function createPositions(text: string): (offset: number) => Position {
   let lineStarts: readonly number[] | undefined;
-  return {
-    position(offset) {
-      lineStarts ??= findLineStarts(text);
-      const index = lastAtOrBelow(lineStarts, offset);
-      const start = lineStarts[index] ?? 0;
-      let end = (lineStarts[index + 1] ?? text.length + 1) - 1;
-      if (text[end - 1] === '\r') end--;
-      return Object.freeze({
-        line: index + 1,
-        column: offset - start + 1,
-        sourceLine: end - start > maxSourceLineLength ? undefined : text.slice(start, end),
-      });
-    },
+  return (offset) => {
+    lineStarts ??= findLineStarts(text);
+    const index = lastAtOrBelow(lineStarts, offset);
+    const start = lineStarts[index] ?? 0;
+    let end = (lineStarts[index + 1] ?? text.length + 1) - 1;
+    if (text[end - 1] === '\r') end--;
+    return Object.freeze({
+      line: index + 1,
+      column: offset - start + 1,
+      sourceLine: end - start > maxSourceLineLength ? undefined : text.slice(start, end),
+    });
   };
 }
 

@@ -16,7 +16,7 @@ export function formatProblem(problem: Problem): string {
 }
 
 /** As `formatProblem`, where something else tells the severity. */
-export function formatUngraded(problem: Problem): string {
+function formatUngraded(problem: Problem): string {
   return toText(problem, toHeading(problem));
 }
 
@@ -31,7 +31,7 @@ function toText({ column, hint, sourceLine }: Problem, heading: string): string 
 }
 
 /** The first line: `path:line:column: message`, with `before` before the message. */
-export function toHeading(problem: Problem, before = ''): string {
+function toHeading(problem: Problem, before = ''): string {
   const { file, line, column, path, message } = problem;
   const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
   // Without lines, the path in the document is the only way to find the place.

@@ -189,9 +189,7 @@ export function createFileSource({
     const all = [...problems];
     const isEmpty = found === 0 && !listing.missing && !all.some(isError);
     const isEmptied = isEmpty && hadFiles;
-    if (listing.missing) all.push(missingProblem());
-    else if (isEmptied) all.push(emptiedProblem());
-    else if (isEmpty) all.push(emptyProblem());
+    if (listing.missing || isEmpty) all.push(describeAbsence(listing.missing));
     let loaded: Awaited<ReturnType<LoadRules>>;
     try {
       loaded = await load(files);
@@ -207,45 +205,27 @@ export function createFileSource({
     return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
-  function missingProblem(): Problem {
-    if (watchRoot && !hasLoaded) {
-      return problemOf(
-        'warning',
-        'no-rules-file',
-        directory,
-        'the directory does not exist; no limit applies',
-        `create it, then replace ${root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`,
-      );
+  /** Of the directory, or else of rules in it. */
+  function describeAbsence(isMissing: boolean): Problem {
+    if (isMissing && watchRoot && !hasLoaded) {
+      const message = 'the directory does not exist; no limit applies';
+      const hint = `create it, then replace ${root}: only that is noticed, as RUNTIME_WATCH_ROOT is true`;
+      return problemOf('warning', 'no-rules-file', directory, message, hint);
     }
-    return problemOf(
-      'error',
-      'unreadable-file',
-      directory,
-      'the directory does not exist any more',
-    );
-  }
-
-  /** Taking away every limit is hardly ever meant: a mount that is gone looks the same. */
-  function emptiedProblem(): Problem {
-    return problemOf(
-      'error',
-      'no-rules-file',
-      directory,
-      'no file named *.yaml or *.yml any more',
-      'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew',
-    );
-  }
-
-  function emptyProblem(): Problem {
-    return problemOf(
-      'warning',
-      'no-rules-file',
-      directory,
-      'no file named *.yaml or *.yml; no limit applies',
-      watchRoot
-        ? `changes are noticed when ${root} is replaced, as RUNTIME_WATCH_ROOT is true`
-        : undefined,
-    );
+    if (isMissing) {
+      const message = 'the directory does not exist any more';
+      return problemOf('error', 'unreadable-file', directory, message);
+    }
+    if (hadFiles) {
+      // Taking away every limit is hardly ever meant: a mount that is gone looks the same.
+      const message = 'no file named *.yaml or *.yml any more';
+      const hint =
+        'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew';
+      return problemOf('error', 'no-rules-file', directory, message, hint);
+    }
+    const message = 'no file named *.yaml or *.yml; no limit applies';
+    const hint = `changes are noticed when ${root} is replaced, as RUNTIME_WATCH_ROOT is true`;
+    return problemOf('warning', 'no-rules-file', directory, message, watchRoot ? hint : undefined);
   }
 
   return {
