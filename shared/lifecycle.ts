@@ -1,6 +1,7 @@
 // From the first line of a program to its exit code: start, wait for a signal, stop in bounded time.
 // What is started and in which order is left to the composition roots.
 import type { Writable } from 'node:stream';
+import { toCountText } from './count-text.ts';
 import { AppError, errorText } from './errors.ts';
 import type { Log } from './log.ts';
 import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
@@ -33,6 +34,14 @@ const signalWords: Readonly<Record<StopSignal, string>> = {
 
 /** How long the last lines may take to leave the process. */
 const outputTimeoutMs = 500;
+
+/** Says every problem of the settings and ends the process; `help` is the command that lists them all. */
+export function refuseSettings(log: Log, problems: readonly string[], help: string): never {
+  for (const problem of problems) log.error(problem);
+  const count = toCountText(problems.length, 'setting is', 'settings are');
+  log.error(`Not started: ${count} wrong; ${help} lists all of them`);
+  process.exit(exitCodes.failed);
+}
 
 /**
  * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any

@@ -4,15 +4,14 @@
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
 import { commandLine } from '../shared/command-line.ts';
-import { toCountText } from '../shared/count-text.ts';
-import { exitCodes, runUntilStopped } from '../shared/lifecycle.ts';
+import { refuseSettings, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
+import { createProgramLog, logBeforeSettings } from '../shared/program-log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
-import { createWorkerLog } from './worker-log.ts';
 
 /** What may be left over when decisions in flight have ended. */
 const closeGraceMs = 5_000;
@@ -23,18 +22,13 @@ const closeGraceMs = 5_000;
  */
 export async function runWorker(environment: Environment): Promise<never> {
   const result = parseWorkerSettings(environment);
-  const log = createWorkerLog(
-    result.ok ? result.settings.log : { level: 'warning', format: 'text' },
-  );
+  const log = createProgramLog(result.ok ? result.settings.log : logBeforeSettings);
   for (const warning of result.warnings) log.warning(warning);
   const problems = result.ok
     ? await findTlsFileProblems(result.tlsFiles, (path) => readFile(path))
     : result.problems;
   if (!result.ok || problems.length > 0) {
-    for (const problem of problems) log.error(problem);
-    const count = toCountText(problems.length, 'setting is', 'settings are');
-    log.error(`Not started: ${count} wrong; ${commandLine('worker')} --help lists all of them`);
-    process.exit(exitCodes.failed);
+    refuseSettings(log, problems, `${commandLine('worker')} --help`);
   }
 
   const clock = systemClock;

@@ -1,10 +1,8 @@
 // `serve`: follows a store of rules and serves them to workers until a signal ends it.
 
 import { commandLine } from '../../shared/command-line.ts';
-import { toCountText } from '../../shared/count-text.ts';
-import { exitCodes as lifecycleCodes, runUntilStopped } from '../../shared/lifecycle.ts';
-import { createLineOutput } from '../../shared/line-output.ts';
-import { createLog } from '../../shared/log.ts';
+import { refuseSettings, runUntilStopped } from '../../shared/lifecycle.ts';
+import { createProgramLog, logBeforeSettings } from '../../shared/program-log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import type { ControlPlane } from '../server.ts';
 import { addFlags, describeVariables, overlayFlags } from '../settings/flags.ts';
@@ -37,26 +35,13 @@ Exit codes:
 /** `environment` has the flags as well. */
 async function runServe(environment: Environment, { environment: ofProcess, clock }: CommandIo) {
   const result = parseControlPlaneSettings(environment);
-  const { write } = createLineOutput(process.stderr);
-  const { level, format } = result.ok
-    ? result.settings.log
-    : { level: 'warning' as const, format: 'text' as const };
-  const shape = {
-    format: format === 'text' && process.stderr.isTTY ? ('terminal' as const) : format,
-    write,
-  };
-  const log = createLog({ level, ...shape });
+  const log = createProgramLog(result.ok ? result.settings.log : logBeforeSettings);
   for (const warning of result.warnings) log.warning(warning);
   if (!result.ok) {
-    for (const problem of result.problems) log.error(problem);
-    const settings = toCountText(result.problems.length, 'setting is', 'settings are');
-    log.error(
-      `Not started: ${settings} wrong; ${commandLine('control-plane')} serve --help lists all of them`,
-    );
-    process.exit(lifecycleCodes.failed);
+    refuseSettings(log, result.problems, `${commandLine('control-plane')} serve --help`);
   }
-  const auditLog = createLog({ level: 'info', ...shape });
   const { settings } = result;
+  const auditLog = createProgramLog({ ...settings.log, level: 'info' });
   // No other command should wait until the servers are loaded.
   const { createControlPlane, stopGraceMs } = await import('../server.ts');
   let controlPlane: ControlPlane | undefined;

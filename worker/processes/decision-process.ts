@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { exitCodes } from '../../shared/lifecycle.ts';
+import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
@@ -17,7 +18,6 @@ import { createServing, type Serving } from '../serving.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
 import { startWorkerTracer } from '../tracing.ts';
 import { warmUp } from '../warm-up.ts';
-import { createWorkerLog } from '../worker-log.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessLog, type ProcessLog } from './process-log.ts';
 import { createDocumentReceiver } from './shared-documents.ts';
@@ -147,7 +147,7 @@ async function createParts(
   if (!result.ok) throw new AppError('cannot_start', result.problems.join('\n'));
   const { settings } = result;
   const clock = systemClock;
-  const log = createProcessLog(createWorkerLog(settings.log), { number, speaksForAll });
+  const log = createProcessLog(createProgramLog(settings.log), { number, speaksForAll });
   const metrics = createRegistry({
     runtimeNamesMax: settings.stats.runtimeMetricNames,
     // The primary keeps the same bound, and says so.

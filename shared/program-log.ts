@@ -1,0 +1,19 @@
+// The log of a program: on standard error, for a person where one looks on.
+import { createLineOutput } from './line-output.ts';
+import { createLog, type Log, type LogFormat, type LogLevel } from './log.ts';
+
+export interface ProgramLogOptions {
+  readonly level: LogLevel;
+  readonly format: LogFormat;
+}
+
+/** For what is wrong with the settings. */
+export const logBeforeSettings: ProgramLogOptions = { level: 'warning', format: 'text' };
+
+export function createProgramLog({ level, format }: ProgramLogOptions): Log {
+  return createLog({
+    level,
+    format: format === 'text' && process.stderr.isTTY ? 'terminal' : format,
+    write: createLineOutput(process.stderr).write,
+  });
+}
