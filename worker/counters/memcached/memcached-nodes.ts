@@ -14,6 +14,7 @@ import {
   watchTlsFiles,
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
+import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { ConnectionTls } from './connection.ts';
@@ -114,7 +115,7 @@ export function createMemcachedNodes(
     if (source.kind === 'list') {
       setNodes(source.addresses);
     } else {
-      setNodes(await lookUpFirst(source, signal));
+      setNodes(await unlessAborted(lookUpFirst(source), signal));
       scheduleRefresh();
     }
     signal.throwIfAborted();
@@ -141,25 +142,13 @@ export function createMemcachedNodes(
     });
   }
 
-  async function lookUpFirst(
-    { name, setting }: NodeSource & { readonly kind: 'srv' },
-    signal: AbortSignal,
-  ): Promise<HostPort[]> {
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = () => aborted.reject(new AppError('cannot_start', 'stopped at the start'));
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    const found = resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
+  function lookUpFirst({ name, setting }: NodeSource & { readonly kind: 'srv' }) {
+    return resolveNodes(name, deps.resolveSrv).catch((error: unknown) => {
       throw new AppError(
         'cannot_start',
         `memory cache: the nodes of ${name} cannot be looked up (${errorText(error)}); name an SRV record that exists in ${setting}, or list the nodes in ${setting.replace(/SRV$/, 'HOST_PORT')}`,
       );
     });
-    try {
-      return await Promise.race([found, aborted.promise]);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
   }
 
   function scheduleRefresh(): void {

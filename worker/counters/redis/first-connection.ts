@@ -4,6 +4,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
+import { unlessAborted } from '../../../shared/unless-aborted.ts';
 
 /** The attempts themselves are spaced; this bounds the lines when they are set close. */
 const failureIntervalMs = 900;
@@ -61,23 +62,13 @@ export async function awaitFirstConnection(
     failures.report(
       `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
     );
-    if (!(await wait(clock, delayMs, signal))) throw stopped();
+    const due = Promise.withResolvers<void>();
+    const cancel = clock.after(delayMs, due.resolve);
+    await unlessAborted(due.promise, signal).catch(() => {
+      cancel();
+      throw stopped();
+    });
   }
   const waited = failures.recover();
   if (waited !== undefined) log.notice(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
-}
-
-/** False when `signal` aborted first. */
-function wait(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const end = (waited: boolean) => {
-      cancel();
-      signal.removeEventListener('abort', onAbort);
-      resolve(waited);
-    };
-    const onAbort = () => end(false);
-    const cancel = clock.after(delayMs, () => end(true));
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
-  });
 }
