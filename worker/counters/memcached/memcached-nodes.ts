@@ -65,7 +65,7 @@ export interface MemcachedNodesDeps {
 
 export interface MemcachedNodes {
   /** Knows the nodes when it resolves. Rejects with `cannot_start` when a file or record is no good,
-   * and when `signal` aborts. */
+   * and with the reason of `signal` when that aborts. */
   start(signal: AbortSignal): Promise<void>;
   /** The lane of a counter; undefined when there is no node. */
   laneOf(key: string): MemcachedLane | undefined;
