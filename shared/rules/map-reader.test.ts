@@ -43,11 +43,7 @@ test('an unknown key is told with the one that is meant, which then counts as gi
   ]);
 });
 
-test('a field that nobody asked for has no effect', (t) => {
-  const { told } = read('name: a\nlables: b', (fields) => {
-    fields.text('name');
-    fields.texts('labels');
-    fields.warnOfOthers();
-  });
+test('a field that nothing reads has no effect', (t) => {
+  const { told } = read('name: a\nlables: b', (fields) => fields.warnOfOthers(['name', 'labels']));
   t.deepEqual(told, [['2:1 lables', 'lables has no effect here', "did you mean 'labels'?"]]);
 });

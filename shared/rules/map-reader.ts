@@ -22,7 +22,6 @@ export class MapReader {
   readonly node: TreeMap;
   readonly path: string;
   readonly reporter: DocumentReporter;
-  readonly #asked: string[] = [];
 
   /** `path` is where in the document the mapping is. */
   constructor(node: TreeMap, path: string, reporter: DocumentReporter) {
@@ -43,7 +42,6 @@ export class MapReader {
 
   /** Undefined when absent or null. */
   find(name: string): TreeNode | undefined {
-    this.#asked.push(name);
     const node = this.node.entries.get(name)?.value;
     return node?.kind === 'null' ? undefined : node;
   }
@@ -207,11 +205,11 @@ export class MapReader {
     return guess;
   }
 
-  /** Warns of the fields that nobody has asked for. */
-  warnOfOthers(): void {
+  /** Warns of the keys that are none of `known`. */
+  warnOfOthers(known: readonly string[]): void {
     for (const [name, { key }] of this.node.entries) {
-      if (this.#asked.includes(name)) continue;
-      const hint = didYouMean(nearestWord(name, this.#asked));
+      if (known.includes(name)) continue;
+      const hint = didYouMean(nearestWord(name, known));
       const message = `${toExcerpt(name)} has no effect here`;
       this.reporter.warning('misplaced-key', key.offset, this.pathOf(name), message, hint);
     }

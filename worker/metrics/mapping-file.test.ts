@@ -21,7 +21,7 @@ function tell(yaml: string): string[] {
 }
 
 test('everything that may be written', (t) => {
-  const mapping = parse(`
+  const yaml = `
 defaults:
   observer_type: summary
   match_type: glob
@@ -51,7 +51,9 @@ mappings:
   - {match: t.*, name: t, match_metric_type: timer, timer_type: histogram, buckets: [7]}
   - {match: u.*, name: u, quantiles: [{quantile: 1, error: 0}], summary_options: {max_age: 1s}}
   - {match: v.*, name: v, timer_type: histogram, observer_type: summary}
-`);
+`;
+  const mapping = parse(yaml);
+  t.deepEqual(tell(yaml), []);
   t.true(mapping.mostSpecificGlob);
   const own = { type: 'summary', quantiles: [0.99], maxAgeMs: 30_000, ageBuckets: 3 };
   t.deepEqual(mapping.unmapped, { observer: own, ttlMs: 300_000 } as Mapping['unmapped']);

@@ -8,7 +8,7 @@ import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { formatProblems, logProblems } from '../../shared/rules/problem-text.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { readDefaultObserver, readObserver } from './mapping-observer.ts';
+import { observerKeys, readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';
 import { compilePattern } from './regular-expression.ts';
 
@@ -66,6 +66,21 @@ export function parseMapping(text: string, file: string): ParsedMapping {
 
 const code = 'metric-mapping';
 
+const defaultKeys = ['match_type', 'ttl', 'glob_disable_ordering', ...observerKeys];
+const ruleKeys = [
+  'match',
+  'match_type',
+  'match_metric_type',
+  'action',
+  'name',
+  'labels',
+  'honor_labels',
+  'scale',
+  'ttl',
+  'help',
+  ...observerKeys,
+];
+
 interface Defaults {
   readonly matchType: 'glob' | 'regex';
   readonly ttlMs: number;
@@ -82,8 +97,8 @@ function readMapping(root: MapReader): Mapping {
   const mostSpecificGlob = fields?.flag('glob_disable_ordering') ?? false;
   const observer = readDefaultObserver(fields);
   const rules = root.maps('mappings').map((rule) => readRule(rule, defaults));
-  fields?.warnOfOthers();
-  root.warnOfOthers();
+  fields?.warnOfOthers(defaultKeys);
+  root.warnOfOthers(['defaults', 'mappings']);
   return {
     rules: rules.filter((rule) => rule !== undefined),
     mostSpecificGlob,
@@ -118,7 +133,7 @@ function readRule(fields: MapReader, defaults: Defaults): MappingRule | undefine
     ttlMs: fields.duration('ttl') || defaults.ttlMs,
     help: fields.text('help') || defaultHelp,
   } as const;
-  fields.warnOfOthers();
+  fields.warnOfOthers(ruleKeys);
   return match === undefined || fields.reporter.hasErrors ? undefined : { match, ...rule };
 }
 

@@ -11,6 +11,16 @@ import {
 const types = ['histogram', 'summary'] as const;
 const code = 'metric-mapping';
 
+/** The keys of a rule, or of the defaults, that are read here. */
+export const observerKeys: readonly string[] = [
+  'observer_type',
+  'timer_type',
+  'histogram_options',
+  'buckets',
+  'summary_options',
+  'quantiles',
+];
+
 /** For names that no rule matches. */
 export function readDefaultObserver(defaults: MapReader | undefined): ObserverOptions {
   return toOptions(readType(defaults) ?? 'summary', [defaults]);
@@ -56,7 +66,7 @@ function readBuckets(fields: MapReader): readonly number[] {
   const options = fields.map('histogram_options');
   const inner = options?.numbers('buckets') ?? [];
   const outer = fields.numbers('buckets');
-  options?.warnOfOthers();
+  options?.warnOfOthers(['buckets']);
   const [owner, list] = options && inner.length > 0 ? [options, inner] : [fields, outer];
   if (list.some((bound, index) => !(bound > (list[index - 1] ?? Number.NEGATIVE_INFINITY)))) {
     owner.error(code, 'buckets', 'the bounds do not grow', 'sort them, each once');
@@ -79,7 +89,7 @@ function readSummary(fields: MapReader) {
   }
   // How observations are collected is not for the file to say here.
   options?.number('buf_cap');
-  options?.warnOfOthers();
+  options?.warnOfOthers(['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
   return { quantiles: inner.length > 0 ? inner : outer, maxAgeMs, ageBuckets };
 }
 
@@ -88,7 +98,7 @@ function readQuantiles(fields: MapReader): readonly number[] {
   return fields.maps('quantiles').map((item) => {
     const quantile = item.number('quantile') ?? Number.NaN;
     item.number('error');
-    item.warnOfOthers();
+    item.warnOfOthers(['quantile', 'error']);
     if (!(quantile >= 0 && quantile <= 1)) {
       item.error(code, 'quantile', 'a quantile is a number from 0 to 1');
     }
