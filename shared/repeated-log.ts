@@ -34,6 +34,7 @@ export interface RepeatedLogDeps {
 const maxKeys = 32;
 
 class Matter {
+  readonly key: string;
   firstMs: number | undefined;
   times = 0;
   saidMs = Number.NEGATIVE_INFINITY;
@@ -42,6 +43,10 @@ class Matter {
   latest = '';
   unsaid = 0;
   cancel = () => {};
+
+  constructor(key: string) {
+    this.key = key;
+  }
 }
 
 export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
@@ -58,23 +63,29 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
     matter.unsaid = 0;
   }
 
-  function watch(key: string, matter: Matter): void {
+  function watch(matter: Matter): void {
     matter.cancel();
     matter.cancel = clock.after(intervalMs, () => {
       if (matter.unsaid === 0) {
-        matters.delete(key);
+        matters.delete(matter.key);
       } else {
         say(matter);
-        watch(key, matter);
+        watch(matter);
       }
     });
   }
 
+  function open(wantedKey: string): Matter {
+    const key = matters.size < maxKeys ? wantedKey : 'others';
+    const matter = matters.get(key) ?? new Matter(key);
+    matters.set(key, matter);
+    return matter;
+  }
+
   return {
-    report(text, wantedKey = '') {
-      const key = matters.has(wantedKey) || matters.size < maxKeys ? wantedKey : 'others';
-      const matter = matters.get(key) ?? new Matter();
-      matters.set(key, matter);
+    report(text, key = '') {
+      // Called for each decision while a store is away.
+      const matter = matters.get(key) ?? open(key);
       const now = clock.monotonicMs();
       matter.firstMs ??= now;
       matter.times++;
@@ -83,7 +94,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
       if (now - matter.saidMs < intervalMs) return;
       if (again === 'when-changed' && matter.saidText === text) return;
       say(matter);
-      if (again === 'in-time') watch(key, matter);
+      if (again === 'in-time') watch(matter);
     },
     recover(key = '') {
       const matter = matters.get(key);

@@ -152,7 +152,7 @@ export async function createOtelTracer(
       isStopped = true;
       const timedOut = Promise.withResolvers<void>();
       const cancel = clock.after(timeoutMs, timedOut.resolve);
-      // What could not be sent has been told by the export log.
+      // What could not be sent has been logged already.
       const sent = provider.shutdown().catch(() => undefined);
       await Promise.race([sent, timedOut.promise]);
       cancel();
@@ -214,7 +214,7 @@ function passOnComplaints(log: Log): void {
         said.add(text);
         log.warning(`tracing: ${text}`);
       },
-      // Failed exports, which the export log tells.
+      // Failed exports, which are logged above.
       error: ignore,
     },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
