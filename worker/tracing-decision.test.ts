@@ -16,6 +16,9 @@ const hitOf = (unit: Unit): Hit => ({
   unit,
   descriptorIndex: 0,
   after: 0,
+  limiter: undefined,
+  resetSeconds: -1,
+  closedSeconds: -1,
 });
 
 function describeStoreCall(options: Options, units: readonly Unit[]) {

@@ -1,6 +1,7 @@
 // The worker put together from its parts, read from top to bottom: what it consists of, in which
 // order it starts and how it ends. What each part does is in the folder named for it; what answers
 // callers is in serving.ts.
+
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
@@ -18,6 +19,7 @@ import { createStatistics, type StatisticsOptions } from './metrics/statistics.t
 import type { Metrics } from './metrics.ts';
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
+import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
@@ -187,10 +189,7 @@ async function createSource(
   }
   return createFileSource({
     options: settings.runtime,
-    load: createLoadRules({
-      mergeDomains: settings.config.mergeDomains,
-      sanitizeMetricDots: settings.stats.sanitizeDots,
-    }),
+    load: createLoadRules(toRuleSetOptions(settings)),
     metrics,
     log,
     clock,

@@ -30,6 +30,7 @@ interface CheckOptions extends RuleInputOptions {
   readonly config_dir?: string;
   readonly merge_domain_configs?: boolean;
   readonly maxResponseBytes: number;
+  readonly backend?: string;
   readonly envoy?: readonly string[];
   readonly strict?: boolean;
 }
@@ -57,6 +58,12 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
       '--envoy <path>',
       'hold the rules against this Envoy configuration; repeat it for several',
       (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
+    )
+    .addOption(
+      new Option(
+        '--backend <backend>',
+        'BACKEND_TYPE of the workers: memcache refuses what it cannot count',
+      ).choices(['redis', 'memcache', 'memory']),
     )
     .option(
       '--strict',
@@ -107,7 +114,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
       const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false } = options;
       const envoyRead = await readPathInput(envoy);
       if (!envoyRead.ok) return fail(`--envoy ${envoyRead.message}`);
-      const loaded = loadRules(read.input, mergeDomains);
+      const loaded = loadRules(read.input, mergeDomains, options.backend === 'memcache');
       const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
       const { files, problems } = envoyRead.input;
       // Of rules with errors it is not known what they take.

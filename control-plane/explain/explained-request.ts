@@ -1,11 +1,11 @@
 // A whole request explained: each descriptor's lookup, what replaces what, and the keys under which
 // hits are counted now.
-import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
 import { createWindows, type Window } from '../../shared/counting/window.ts';
 import { explainLookup, type LookupExplanation } from '../../shared/rules/lookup-explanation.ts';
 import { explainNoMatch, type NoMatch } from '../../shared/rules/nearest-rule.ts';
 import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
-import type { DomainRules, Entry, Limit } from '../../shared/rules/rule.ts';
+import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
 
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];
@@ -21,11 +21,12 @@ export interface MatchedRule {
   readonly limit: Limit;
   /** Numbers (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
   readonly replacedBy: readonly number[];
-  /** Undefined where nothing is counted: unlimited, or replaced. */
-  readonly counted: CountedHits | undefined;
+  /** For each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
+  readonly counted: readonly CountedHits[];
 }
 
 export interface CountedHits {
+  readonly limit: Limit;
   readonly cacheKey: string;
   readonly metricKey: string;
   readonly window: Window;
@@ -50,20 +51,29 @@ export function explainRequest(
       const noMatch = explainNoMatch(domainRules.domain, rules, entries);
       return { entries, lookup, matched: undefined, noMatch };
     }
-    const { limit, metricKey, sharedValues } = match;
+    const { limit } = match;
     const replacedBy = limit.unlimited
       ? []
       : matches.flatMap((other, number) =>
           other?.limit.replaces.includes(limit.name) ? [number] : [],
         );
-    let counted: CountedHits | undefined;
-    if (limit.unit !== undefined && replacedBy.length === 0) {
-      const window = windowAt(limit.unit, Math.floor(nowMs / 1000));
-      const { domain } = domainRules;
-      const cacheKey = toCounterKey('', domain, entries, sharedValues, window.start);
-      counted = { cacheKey, metricKey, window };
-    }
+    const isCounted = limit.unit !== undefined && replacedBy.length === 0;
+    const counted = isCounted
+      ? (match.parts ?? [match]).map((part) => toCounted(domainRules.domain, entries, part, nowMs))
+      : [];
     const matched = { rule: lookup.rule, limit, replacedBy, counted };
     return { entries, lookup, matched, noMatch: undefined };
   });
+}
+
+function toCounted(
+  domain: string,
+  entries: readonly Entry[],
+  { limit, metricKey, sharedValues }: Match,
+  nowMs: number,
+): CountedHits {
+  const window = windowAt(limit.unit ?? 'second', limit.unitMultiplier, Math.floor(nowMs / 1000));
+  const ending = toKeyEnding(limit, window);
+  const cacheKey = toCounterKey('', domain, entries, sharedValues, ending);
+  return { limit, cacheKey, metricKey, window };
 }

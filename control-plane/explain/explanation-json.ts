@@ -37,7 +37,8 @@ function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel)
   };
 }
 
-function toMatch({ rule, limit, replacedBy, counted }: MatchedRule) {
+function toMatch({ rule, limit, replacedBy, counted: all }: MatchedRule) {
+  const [counted, ...others] = all;
   return {
     rule: toPlace(rule),
     limit: toLimitJson(limit),
@@ -48,6 +49,14 @@ function toMatch({ rule, limit, replacedBy, counted }: MatchedRule) {
     window: counted
       ? { start: counted.window.start, end: counted.window.start + counted.window.seconds }
       : null,
+    // The others of a list of limits.
+    ...(others.length > 0 && {
+      furtherLimits: others.map((other) => ({
+        limit: toLimitJson(other.limit),
+        cacheKey: other.cacheKey,
+        metricKey: other.metricKey,
+      })),
+    }),
   };
 }
 

@@ -1,4 +1,5 @@
 // A limit as the commands print it with --json.
+import { listShape } from '../../shared/rules/limit-shape.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toModes } from '../../shared/rules/rule-keys.ts';
 
@@ -7,6 +8,7 @@ export function toLimitJson(limit: Limit) {
   return {
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     unit: unit ?? null,
+    ...Object.fromEntries(listShape(limit)),
     unlimited,
     name: name || null,
     replaces,

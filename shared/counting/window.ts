@@ -1,5 +1,5 @@
 // Which window a moment falls into (behaviour: windows).
-import type { Unit } from '../rules/unit.ts';
+import { type Unit, unitNumbers } from '../rules/unit.ts';
 
 /** A fixed window: `start` in Unix seconds, `seconds` long. */
 export interface Window {
@@ -14,6 +14,8 @@ export interface WindowOptions {
   readonly calendarMonths: boolean;
 }
 
+/** Kinds of windows whose latest one is kept. */
+const maxLatest = 10_000;
 const daySeconds = 86_400;
 const epochWeekday = 4;
 
@@ -27,37 +29,50 @@ const fixedSeconds: Readonly<Record<Unit, number>> = {
   year: 365 * daySeconds,
 };
 
-function calendarMonthAt(nowSeconds: number): Window {
+/** Months are counted from the year 0. */
+function calendarMonthsAt(nowSeconds: number, count: number): Window {
   const now = new Date(nowSeconds * 1000);
-  const start = Date.UTC(now.getUTCFullYear(), now.getUTCMonth()) / 1000;
-  const end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) / 1000;
-  return { start, seconds: end - start };
+  const month = now.getUTCFullYear() * 12 + now.getUTCMonth();
+  const first = Math.floor(month / count) * count;
+  const start = startOfMonth(first);
+  return { start, seconds: startOfMonth(first + count) - start };
 }
 
+function startOfMonth(month: number): number {
+  // Date.UTC takes the years before 100 for those of the last century.
+  return new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12) / 1000;
+}
+
+/** The window of so many units at a moment, in whole Unix seconds. */
+export type WindowAt = (unit: Unit, multiplier: number, nowSeconds: number) => Window;
+
 /**
- * Returns the function that gives the window of a unit at a moment (whole Unix seconds).
+ * Windows of several units begin at multiples of their length from where those of one unit begin.
  *
  * The same object is returned for as long as the window lasts: nearly every call falls into the
  * window of the call before it.
  */
-export function createWindows(options: WindowOptions): (unit: Unit, nowSeconds: number) => Window {
+export function createWindows(options: WindowOptions): WindowAt {
   const weekOffset = ((options.weekResetDay - epochWeekday + 7) % 7) * daySeconds;
-  const latest = new Map<Unit, Window>();
+  /** By unit and multiplier. */
+  const latest = new Map<number, Window>();
 
-  const windowAt = (unit: Unit, nowSeconds: number): Window => {
-    if (unit === 'month' && options.calendarMonths) return calendarMonthAt(nowSeconds);
-    const seconds = fixedSeconds[unit];
+  const windowAt: WindowAt = (unit, multiplier, nowSeconds) => {
+    if (unit === 'month' && options.calendarMonths) return calendarMonthsAt(nowSeconds, multiplier);
+    const seconds = fixedSeconds[unit] * multiplier;
     const offset = unit === 'week' ? weekOffset : 0;
     return { start: Math.floor((nowSeconds - offset) / seconds) * seconds + offset, seconds };
   };
 
-  return (unit, nowSeconds) => {
-    const known = latest.get(unit);
+  return (unit, multiplier, nowSeconds) => {
+    const kind = multiplier * 8 + unitNumbers[unit];
+    const known = latest.get(kind);
     if (known && nowSeconds >= known.start && nowSeconds < known.start + known.seconds) {
       return known;
     }
-    const window = windowAt(unit, nowSeconds);
-    latest.set(unit, window);
+    const window = windowAt(unit, multiplier, nowSeconds);
+    if (latest.size >= maxLatest) latest.clear();
+    latest.set(kind, window);
     return window;
   };
 }

@@ -1,8 +1,16 @@
 // Reads the descriptors of a rules document, level by level, in the reference's order of checks
 // (behaviour: rule-documents).
 
+import { toCountText } from '../count-text.ts';
 import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
+import {
+  type Algorithm,
+  algorithms,
+  describeTime,
+  type LimitShape,
+  windowSecondsOf,
+} from './limit-shape.ts';
 import { listOf, type MapReader } from './map-reader.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import {
@@ -14,7 +22,7 @@ import {
 import { checkKeys, type KeyFindings, readList, readMetadata, readText } from './rule-fields.ts';
 import { descriptorFlags, maxCount, toFlags } from './rule-keys.ts';
 import { adviseOnText } from './text-advice.ts';
-import { units } from './unit.ts';
+import { type Unit, units } from './unit.ts';
 import { isEmptyList, type TreeNode } from './yaml-node.ts';
 
 /** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots. */
@@ -42,7 +50,12 @@ function readDescriptor(
   adviseOnText(fields, 'value', value);
   if (isNamed) checkDuplicate(fields, composite, fullKey, firstOffsets);
   const limit = fields.map('rate_limit', describeLimit);
-  const rateLimit = limit && readRateLimit(limit, fields);
+  const listed = limit === undefined ? readLimitList(fields) : undefined;
+  const rateLimit = limit ? readRateLimit(limit, fields) : listed?.[0];
+  if (limit !== undefined && fields.has('rate_limits')) {
+    const message = 'a descriptor has either rate_limit or rate_limits';
+    fields.error('limit-list', 'rate_limits', message, 'move the rate_limit into the list');
+  }
   if (isNamed && flags.shareThreshold && !value.endsWith('*')) {
     const found = `but found key '${toExcerpt(composite)}'`;
     const message = `share_threshold can only be used with wildcard values (ending in '*'), ${found}`;
@@ -50,11 +63,13 @@ function readDescriptor(
     fields.error('invalid-share-threshold', 'share_threshold', message, hint);
   }
   const metadata = readMetadata(fields);
-  if (!limit && !fields.has('rate_limit') && !findings.isSuspect) warnWithoutLimit(fields);
+  if (!limit && !fields.has('rate_limit') && !fields.has('rate_limits') && !findings.isSuspect)
+    warnWithoutLimit(fields);
   return Object.freeze({
     key: key ?? '',
     value: value ?? '',
     rateLimit,
+    furtherLimits: Object.freeze(listed?.slice(1) ?? []),
     ...flags,
     metadata,
     descriptors: readDescriptors(fields, fullKey),
@@ -113,10 +128,12 @@ function readRateLimit(fields: MapReader, descriptor: MapReader): RateLimitBlock
   const unitText = readText(fields, 'unit');
   const unit = units.find((known) => known === unitText?.toLowerCase());
   const count = fields.count('requests_per_unit', maxCount);
+  const shape = readShape(fields, unit);
   if (unlimited === true && unit !== undefined) {
     const message = 'should not specify rate limit unit when unlimited';
     fields.error('unit-when-unlimited', 'unit', message, 'remove either unlimited or unit');
   }
+  if (unlimited === true) refuseIdleKeys(fields, shapeKeys, 'when unlimited', 'remove it');
   if (unlimited === false) {
     if (unitText !== undefined && unit === undefined) {
       reportUnit(unitText, fields, descriptor, findings);
@@ -127,10 +144,91 @@ function readRateLimit(fields: MapReader, descriptor: MapReader): RateLimitBlock
   return Object.freeze({
     unit: unlimited === true ? undefined : unit,
     requestsPerUnit: count ?? 0,
+    ...shape,
     unlimited: unlimited ?? false,
     name,
     replaces: readList(fields, 'replaces', (item) => readReplacement(item, name)),
   });
+}
+
+const leastListed = 2;
+const mostListed = 8;
+
+/** The limits of `rate_limits`; undefined when there is no list. */
+function readLimitList(descriptor: MapReader): readonly RateLimitBlock[] | undefined {
+  if (!descriptor.has('rate_limits')) return undefined;
+  const items = descriptor.maps('rate_limits');
+  const list = descriptor.items('rate_limits');
+  if (list.length < leastListed || list.length > mostListed) {
+    const message = `rate_limits has ${toCountText(list.length, 'limit')}, not ${leastListed} to ${mostListed}`;
+    const hint = list.length === 1 ? 'write it as rate_limit' : undefined;
+    descriptor.error('limit-list', 'rate_limits', message, hint);
+  }
+  const seen = new Set<string>();
+  return items.map((item) => {
+    const limit = readRateLimit(item, descriptor);
+    const kind = `${windowSecondsOf(limit)} ${limit.algorithm}`;
+    if (limit.unlimited) {
+      item.error('limit-list', 'unlimited', 'a limit of a list cannot be unlimited', 'remove it');
+    } else if (limit.unit !== undefined && seen.has(kind)) {
+      const message = `rate_limits has two limits per ${describeTime(limit)} with ${limit.algorithm}`;
+      item.errorOfAll('limit-list', message, 'keep the one with fewer requests_per_unit');
+    }
+    seen.add(kind);
+    return limit;
+  });
+}
+
+const shapeKeys = ['unit_multiplier', 'algorithm', 'burst', 'count_over_limit'] as const;
+const longestWindowSeconds = 100 * 365 * 86_400;
+
+/** What a limit is beside its unit and number. */
+function readShape(
+  fields: MapReader,
+  unit: Unit | undefined,
+): Omit<LimitShape, 'unit' | 'requestsPerUnit'> {
+  const unitMultiplier = fields.count('unit_multiplier', maxCount, 1) ?? 1;
+  const algorithm = readAlgorithm(fields);
+  const burst = fields.count('burst', maxCount, 1);
+  const countOverLimit = fields.flag('count_over_limit') ?? false;
+  if (windowSecondsOf({ unit, unitMultiplier }) > longestWindowSeconds) {
+    const message = `a window of ${unitMultiplier} ${unit}s is longer than 100 years`;
+    fields.error('window-too-long', 'unit_multiplier', message, 'write a smaller unit_multiplier');
+  }
+  if (algorithm === 'sliding_window') {
+    refuseIdleKeys(fields, ['burst'], `with ${algorithm}`, 'it is for algorithm: token_bucket');
+  } else if (algorithm === 'fixed_window') {
+    const idle = ['burst', 'count_over_limit'] as const;
+    const hint = 'write algorithm: token_bucket beside it, or remove it';
+    refuseIdleKeys(fields, idle, `with ${algorithm}`, hint);
+  }
+  return { unitMultiplier, algorithm: algorithm ?? 'fixed_window', burst, countOverLimit };
+}
+
+/** Undefined where it is not known, which has been reported. */
+function readAlgorithm(fields: MapReader): Algorithm | undefined {
+  const text = readText(fields, 'algorithm');
+  if (text === '' || text === undefined) return 'fixed_window';
+  const algorithm = algorithms.find((known) => known === text.toLowerCase());
+  if (algorithm !== undefined) return algorithm;
+  const guess = nearestWord(withoutOddCharacters(text), algorithms);
+  const allowed = `allowed are ${listOf(algorithms)}`;
+  const hint = describeRepairedWord(text, guess) ?? didYouMean(guess) ?? allowed;
+  fields.error('invalid-algorithm', 'algorithm', `unknown algorithm '${toExcerpt(text)}'`, hint);
+  return undefined;
+}
+
+/** Of keys that say nothing here. */
+function refuseIdleKeys(
+  fields: MapReader,
+  names: readonly (typeof shapeKeys)[number][],
+  where: string,
+  hint: string,
+): void {
+  for (const name of names) {
+    if (!fields.has(name)) continue;
+    fields.error('limit-key-without-effect', name, `${name} has no meaning ${where}`, hint);
+  }
 }
 
 function reportUnit(

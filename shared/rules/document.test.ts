@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
+import { plainShape } from './limit-shape.ts';
 import { formatProblems } from './problem-text.ts';
 import { buildRuleSet } from './rule-set.ts';
 
@@ -73,6 +74,7 @@ test('the document is a deeply immutable tree with the place of each descriptor'
   const { document } = parseRuleDocument(yaml, 'r.yaml');
   const [outer] = document?.descriptors ?? [];
   t.deepEqual(outer?.rateLimit, {
+    ...plainShape,
     unit: 'hour',
     requestsPerUnit: 5,
     unlimited: false,

@@ -71,16 +71,16 @@ export class MapReader {
     return this.refuse(node, name, 'true or false', hint);
   }
 
-  /** A whole number from 0 to `max`; undefined when absent or null, too. */
-  count(name: string, max: number): number | undefined {
+  /** A whole number from `min` to `max`; undefined when absent or null, too. */
+  count(name: string, max: number, min = 0): number | undefined {
     const node = this.find(name);
     if (node === undefined) return undefined;
-    const isCount = node.kind === 'int' && Number(node.value) >= 0 && Number(node.value) <= max;
-    if (isCount) return Number(node.value);
-    const hint = isQuoted(node, /^[0-9]+$/)
-      ? `write it without quotes: ${toExcerpt(node.source)}`
-      : undefined;
-    return this.refuse(node, name, `a whole number from 0 to ${max}`, hint);
+    const number = node.kind === 'int' ? Number(node.value) : Number.NaN;
+    if (number >= min && number <= max) return number;
+    let hint: string | undefined;
+    if (isQuoted(node, /^[0-9]+$/)) hint = `write it without quotes: ${toExcerpt(node.source)}`;
+    else if (number < min && min > 0) hint = 'leave it out for the default';
+    return this.refuse(node, name, `a whole number from ${min} to ${max}`, hint);
   }
 
   number(name: string): number | undefined {

@@ -5,10 +5,11 @@
 import { toExcerpt } from '../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import type { DocumentReporter } from './document-reporter.ts';
+import { listShape } from './limit-shape.ts';
 import { joinPath } from './map-reader.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
-import type { RuleDescriptor } from './rule-document.ts';
-import { descriptorFlags } from './rule-keys.ts';
+import type { RateLimitBlock, RuleDescriptor } from './rule-document.ts';
+import { descriptorFlags, ruleKeys } from './rule-keys.ts';
 
 /**
  * The reserved key of a descriptor's metadata. Its value is a mapping with the fields that are set,
@@ -25,25 +26,58 @@ const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
 /** The flags that are fields of the public message. */
 export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
+const ourLimitKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
+
 /** For the metadata of a worker's node: announces that it reads the fields. */
 export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   ourFieldsKey,
-  ourFields.map(({ name }) => name).join(' '),
+  [...ourFields.map(({ name }) => name), ...ourLimitKeys, 'rate_limits'].join(' '),
 ];
 
 /** Names of the fields that the descriptor has set. */
-export function listOurFields(descriptor: RuleDescriptor): string[] {
-  return ourFields.filter(({ property }) => descriptor[property]).map(({ name }) => name);
+export function listOurFields({ rateLimit, furtherLimits, ...flags }: RuleDescriptor): string[] {
+  return [
+    ...ourFields.filter(({ property }) => flags[property]).map(({ name }) => name),
+    ...(rateLimit && furtherLimits.length === 0 ? listShape(rateLimit).map(([name]) => name) : []),
+    ...(furtherLimits.length > 0 ? ['rate_limits'] : []),
+  ];
+}
+
+/** The same with their values: those of the limit together, a list of limits whole. */
+export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
+  const { rateLimit, furtherLimits } = descriptor;
+  const fields: [string, JsonValue][] = ourFields
+    .filter(({ property }) => descriptor[property])
+    .map(({ name }) => [name, true]);
+  if (rateLimit === undefined) return fields;
+  if (furtherLimits.length > 0) {
+    fields.push(['rate_limits', [rateLimit, ...furtherLimits].map(toLimitObject)]);
+  } else if (listShape(rateLimit).length > 0) {
+    fields.push(['rate_limit', Object.fromEntries(listShape(rateLimit))]);
+  }
+  return fields;
+}
+
+/** As it is written in YAML. */
+function toLimitObject(limit: RateLimitBlock): JsonObject {
+  const { unit, requestsPerUnit, name, replaces } = limit;
+  return {
+    ...(unit !== undefined && { unit }),
+    requests_per_unit: requestsPerUnit,
+    ...Object.fromEntries(listShape(limit)),
+    ...(name !== '' && { name }),
+    ...(replaces.length > 0 && { replaces: replaces.map((each) => ({ name: each.name })) }),
+  };
 }
 
 /** The descriptor's metadata, with `fields` packed into it; undefined when there is neither. */
 export function packMetadata(
   metadata: JsonObject | undefined,
-  fields: readonly string[],
+  fields: readonly (readonly [name: string, value: JsonValue])[],
 ): StructMessage | undefined {
   const isReserved = metadata !== undefined && Object.hasOwn(metadata, ourFieldsKey);
   if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
-  const packed: [string, JsonValue][] = fields.map((name) => [name, true]);
+  const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
   // An empty mapping would be taken for none once the reserved key is gone.
   const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
   if (isWhole) packed.push([wholeMetadata, metadata]);
@@ -83,7 +117,7 @@ export function unpackMetadata(
   let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };
   const fields: (readonly [string, ValueMessage])[] = [];
   for (const [name, value] of Object.entries(packed.structValue.fields ?? {})) {
-    if (ourFields.some((field) => field.name === name)) fields.push([name, value]);
+    if (knownFields.has(name)) fields.push([name, value]);
     else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
       metadata = { fields: value.structValue.fields ?? {} };
     } else {
@@ -93,6 +127,12 @@ export function unpackMetadata(
   }
   return { metadata, fields };
 }
+
+const knownFields: ReadonlySet<string> = new Set([
+  ...ourFields.map(({ name }) => name),
+  'rate_limit',
+  'rate_limits',
+]);
 
 const rename = 'give this metadata another name';
 const update = 'if the control plane is newer than this worker, update the worker';

@@ -51,12 +51,18 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   function toDescriptor(descriptor: ConfigDescriptorMessage, path: string): TreeMap {
     const { key, value, rateLimit, descriptors } = descriptor;
     const { metadata, fields } = unpackMetadata(descriptor.metadata, path, reporter);
+    const ours = new Map(fields);
+    // The whole list is among our fields; the public message has only its first limit.
+    const isListed = ours.has('rate_limits');
+    const shape = ours.get('rate_limit')?.structValue?.fields;
+    ours.delete('rate_limit');
+    const limitPath = `${path}.rate_limit`;
     return toMap(path, [
       ['key', toText(key)],
       ['value', toText(value)],
-      ['rate_limit', rateLimit ? toPolicy(rateLimit, `${path}.rate_limit`) : undefined],
+      ['rate_limit', rateLimit && !isListed ? toPolicy(rateLimit, limitPath, shape) : undefined],
       ...publicFlags.map(({ name, property }) => [name, toFlag(descriptor[property])] as const),
-      ...fields.map(
+      ...[...ours].map(
         ([name, field]) => [name, toValue(field, `${path}.${name}`)] satisfies [string, TreeNode],
       ),
       ['metadata', metadata && toStruct(metadata, `${path}.metadata`)],
@@ -64,12 +70,20 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
     ]);
   }
 
-  function toPolicy(policy: RateLimitPolicyMessage, path: string): TreeMap {
+  /** `shape`: those of our own fields that belong into it. */
+  function toPolicy(
+    policy: RateLimitPolicyMessage,
+    path: string,
+    shape: StructMessage['fields'] = {},
+  ): TreeMap {
     const { unit = 0, requestsPerUnit = 0, unlimited = false, name, replaces } = policy;
     return toMap(path, [
       ['unit', unlimited && unit === 0 ? undefined : toText(toUnitText(unit))],
       // Absent and 0 are the same on the wire (behaviour: missing-requests-per-unit).
       ['requests_per_unit', toScalar('int', requestsPerUnit, String(requestsPerUnit))],
+      ...Object.entries(shape ?? {}).map(
+        ([key, value]) => [key, toValue(value, `${path}.${key}`)] satisfies [string, TreeNode],
+      ),
       ['unlimited', toFlag(unlimited)],
       ['name', toText(name)],
       [
@@ -92,7 +106,10 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   function toValue(value: ValueMessage, path: string): TreeNode {
     const { stringValue, numberValue, boolValue, structValue, listValue } = value;
     if (stringValue !== undefined) return toText(stringValue) ?? toScalar('text', '', '');
-    if (numberValue !== undefined) return toScalar('float', numberValue, String(numberValue));
+    if (numberValue !== undefined) {
+      const kind = Number.isInteger(numberValue) ? 'int' : 'float';
+      return toScalar(kind, numberValue, String(numberValue));
+    }
     if (boolValue !== undefined) return toScalar('bool', boolValue, String(boolValue));
     if (structValue !== undefined) return toStruct(structValue, path);
     if (listValue === undefined) return toScalar('null', null, 'null');

@@ -4,10 +4,16 @@ import { loadProtos } from '../wire/protos.ts';
 import type { ConfigDescriptorMessage } from '../wire/rate-limit-config-message.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
 import { parseRuleDocument } from './document.ts';
+import { algorithms, plainShape, windowSecondsOf } from './limit-shape.ts';
 import { formatProblems } from './problem-text.ts';
 import { fromResource, toResource } from './resource.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
-import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import {
+  type RateLimitBlock,
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from './rule-document.ts';
 import { type DescriptorFlags, descriptorFlags } from './rule-keys.ts';
 import { units } from './unit.ts';
 
@@ -54,16 +60,32 @@ const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
     .map((members) => Object.fromEntries(members)),
 }));
 
+/** Whatever makes sense together. */
+const shape = fc
+  .record({
+    algorithm: fc.constantFrom(...algorithms),
+    unitMultiplier: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 100 })),
+    burst: fc.option(fc.integer({ min: 1, max: 0xffff_ffff }), { nil: undefined }),
+    countOverLimit: fc.boolean(),
+  })
+  .map((each) => ({
+    ...each,
+    burst: each.algorithm === 'token_bucket' ? each.burst : undefined,
+    countOverLimit: each.algorithm !== 'fixed_window' && each.countOverLimit,
+  }));
+
 const rateLimit = fc
   .record({
+    shape,
     unlimited: fc.boolean(),
     unit: fc.constantFrom(...units),
     requestsPerUnit: fc.nat({ max: 0xffff_ffff }),
     name: text,
     replaces: fc.array(filledText, { maxLength: 2 }),
   })
-  .map(({ unit, replaces, ...limit }) => ({
+  .map(({ unit, replaces, shape: kind, ...limit }) => ({
     ...limit,
+    ...(limit.unlimited ? plainShape : kind),
     unit: limit.unlimited ? undefined : unit,
     replaces: replaces
       .filter((name) => name !== limit.name)
@@ -74,6 +96,22 @@ const anyFlags = Object.fromEntries(
   descriptorFlags.map(({ property }) => [property, fc.boolean()]),
 ) as { [Property in keyof DescriptorFlags]: fc.Arbitrary<boolean> };
 
+/** A list has no limit that is unlimited, and none twice. */
+function withoutTwins(
+  first: RateLimitBlock | undefined,
+  others: readonly RateLimitBlock[],
+): readonly RateLimitBlock[] {
+  if (first === undefined || first.unlimited) return [];
+  const kindOf = (limit: RateLimitBlock) => `${windowSecondsOf(limit)} ${limit.algorithm}`;
+  const seen = new Set([kindOf(first)]);
+  return others.filter((limit) => {
+    const kind = kindOf(limit);
+    const isNew = !limit.unlimited && !seen.has(kind);
+    seen.add(kind);
+    return isNew;
+  });
+}
+
 const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: RuleDescriptor }>(
   (tie) => ({
     descriptor: fc
@@ -82,11 +120,16 @@ const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: Rule
         key: filledText,
         value: text,
         rateLimit: fc.option(rateLimit, { nil: undefined }),
+        furtherLimits: fc.array(rateLimit, { maxLength: 4 }),
         metadata: fc.option(json.object, { nil: undefined }),
         descriptors: tie('level'),
         position: fc.constant(undefined),
       })
-      .map((each) => ({ ...each, value: each.shareThreshold ? `${each.value}*` : each.value })),
+      .map((each) => ({
+        ...each,
+        value: each.shareThreshold ? `${each.value}*` : each.value,
+        furtherLimits: withoutTwins(each.rateLimit, each.furtherLimits),
+      })),
     level: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },
       fc.constant([]),
@@ -253,7 +296,7 @@ test('under the reserved key nothing else is accepted', (t) => {
     problemsOf(withFields({ stringValue: 'x' })),
     /^r: error: descriptors\[0\]\.metadata\.ratelane\.fields: metadata key 'ratelane.fields' is reserved/,
   );
-  for (const name of ['key', 'rate_limit', '__proto__', 'later_field', 'metadata']) {
+  for (const name of ['key', 'descriptors', '__proto__', 'later_field', 'metadata']) {
     const members = Object.fromEntries([[name, { boolValue: true }]]);
     t.regex(
       problemsOf(withFields({ structValue: { fields: members } })),

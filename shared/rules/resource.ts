@@ -6,7 +6,13 @@ import type {
   RateLimitPolicyMessage,
 } from '../wire/rate-limit-config-message.ts';
 import { type ParsedDocument, readRuleDocument } from './document.ts';
-import { listOurFields, packMetadata, publicFlags, toStruct } from './resource-fields.ts';
+import {
+  listOurFields,
+  packMetadata,
+  publicFlags,
+  toOurFields,
+  toStruct,
+} from './resource-fields.ts';
 import { createResourceTree } from './resource-tree.ts';
 import type { RateLimitBlock, RuleDescriptor, RuleDocument } from './rule-document.ts';
 import { unitNumbers } from './unit.ts';
@@ -43,7 +49,7 @@ export function toResource(document: RuleDocument, options: ResourceOptions): Re
     const fields = listOurFields(descriptor);
     if (!options.withOurFields) leftOut.push(...fields.map((name) => `${path}.${name}`));
     const metadata = options.withOurFields
-      ? packMetadata(descriptor.metadata, fields)
+      ? packMetadata(descriptor.metadata, toOurFields(descriptor))
       : descriptor.metadata && toStruct(descriptor.metadata);
     return {
       key,

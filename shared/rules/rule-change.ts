@@ -1,11 +1,11 @@
 // Compares two sets of rules by what they mean for requests: the order of files and rules, comments
 // and the like do not matter, and a rule that goes is compared with the one that takes its place.
 import { isDeepStrictEqual } from 'node:util';
+import { describeShape, describeTime, windowSecondsOf } from './limit-shape.ts';
 import { type PlacedRule, placeRules } from './placed-rule.ts';
 import type { Entry, Limit, Match, RuleSet } from './rule.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { limitModes } from './rule-keys.ts';
-import type { Unit } from './unit.ts';
 
 export type RuleChangeKind =
   | 'domain_added'
@@ -16,6 +16,12 @@ export type RuleChangeKind =
   | 'lowered'
   /** The same rate, counted in another window. */
   | 'window_changed'
+  /** The same rate, counted in another way. */
+  | 'algorithm_changed'
+  /** How much a token bucket lets pass at once. */
+  | 'burst_changed'
+  /** The limits of a list beyond the first. */
+  | 'list_changed'
   | 'blocked'
   | 'unblocked'
   | 'unlimited'
@@ -118,13 +124,16 @@ function compareMatches(
   const step = compareLimits(before, after);
   if (step) add(step, describeStep(before, after));
   if (before === undefined || after === undefined) return changes;
+  for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
+  const lists = [was, is].map((match) => describeList(match));
+  if (lists[0] !== lists[1]) add('list_changed', lists.map((list) => list || 'none').join(' -> '));
 
   for (const { name, property } of limitModes) {
     const has = after[property];
     if (before[property] === has) continue;
     add(`${name}_${has ? 'on' : 'off'}`, has ? 'off -> on' : 'on -> off');
   }
-  const lists = [
+  const texts = [
     ['sharing_changed', sharingOf(was), sharingOf(is)],
     [
       'replaces_changed',
@@ -134,7 +143,7 @@ function compareMatches(
     ['name_changed', before.name, after.name],
     ['metric_changed', toShown(was?.metricKey ?? ''), toShown(is?.metricKey ?? '')],
   ] as const;
-  for (const [kind, had, has] of lists) {
+  for (const [kind, had, has] of texts) {
     if (had !== has) add(kind, `${had || 'none'} -> ${has || 'none'}`);
   }
   if (!isDeepStrictEqual(before.metadata, after.metadata)) {
@@ -158,24 +167,29 @@ function compareLimits(
     return isBlocked ? 'blocked' : 'unblocked';
   }
   // Multiplied across, so that equal rates are exactly equal.
-  const was = before.requestsPerUnit * secondsOf(after);
-  const is = after.requestsPerUnit * secondsOf(before);
+  const was = before.requestsPerUnit * windowSecondsOf(after);
+  const is = after.requestsPerUnit * windowSecondsOf(before);
   if (was !== is) return is > was ? 'raised' : 'lowered';
-  return before.unit === after.unit ? undefined : 'window_changed';
+  return windowSecondsOf(before) === windowSecondsOf(after) ? undefined : 'window_changed';
 }
 
-const unitSeconds: Readonly<Record<Unit, number>> = {
-  second: 1,
-  minute: 60,
-  hour: 3_600,
-  day: 86_400,
-  week: 7 * 86_400,
-  month: 30 * 86_400,
-  year: 365 * 86_400,
-};
+/** What callers notice beside the rate: across a window's edge, at once, and after trying in vain. */
+function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
+  if (before.unlimited || after.unlimited) return [];
+  const isOther =
+    before.algorithm !== after.algorithm || before.countOverLimit !== after.countOverLimit;
+  if (isOther) return ['algorithm_changed'];
+  return before.limiter?.capacity !== after.limiter?.capacity && before.burst !== after.burst
+    ? ['burst_changed']
+    : [];
+}
 
-function secondsOf({ unit }: Limit): number {
-  return unit === undefined ? 1 : unitSeconds[unit];
+/** The limits beyond the first. */
+function describeList(match: Match | undefined): string {
+  return (match?.parts ?? [])
+    .slice(1)
+    .map(({ limit }) => describeShape(limit))
+    .join(' and ');
 }
 
 function describeStep(before: Limit | undefined, after: Limit | undefined): string {
@@ -187,11 +201,13 @@ function describeLimit(limit: Limit | undefined, other: Limit | undefined): stri
   if (limit === undefined) return 'no limit';
   if (limit.unlimited) return 'unlimited';
   const mode = limit.shadowMode ? ', in shadow mode' : '';
-  if (limit.requestsPerUnit === 0) return `0 per ${limit.unit}, all blocked${mode}`;
-  const isShorter = other?.unit !== undefined && secondsOf(limit) < secondsOf(other);
-  const rate = (limit.requestsPerUnit * (isShorter ? secondsOf(other) : 0)) / secondsOf(limit);
-  const same = isShorter ? ` (${Number(rate.toPrecision(4))} per ${other.unit})` : '';
-  return `${limit.requestsPerUnit} per ${limit.unit}${same}${mode}`;
+  if (limit.requestsPerUnit === 0) return `${describeShape(limit)}, all blocked${mode}`;
+  const isShorter = other?.unit !== undefined && windowSecondsOf(limit) < windowSecondsOf(other);
+  const rate =
+    (limit.requestsPerUnit * (isShorter ? windowSecondsOf(other) : 0)) / windowSecondsOf(limit);
+  const per = isShorter ? describeTime(other) : '';
+  const same = isShorter ? ` (${Number(rate.toPrecision(4))} per ${per})` : '';
+  return `${describeShape(limit)}${same}${mode}`;
 }
 
 function sharingOf(match: Match | undefined): string {

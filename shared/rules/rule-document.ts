@@ -1,9 +1,8 @@
 // One rules document as a plain immutable tree, whatever it was written in.
-
 import type { Position } from './document-reporter.ts';
+import type { LimitShape } from './limit-shape.ts';
 import type { JsonObject } from './rule.ts';
 import type { DescriptorFlags } from './rule-keys.ts';
-import type { Unit } from './unit.ts';
 
 export interface RuleDocument {
   /** The file's path, or the resource's name. */
@@ -19,17 +18,17 @@ export interface RuleDescriptor extends DescriptorFlags {
   readonly key: string;
   /** '' when the rule is for every value. */
   readonly value: string;
+  /** The first of a list. */
   readonly rateLimit: RateLimitBlock | undefined;
+  /** The others of a list. */
+  readonly furtherLimits: readonly RateLimitBlock[];
   /** Deeply frozen. */
   readonly metadata: JsonObject | undefined;
   readonly descriptors: readonly RuleDescriptor[];
   readonly position: Position | undefined;
 }
 
-export interface RateLimitBlock {
-  /** Undefined only when `unlimited`. */
-  readonly unit: Unit | undefined;
-  readonly requestsPerUnit: number;
+export interface RateLimitBlock extends LimitShape {
   readonly unlimited: boolean;
   /** '' when the rule has no name. */
   readonly name: string;

@@ -1,6 +1,7 @@
 // The keys of a rules document, one row each. What is the same for all keys of a type follows from the
 // rows: which keys are known and where, how a flag is read, sent over xDS, compared and explained, the
 // table in the guide, and the JSON Schema for editors. What a key does is written where it takes effect.
+import { algorithms } from './limit-shape.ts';
 import { units } from './unit.ts';
 
 export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces';
@@ -13,6 +14,8 @@ interface Row {
   readonly places: readonly Place[];
   /** For the guide and for editors. */
   readonly meaning: string;
+  /** In rate_limit: sent to Ratelane workers only. */
+  readonly isOurs?: boolean;
 }
 
 interface TextRow extends Row {
@@ -105,6 +108,13 @@ export const ruleKeys = [
     meaning: 'the limit; without one, no limit applies',
   },
   {
+    name: 'rate_limits',
+    places: ['descriptor'],
+    type: 'list',
+    holds: 'rate_limit',
+    meaning: 'in place of `rate_limit`: 2 to 8 limits that all hold',
+  },
+  {
     name: 'descriptors',
     places: ['document', 'descriptor'],
     type: 'list',
@@ -178,6 +188,40 @@ export const ruleKeys = [
     min: 0,
     max: maxCount,
     meaning: `0 to ${maxCount}; required unless unlimited`,
+  },
+  {
+    name: 'unit_multiplier',
+    places: ['rate_limit'],
+    type: 'count',
+    min: 1,
+    max: maxCount,
+    isOurs: true,
+    meaning: 'how many units a window is long, such as 5 for 5 minutes; default 1',
+  },
+  {
+    name: 'algorithm',
+    places: ['rate_limit'],
+    type: 'text',
+    words: algorithms,
+    isOurs: true,
+    meaning: `${wordsOf(algorithms)}; default \`fixed_window\``,
+  },
+  {
+    name: 'burst',
+    places: ['rate_limit'],
+    type: 'count',
+    min: 1,
+    max: maxCount,
+    isOurs: true,
+    meaning: 'of a token bucket: how many hits at once; default `requests_per_unit`',
+  },
+  {
+    name: 'count_over_limit',
+    places: ['rate_limit'],
+    type: 'limit_flag',
+    isOurs: true,
+    meaning:
+      'of a sliding window or token bucket: count also what is over the limit; default false',
   },
   {
     name: 'unlimited',

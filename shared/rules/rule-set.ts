@@ -7,6 +7,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import type { Position } from './document-reporter.ts';
 import { createProblemList } from './document-reporter.ts';
 import { compareFiles } from './file-order.ts';
+import { listShape } from './limit-shape.ts';
 import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
@@ -20,6 +21,8 @@ export interface RuleSetOptions {
   readonly mergeDomains: boolean;
   /** SANITIZE_DESCRIPTOR_METRIC_DOTS: dots of keys and values become `_` in metric keys. */
   readonly sanitizeMetricDots: boolean;
+  /** A memory cache counts, which has no scripts: limits of other algorithms are refused. */
+  readonly fixedWindowsOnly?: boolean;
 }
 
 export type BuildResult =
@@ -102,6 +105,7 @@ function* buildDomain(
   if (!options.mergeDomains) checkSingleDocument(group, problems);
   else checkMergedKeys(group, problems);
   checkReplacedNames(group, problems);
+  if (options.fixedWindowsOnly) refuseLimiters(group, problems);
   if (isLost || problems.some(isError)) return { problems };
   const descriptors = group.flatMap((document) => document.descriptors);
   const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
@@ -124,9 +128,11 @@ function createRuleSet(domains: ReadonlyMap<string, BuiltDomain>): RuleSet {
     domainCount: domains.size,
     limitCount,
     describe: () =>
-      listNodes(inFileOrder(domains))
-        .filter(({ limit }) => limit !== undefined)
-        .map(describeNode),
+      listNodes(inFileOrder(domains)).flatMap(({ fullKey, limit, list }) =>
+        (list?.map((listed) => listed.limit) ?? (limit ? [limit] : [])).map((each) =>
+          describeLimit(fullKey, each),
+        ),
+      ),
     limitNames: () =>
       listNodes([...domains])
         .filter(({ limit }) => limit !== undefined && !limit.unlimited)
@@ -166,10 +172,12 @@ function traceNode({ fullKey, limit }: RuleNode): string {
   return `${line} ratelimit={${amount}, unlimited=${limit.unlimited}, ${modes.join(', ')}}`;
 }
 
-function describeNode({ fullKey, limit }: RuleNode): string {
-  const unit = limit?.unit?.toUpperCase() ?? 'UNKNOWN';
-  const modes = limit && listModes(limit).map(([name, isOn]) => `${name}: ${isOn}`);
-  return `${fullKey}: unit=${unit} requests_per_unit=${limit?.requestsPerUnit}, ${modes?.join(', ')}`;
+function describeLimit(fullKey: string, limit: Limit): string {
+  const unit = limit.unit?.toUpperCase() ?? 'UNKNOWN';
+  const modes = listModes(limit).map(([name, isOn]) => `${name}: ${isOn}`);
+  const shape = listShape(limit).map(([name, value]) => `${name}: ${value}`);
+  const rest = [...modes, ...shape].join(', ');
+  return `${fullKey}: unit=${unit} requests_per_unit=${limit.requestsPerUnit}, ${rest}`;
 }
 
 /** What the public message lacks is only named where it is on, as the lines are known without it. */
@@ -260,6 +268,33 @@ function checkReplacedNames(documents: readonly RuleDocument[], problems: Proble
           ),
         );
       });
+    });
+  }
+}
+
+/** (behaviour: limiter-scripts) */
+function refuseLimiters(documents: readonly RuleDocument[], problems: Problem[]): void {
+  for (const document of documents) {
+    forEachDescriptor(document.descriptors, 'descriptors', (descriptor, path) => {
+      const { rateLimit, furtherLimits, position } = descriptor;
+      const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
+      const limiter = limits.find(({ algorithm }) => algorithm !== 'fixed_window');
+      if (limiter === undefined) return;
+      const message = `${limiter.algorithm} cannot be counted in a memory cache (BACKEND_TYPE)`;
+      const hint = 'write algorithm: fixed_window, or use Redis or Valkey';
+      const field = furtherLimits.length > 0 ? 'rate_limits' : 'rate_limit.algorithm';
+      const itemPath = `${path}.${field}`;
+      problems.push(
+        createProblem(
+          'error',
+          'unsupported-algorithm',
+          document,
+          position,
+          itemPath,
+          message,
+          hint,
+        ),
+      );
     });
   }
 }

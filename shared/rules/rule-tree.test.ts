@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { runAtOnce } from '../in-slices.ts';
 import { parseRuleDocument } from './document.ts';
+import { plainShape } from './limit-shape.ts';
 import type { Entry, Match } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
 import { noFlags, noModes } from './rule-keys.ts';
@@ -131,12 +132,16 @@ test('a match whose metric key needs nothing of the request is one shared object
       unlimited: false,
       name: '',
       replaces: [],
+      ...plainShape,
+      limiter: undefined,
+      counterTag: '',
       ...noModes,
       metadata: undefined,
     },
     metricKey: 'd.path_/img/.user',
     metricKeyIsStatic: true,
     sharedValues: ['/img/*', undefined],
+    parts: undefined,
   });
 });
 
@@ -153,6 +158,9 @@ test('what stands on the descriptor is part of the limit', (t) => {
     requestsPerUnit: 2,
     unit: 'week',
     unlimited: false,
+    ...plainShape,
+    limiter: undefined,
+    counterTag: '',
     name: 'n',
     replaces: ['a', 'b'],
     shadowMode: true,
@@ -348,8 +356,16 @@ function descriptorsArbitrary(depth: number): fc.Arbitrary<RuleDescriptor[]> {
       key,
       value,
       rateLimit: isLimited
-        ? { unit: 'hour', requestsPerUnit: 1, unlimited: false, name: '', replaces: [] }
+        ? {
+            ...plainShape,
+            unit: 'hour',
+            requestsPerUnit: 1,
+            unlimited: false,
+            name: '',
+            replaces: [],
+          }
         : undefined,
+      furtherLimits: [],
       ...noFlags,
       detailedMetric: detailed,
       valueToMetric,

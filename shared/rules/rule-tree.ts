@@ -3,9 +3,10 @@
 // match allocates nothing unless the metric key needs values of the request.
 
 import { runAtOnce } from '../in-slices.ts';
+import { toLimiter, toWindowName } from './limit-shape.ts';
 import { toMetricKey, toSegment } from './metric-key.ts';
 import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
-import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
+import { type RateLimitBlock, type RuleDescriptor, toCompositeKey } from './rule-document.ts';
 import { toModes } from './rule-keys.ts';
 import { parseWildcard, type Wildcard } from './wildcard.ts';
 import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
@@ -14,8 +15,18 @@ import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
 export interface RuleNode {
   /** Domain and composite keys, joined by dots. */
   readonly fullKey: string;
+  /** The first one of a list. */
   readonly limit: Limit | undefined;
+  /** Those of a list, else undefined. */
+  readonly list: readonly ListedLimit[] | undefined;
   readonly children: readonly RuleNode[];
+}
+
+/** A limit of a list. */
+interface ListedLimit {
+  readonly limit: Limit;
+  /** The last segment of the metric key of its statistics. */
+  readonly segment: string;
 }
 
 interface Node extends RuleNode {
@@ -91,6 +102,7 @@ export function* createDomainTree(
     const lineage = [...ancestors, descriptor];
     const children = descriptor.descriptors.map((child) => createNode(child, lineage, fullKey));
     const limit = createLimit(descriptor);
+    const list = limit && createList(descriptor, limit);
     return {
       fullKey,
       key,
@@ -101,25 +113,32 @@ export function* createDomainTree(
       valueToMetric: descriptor.valueToMetric,
       detailedMetric: descriptor.detailedMetric,
       limit,
-      staticMatch: limit && createStaticMatch(limit, lineage),
+      list,
+      staticMatch: limit && createStaticMatch(limit, list, lineage),
       children,
       level: children.length === 0 ? undefined : runAtOnce(createLevel(children)),
     };
   }
 
-  function createStaticMatch(limit: Limit, lineage: readonly RuleDescriptor[]): Match {
+  function createStaticMatch(
+    limit: Limit,
+    list: readonly ListedLimit[] | undefined,
+    lineage: readonly RuleDescriptor[],
+  ): Match {
     const segments = lineage.map(({ key, value, shareThreshold }) =>
       toSegment(key, shareThreshold ? toSharedPart(value) : value),
     );
     const isShared = lineage.some((descriptor) => descriptor.shareThreshold);
-    return Object.freeze({
+    const match = {
       limit,
       metricKey: toMetricKey(domain, segments, sanitizeMetricDots),
       metricKeyIsStatic: true,
       sharedValues: isShared
         ? Object.freeze(lineage.map((each) => (each.shareThreshold ? each.value : undefined)))
         : undefined,
-    });
+      parts: undefined,
+    };
+    return Object.freeze({ ...match, parts: list && toParts(match, list) });
   }
 
   function match(entries: readonly Entry[]): Match | undefined {
@@ -180,12 +199,14 @@ export function* createDomainTree(
       if (node.detailedMetric) return isShared ? toSegment(key, value) : `${key}_${value}`;
       return toSegment(key, toValuePart(path[index] as Node, finds[index], key, value));
     });
-    return {
+    const match = {
       limit,
       metricKey: toMetricKey(domain, segments, sanitizeMetricDots),
       metricKeyIsStatic: false,
       sharedValues: isShared ? sharedValues : undefined,
+      parts: undefined,
     };
+    return node.list === undefined ? match : { ...match, parts: toParts(match, node.list) };
   }
 
   return {
@@ -263,20 +284,50 @@ function toSharedPart(pattern: string): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }
 
+/** Each counts by itself, with statistics of its own. */
+function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
+  return list.map(({ limit, segment }) => ({
+    ...match,
+    limit,
+    metricKey: `${match.metricKey}.${segment}`,
+  }));
+}
+
 function createLimit(descriptor: RuleDescriptor): Limit | undefined {
   const { rateLimit } = descriptor;
-  return (
-    rateLimit &&
-    Object.freeze({
-      requestsPerUnit: rateLimit.requestsPerUnit,
-      unit: rateLimit.unit,
-      unlimited: rateLimit.unlimited,
-      name: rateLimit.name,
-      replaces: Object.freeze(rateLimit.replaces.map((replacement) => replacement.name)),
-      ...toModes((mode) => descriptor[mode]),
-      metadata: descriptor.metadata,
-    })
-  );
+  return rateLimit && toLimit(descriptor, rateLimit, false);
+}
+
+function createList(descriptor: RuleDescriptor, first: Limit): readonly ListedLimit[] | undefined {
+  const { furtherLimits } = descriptor;
+  if (furtherLimits.length === 0) return undefined;
+  const limits = [first, ...furtherLimits.map((block) => toLimit(descriptor, block, true))];
+  return limits.map((limit) => {
+    const name = toWindowName(limit);
+    const isAlone = limits.filter((other) => toWindowName(other) === name).length === 1;
+    return { limit, segment: isAlone ? name : `${name}_${limit.algorithm}` };
+  });
+}
+
+/** `isFurther`: in a list, not the first. */
+function toLimit(descriptor: RuleDescriptor, block: RateLimitBlock, isFurther: boolean): Limit {
+  const limiter = toLimiter(block);
+  const kind = limiter === undefined ? '' : `${block.algorithm}_`;
+  return Object.freeze({
+    requestsPerUnit: block.requestsPerUnit,
+    unit: block.unit,
+    unlimited: block.unlimited,
+    name: block.name,
+    replaces: Object.freeze(block.replaces.map((replacement) => replacement.name)),
+    unitMultiplier: block.unitMultiplier,
+    algorithm: block.algorithm,
+    burst: block.burst,
+    countOverLimit: block.countOverLimit,
+    limiter,
+    counterTag: limiter !== undefined || isFurther ? `${kind}${toWindowName(block)}` : '',
+    ...toModes((mode) => descriptor[mode]),
+    metadata: descriptor.metadata,
+  });
 }
 
 /** Above this many underscores a composite key is looked up whole instead. */

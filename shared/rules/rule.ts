@@ -1,6 +1,7 @@
 // The model of a rule in force, as the decision sees it.
+import type { Limiter } from '../counting/limiter.ts';
+import type { LimitShape } from './limit-shape.ts';
 import type { LimitModes } from './rule-keys.ts';
-import type { Unit } from './unit.ts';
 
 /** One key/value pair of a request's descriptor; the value may be empty. */
 export interface Entry {
@@ -9,11 +10,11 @@ export interface Entry {
 }
 
 /** The limit of a rule. Immutable. */
-export interface Limit extends LimitModes {
-  /** 0 to 4294967295; 0 rejects every request. Meaningless when `unlimited`. */
-  readonly requestsPerUnit: number;
-  /** Undefined only when `unlimited`. */
-  readonly unit: Unit | undefined;
+export interface Limit extends LimitModes, LimitShape {
+  /** Undefined for a fixed window. */
+  readonly limiter: Limiter | undefined;
+  /** Ends the keys of its counters, where these must differ from those of a plain fixed window. */
+  readonly counterTag: string;
   readonly unlimited: boolean;
   /** '' when the rule has no name. */
   readonly name: string;
@@ -40,6 +41,8 @@ export interface Match {
    * because of share_threshold; undefined when no entry is shared.
    */
   readonly sharedValues: readonly (string | undefined)[] | undefined;
+  /** Of a rule with a list of limits: one for each, which count apart. `limit` is then the first one. */
+  readonly parts: readonly Match[] | undefined;
 }
 
 /** What the lookup does for one entry of a descriptor. */

@@ -1,5 +1,6 @@
 // Finds documents that only our own workers read whole, because the public RateLimitConfig message
 // lacks some of their fields (behaviour: fields-of-our-own).
+import { listOf } from './map-reader.ts';
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { listOurFields } from './resource-fields.ts';
@@ -25,7 +26,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
 
   rules.forEach(visit);
   return [...found.values()].map(({ first, count, fields }) => {
-    const names = [...fields].sort().join(' and ');
+    const names = listOf([...fields].sort());
     const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
     const message = `this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
     return createRuleWarning(

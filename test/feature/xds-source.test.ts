@@ -43,7 +43,9 @@ test('the first request asks for all rules, and says who asks', async (t) => {
   t.deepEqual(request.node?.metadata?.fields, {
     team: text('edge'),
     x: text('a=b'),
-    'ratelane.fields': text('value_to_metric share_threshold'),
+    'ratelane.fields': text(
+      'value_to_metric share_threshold unit_multiplier algorithm burst count_over_limit rate_limits',
+    ),
     'ratelane.agreement': text('0c0ffee0'),
   });
 });

@@ -3,7 +3,7 @@
 import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
-import type { CountRequest, Hit } from '../../worker/counters/store.ts';
+import type { CountRequest, Hit, LimiterWindow } from '../../worker/counters/store.ts';
 
 export interface HitOptions {
   readonly key: string;
@@ -14,6 +14,7 @@ export interface HitOptions {
   readonly unit?: Unit;
   readonly windowSeconds?: number;
   readonly descriptorIndex?: number;
+  readonly limiter?: LimiterWindow;
 }
 
 export interface CountOutcome {
@@ -39,6 +40,9 @@ export function createHit(options: HitOptions): Hit {
     unit: options.unit ?? 'hour',
     descriptorIndex: options.descriptorIndex ?? 0,
     after: -1,
+    limiter: options.limiter,
+    resetSeconds: -1,
+    closedSeconds: -1,
   };
 }
 

@@ -1,7 +1,14 @@
 // Plans one batch: which operations the hits of many requests become, and what each hit's result is
 // once the operations are answered. Pure; batching-store.ts decides when a batch is sent and where.
+
+import {
+  LimiterCounter,
+  type LimiterReading,
+  openLimiterCounter,
+} from '../../shared/counting/limiter.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { CountRequest, Hit } from './store.ts';
+import { takeHit } from './limiter-hit.ts';
+import type { CountRequest, Hit, LimiterWindow } from './store.ts';
 
 /** What is asked of one counter. */
 export interface Operation {
@@ -9,8 +16,9 @@ export interface Operation {
    * - `read`: the counter as it is, 0 when there is none; creates nothing.
    * - `add`: adds, creating the counter with its lifetime, also when the amount is 0.
    * - `refund`: subtracts, stopping at 0; a counter that is missing or not above 0 is left alone.
+   * - `limit`: takes hits on a limiter's counter, and answers with the counter as it was before.
    */
-  readonly kind: 'read' | 'add' | 'refund';
+  readonly kind: 'read' | 'add' | 'refund' | 'limit';
   readonly key: string;
   readonly windowSeconds: number;
   /** An integer >= 0; above 2^53 it is rounded and `exactAmount` has the exact number. */
@@ -18,6 +26,15 @@ export interface Operation {
   exactAmount: bigint | undefined;
   /** How many hits the amount is the sum of. */
   hitCount: number;
+  /** Of a `limit`, undefined for the others. */
+  readonly takes: LimiterTakes | undefined;
+}
+
+/** Hits on a limiter's counter, in their order. */
+export interface LimiterTakes {
+  readonly limiter: LimiterWindow;
+  /** Pairs: hits, below 0 to be given back, and how often in a row they are asked for. */
+  readonly runs: number[];
 }
 
 /** Why an operation has no result. The other operations of the batch are not concerned. */
@@ -29,8 +46,12 @@ export interface Failure {
   readonly lost: boolean;
 }
 
-/** The counter after the operation, or why there is none. */
-export type Reply = number | Failure;
+/** The counter after the operation, a limiter's as it was before it, or why there is none. */
+export type Reply = number | LimiterReading | Failure;
+
+export function isFailure(reply: Reply): reply is Failure {
+  return typeof reply !== 'number' && 'error' in reply;
+}
 
 /** Hits above this are never summed with others, so that their overflow reaches no one else. */
 const maxSummedHits = 2 ** 31;
@@ -76,15 +97,17 @@ export class Batch {
   readonly #operationOf: number[] = [];
   /** For each hit: the sum of its operation up to and including it. */
   readonly #sumSoFar: number[] = [];
-  /** By key, the increment that further hits may join. */
+  /** By key, the operation that further hits may join. */
   readonly #open = new Map<string, number>();
-  readonly #counters: Map<string, number> | undefined;
+  readonly #counters: Counters | undefined;
+  /** By operation, the hits on limiters' counters. */
+  readonly #limited = new Map<number, LimitedHits>();
 
   /**
    * `counters`: the values that were read before, with which `add-unless-over` is decided; the map
    * is kept up to date as requests are added. Undefined: such requests are planned as `add`.
    */
-  constructor(counters: Map<string, number> | undefined) {
+  constructor(counters: Counters | undefined) {
     this.#counters = counters;
   }
 
@@ -95,7 +118,10 @@ export class Batch {
     const suppressed = this.#findSuppressedHits(request);
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
-      if (hit.refund) this.#addAlone(hit, 'refund');
+      if (hit.limiter !== undefined) {
+        const isStill = !hit.refund && (mode === 'look' || suppressed?.[index] === true);
+        this.#addLimited(hit, hit.limiter, isStill ? 0 : hit.hits);
+      } else if (hit.refund) this.#addAlone(hit, 'refund');
       else if (mode === 'look' || suppressed?.[index]) this.#addSummed(hit, 0);
       else if (hit.hits > maxSummedHits) this.#addAlone(hit, 'add');
       else this.#addSummed(hit, hit.hits);
@@ -106,7 +132,12 @@ export class Batch {
   #findSuppressedHits(request: CountRequest): boolean[] | undefined {
     const counters = this.#counters;
     if (counters === undefined || !needsReading(request)) return undefined;
-    const isOver = (hit: Hit) => !hit.refund && (counters.get(hit.key) ?? 0) + hit.hits > hit.limit;
+    const isOver = ({ key, refund, hits, limit }: Hit) => {
+      const counter = counters.get(key) ?? 0;
+      return (
+        !refund && (typeof counter === 'number' ? counter + hits > limit : hits > counter.room)
+      );
+    };
     if (!request.hits.some(isOver)) return undefined;
     return request.hits.map((hit) => !isOver(hit));
   }
@@ -127,6 +158,32 @@ export class Batch {
     this.#track(hit.key, amount);
   }
 
+  #addLimited(hit: Hit, limiter: LimiterWindow, hits: number): void {
+    let index = this.#open.get(hit.key);
+    let limited = index === undefined ? undefined : this.#limited.get(index);
+    if (index === undefined || limited === undefined) {
+      index = this.operations.length;
+      const runs: number[] = [];
+      limited = { limiter, runs, hits: [], isDecided: false };
+      this.operations.push(toLimitOperation(hit.key, limiter, runs));
+      this.#open.set(hit.key, index);
+      this.#limited.set(index, limited);
+    }
+    const { runs } = limited;
+    const signed = hit.refund ? -hits : hits;
+    const last = runs.length - 2;
+    if (last >= 0 && runs[last] === signed) (runs[last + 1] as number)++;
+    else runs.push(signed, 1);
+    limited.hits.push({ hit, hits, request: this.requests.length - 1 });
+    this.#operationOf.push(index);
+    this.#sumSoFar.push(0);
+    const counter = this.#counters?.get(hit.key);
+    if (counter instanceof LimiterCounter) {
+      if (hit.refund) counter.giveBack(hits);
+      else counter.take(hits);
+    }
+  }
+
   #addAlone(hit: Hit, kind: 'add' | 'refund'): void {
     const operation = toOperation(kind, hit.key, hit.windowSeconds);
     operation.amount = hit.hits;
@@ -142,7 +199,7 @@ export class Batch {
   #track(key: string, change: number): void {
     const value = this.#counters?.get(key);
     // What will not fit leaves the counter as it is.
-    if (value === undefined || (value > 0 && value + change >= counterBound)) return;
+    if (typeof value !== 'number' || (value > 0 && value + change >= counterBound)) return;
     this.#counters?.set(key, Math.max(0, value + change));
   }
 
@@ -155,7 +212,7 @@ export class Batch {
     if (replies.every(isNumber)) return [];
     const sumBefore = new Map<number, number>();
     for (const [index, reply] of replies.entries()) {
-      if (typeof reply !== 'number' && reply.overflow && this.operations[index]?.hitCount !== 1) {
+      if (isFailure(reply) && reply.overflow && this.operations[index]?.hitCount !== 1) {
         sumBefore.set(index, 0);
       }
     }
@@ -206,7 +263,8 @@ export class Batch {
         return new AppError('internal', 'the store answered fewer operations than it was sent');
       }
       if (typeof reply !== 'number') {
-        failure ??= reply.error;
+        if (isFailure(reply)) failure ??= reply.error;
+        else this.#decide(operationIndex, reply);
       } else {
         hit.after =
           operation.kind === 'refund'
@@ -217,6 +275,31 @@ export class Batch {
     }
     return failure;
   }
+
+  /** Finds out what the store has decided about all hits of one operation. */
+  #decide(operationIndex: number, reading: LimiterReading): void {
+    const limited = this.#limited.get(operationIndex);
+    if (limited === undefined || limited.isDecided) return;
+    limited.isDecided = true;
+    const counter = openLimiterCounter(limited.limiter, reading);
+    for (const { hit, hits, request } of limited.hits) {
+      // Of a request that is settled without an answer nothing is changed any more.
+      if (this.requests[request] !== undefined) takeHit(counter, hit, hits);
+      else if (hit.refund) counter.giveBack(hits);
+      else counter.take(hits);
+    }
+  }
+}
+
+/** By key, as they were read: a number, or a limiter's counter. */
+export type Counters = Map<string, number | LimiterCounter>;
+
+interface LimitedHits {
+  readonly limiter: LimiterWindow;
+  readonly runs: number[];
+  /** With the number of hits that each takes, and the place of its request. */
+  readonly hits: { readonly hit: Hit; readonly hits: number; readonly request: number }[];
+  isDecided: boolean;
 }
 
 function isNumber(reply: Reply): boolean {
@@ -228,5 +311,22 @@ export function toOperation(
   key: string,
   windowSeconds: number,
 ): Operation {
-  return { kind, key, windowSeconds, amount: 0, exactAmount: undefined, hitCount: 0 };
+  return {
+    kind,
+    key,
+    windowSeconds,
+    amount: 0,
+    exactAmount: undefined,
+    hitCount: 0,
+    takes: undefined,
+  };
+}
+
+/** Without `runs` it only reads. */
+export function toLimitOperation(
+  key: string,
+  limiter: LimiterWindow,
+  runs: number[] = [],
+): Operation {
+  return { ...toOperation('limit', key, limiter.windowSeconds), takes: { limiter, runs } };
 }

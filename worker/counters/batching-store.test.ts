@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import type { Operation, Reply } from './batch.ts';
+import { isFailure, type Operation, type Reply } from './batch.ts';
 import { type BatchingStore, createBatchingStore, type EmptyPoolRule } from './batching-store.ts';
 import { createBreaker } from './failure/breaker.ts';
 import type { Lane } from './flights.ts';
@@ -33,7 +33,7 @@ function createFakeLane(): FakeLane {
         onAnswer,
         done(replies) {
           const [first] = replies;
-          if (typeof first === 'number' || !first?.lost) onAnswer();
+          if (first === undefined || !isFailure(first) || !first.lost) onAnswer();
           done(replies);
         },
       }),
@@ -107,6 +107,9 @@ function hit(key: string, hits = 1, limit = 10): Hit {
     descriptorIndex: 0,
     unit: 'minute',
     after: Number.NaN,
+    limiter: undefined,
+    resetSeconds: -1,
+    closedSeconds: -1,
   } as const;
   return { ...fixed, key, hits, limit, exactHits: undefined };
 }

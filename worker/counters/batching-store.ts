@@ -1,14 +1,18 @@
 // Gathers requests into batches and sends each over the next free lane, and sees to it that every
 // request is settled once and by its deadline. What a batch contains is planned in batch.ts.
 import type { Clock } from '../../shared/clock.ts';
+import { openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import {
   Batch,
+  type Counters,
   findUncountable,
+  isFailure,
   needsReading,
   type Operation,
   type Reply,
+  toLimitOperation,
   toOperation,
 } from './batch.ts';
 import type { Breaker } from './failure/breaker.ts';
@@ -225,8 +229,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       batch.add(request);
       if (needsReading(request)) {
         reads ??= new Map();
-        for (const { key } of request.hits) {
-          if (!reads.has(key)) reads.set(key, toOperation('read', key, 0));
+        for (const { key, limiter } of request.hits) {
+          if (reads.has(key)) continue;
+          const read = limiter ? toLimitOperation(key, limiter) : toOperation('read', key, 0);
+          reads.set(key, read);
         }
       }
     }
@@ -253,12 +259,14 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
    * with that as if the requests came one by one. */
   function sendReads(flight: Flight, reads: Operation[]): void {
     write(flight, reads, (replies) => {
-      const counters = new Map<string, number>();
+      const counters: Counters = new Map();
       const failures = new Map<string, AppError>();
-      for (const [index, { key }] of reads.entries()) {
+      for (const [index, { key, takes }] of reads.entries()) {
         const reply = replies[index];
+        if (reply === undefined) continue;
         if (typeof reply === 'number') counters.set(key, reply);
-        else if (reply !== undefined) failures.set(key, reply.error);
+        else if (isFailure(reply)) failures.set(key, reply.error);
+        else if (takes !== undefined) counters.set(key, openLimiterCounter(takes.limiter, reply));
       }
       const now = clock.monotonicMs();
       const second = new Batch(counters);

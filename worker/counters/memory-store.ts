@@ -1,10 +1,13 @@
 // Counts in this process alone: exact, bounded and expiring. For trying things out and for single
 // workers; several processes count apart. Requests are simply executed one by one.
 import type { Clock } from '../../shared/clock.ts';
+import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { findUncountable, needsReading } from './batch.ts';
-import type { CounterStore, CountRequest, Hit } from './store.ts';
+import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
+import { takeHit } from './limiter-hit.ts';
+import type { CounterStore, CountRequest, Hit, LimiterWindow } from './store.ts';
 
 /** Live counters, and the characters of their keys, which requests can make long. Beyond either,
  * requests that need a new counter fail: dropping a live one would lift somebody's limit. */
@@ -18,7 +21,11 @@ const counterBound = 2n ** 63n;
 interface Counter {
   /** A bigint only above 2^53. */
   value: number | bigint;
-  readonly expiresAtSecond: number;
+  /** Instead of `value`, where the limit is no fixed window. */
+  limiter: KeptLimiter | undefined;
+  expiresAtSecond: number;
+  /** Where `keysByExpiry` has it: then or before. */
+  listedAtSecond: number;
 }
 
 export interface MemoryStoreDeps {
@@ -46,6 +53,8 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
    * before its window, wherever within a second that began on the wall clock. */
   let firstSecond = nowSecond + 1;
   let droppedUpToSecond = nowSecond;
+  /** The same for all requests of a tick. */
+  let moment: Moment = { wallMs: 0, monotonicMs: 0 };
   let waiting: CountRequest[] = [];
   let scheduled = false;
   let closed = false;
@@ -72,6 +81,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     const requests = waiting;
     waiting = [];
     const nowMs = clock.monotonicMs();
+    moment = { wallMs: Math.floor(clock.wallMs()), monotonicMs: nowMs };
     nowSecond = Math.floor(nowMs / 1000);
     firstSecond = Math.ceil(nowMs / 1000);
     dropExpired();
@@ -96,14 +106,14 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     const { hits, mode } = request;
     let overs: boolean[] | undefined;
     if (needsReading(request)) {
-      overs = hits.map((hit) => !hit.refund && readValue(hit.key) + hit.hits > hit.limit);
+      overs = hits.map((hit) => !hit.refund && hit.hits > readRoom(hit));
       if (!overs.includes(true)) overs = undefined;
     }
     let failure: AppError | undefined;
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       const isStill = mode === 'look' || overs?.[index] === false;
-      const error = hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
+      const error = countHit(hit, isStill);
       failure ??= error;
     }
     return failure;
@@ -115,23 +125,48 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return counter;
   }
 
-  function readValue(key: string): number {
-    return Number(find(key)?.value ?? 0);
+  function readRoom(hit: Hit): number {
+    if (hit.limiter !== undefined) return openLimiter(hit, hit.limiter).room;
+    return hit.limit - Number(find(hit.key)?.value ?? 0);
+  }
+
+  function countHit(hit: Hit, isStill: boolean): AppError | undefined {
+    if (hit.limiter !== undefined) return countLimited(hit, hit.limiter, isStill);
+    return hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
+  }
+
+  function openLimiter(hit: Hit, limiter: LimiterWindow): LimiterCounter {
+    return openLimiterCounter(limiter, readKept(limiter, find(hit.key)?.limiter, moment));
+  }
+
+  function countLimited(hit: Hit, limiter: LimiterWindow, isStill: boolean): AppError | undefined {
+    const limited = openLimiter(hit, limiter);
+    takeHit(limited, hit, isStill && !hit.refund ? 0 : hit.hits);
+    const reading = limited.save();
+    if (reading === undefined) {
+      drop(hit.key);
+      return undefined;
+    }
+    const counter = find(hit.key) ?? create(hit);
+    if (counter === undefined) return noRoom();
+    const { kept, ttlMs } = keepReading(limiter, reading, moment);
+    counter.limiter = kept;
+    counter.expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
+    return undefined;
   }
 
   function add(hit: Hit, amount: number | bigint): AppError | undefined {
     const counter = find(hit.key) ?? create(hit);
-    if (counter === undefined) {
-      return new AppError(
-        'store',
-        `in-process counters: ${counters.size} are live, no room for more`,
-      );
-    }
+    if (counter === undefined) return noRoom();
     const sum = plus(counter.value, amount);
     if (sum === undefined) return storeError('increment or decrement would overflow');
     counter.value = sum;
     hit.after = Number(sum);
     return undefined;
+  }
+
+  function noRoom(): AppError {
+    return storeError(`${counters.size} are live, no room for more`);
   }
 
   function takeBack(hit: Hit): undefined {
@@ -150,13 +185,22 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     if (counters.size >= counterLimit) return undefined;
     if (characters + hit.key.length > maxCharacters) return undefined;
     const expiresAtSecond = firstSecond + hit.windowSeconds;
-    const counter: Counter = { value: 0, expiresAtSecond };
+    const counter: Counter = {
+      value: 0,
+      limiter: undefined,
+      expiresAtSecond,
+      listedAtSecond: expiresAtSecond,
+    };
     counters.set(hit.key, counter);
     characters += hit.key.length;
-    const keys = keysByExpiry.get(expiresAtSecond);
-    if (keys === undefined) keysByExpiry.set(expiresAtSecond, [hit.key]);
-    else keys.push(hit.key);
+    list(hit.key, expiresAtSecond);
     return counter;
+  }
+
+  function list(key: string, second: number): void {
+    const keys = keysByExpiry.get(second);
+    if (keys === undefined) keysByExpiry.set(second, [key]);
+    else keys.push(key);
   }
 
   function drop(key: string): void {
@@ -170,13 +214,25 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
       for (; keys !== undefined && keys.length > 0; budget--) {
         if (budget === 0) return;
         const key = keys.pop() ?? '';
-        // The key may have got a new counter since.
-        if ((counters.get(key)?.expiresAtSecond ?? nowSecond + 1) <= nowSecond) drop(key);
+        dropOrList(key, droppedUpToSecond + 1);
       }
       keysByExpiry.delete(droppedUpToSecond + 1);
       droppedUpToSecond++;
     }
     if (keysByExpiry.size === 0) droppedUpToSecond = nowSecond;
+  }
+
+  /** Of the keys that were listed for the second. */
+  function dropOrList(key: string, second: number): void {
+    const counter = counters.get(key);
+    // The key may have got a new counter since, which is listed by itself.
+    if (counter === undefined || counter.listedAtSecond !== second) return;
+    if (counter.expiresAtSecond <= nowSecond) {
+      drop(key);
+    } else {
+      counter.listedAtSecond = counter.expiresAtSecond;
+      list(key, counter.listedAtSecond);
+    }
   }
 
   function connect(): Promise<void> {

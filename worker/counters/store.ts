@@ -1,4 +1,5 @@
 // The contract between the decision and whatever counts hits.
+import type { Limiter } from '../../shared/counting/limiter.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
@@ -12,16 +13,33 @@ export interface Hit {
   readonly exactHits: bigint | undefined;
   /** Subtract instead of add; the counter stops at 0 and a missing counter is not created. */
   readonly refund: boolean;
-  /** requests_per_unit, which `add-unless-over` compares with. */
+  /** requests_per_unit, or the capacity of a limiter: what `add-unless-over` compares with. */
   readonly limit: number;
   /** The window's length in seconds; the counter's lifetime is this plus the store's jitter. */
   readonly windowSeconds: number;
+  /** Undefined for a fixed window. */
+  readonly limiter: LimiterWindow | undefined;
   readonly unit: Unit;
   /** The place of its descriptor in the request, for texts. */
   readonly descriptorIndex: number;
   /** -1 until the store sets it, which it does for all hits before `settle(undefined)`: the counter
-   * after this hit, in its turn. After `settle(error)` those that have it were counted. */
+   * after this hit, in its turn. After `settle(error)` those that have it were counted. Of a limiter: what
+   * is used of `limit`, with these hits where they are over it and were not counted for that. */
   after: number;
+  /** Only of a limiter, set with `after`: whole seconds, at least 1, until these hits would be admitted, or,
+   * where they were, until all of the limit is free. */
+  resetSeconds: number;
+  /** Likewise: whole seconds for which not a single hit will be admitted, rounded down. */
+  closedSeconds: number;
+}
+
+/** A limiter in the window of the hit. */
+export interface LimiterWindow extends Limiter {
+  /** By the worker's clock, in Unix seconds; the store goes by its own. */
+  readonly windowStart: number;
+  readonly windowSeconds: number;
+  /** Whether the windows before and after are as long, as calendar months are not. */
+  readonly isEven: boolean;
 }
 
 /**

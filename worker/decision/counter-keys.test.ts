@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { toCounterKey } from '../../shared/counting/counter-key.ts';
 import { createWindows } from '../../shared/counting/window.ts';
+import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type { Limit, Match } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';
 import { createCounterKeys } from './counter-keys.ts';
@@ -13,10 +14,13 @@ function createMatch(sharedValues?: Match['sharedValues']): Match {
     unlimited: false,
     name: '',
     replaces: [],
+    ...plainShape,
+    limiter: undefined,
+    counterTag: '',
     ...noModes,
     metadata: undefined,
   };
-  return { limit, metricKey: '', metricKeyIsStatic: true, sharedValues };
+  return { limit, metricKey: '', metricKeyIsStatic: true, sharedValues, parts: undefined };
 }
 
 // Few characters, among them the separator, so that keys of different entries look alike.
@@ -43,7 +47,7 @@ test('whatever was asked for before, a key is that of its own entries, rule and 
       for (const { rule, entries, nowSeconds: second, isShared } of steps) {
         const { domain, match: plain } = rules[rule] as (typeof rules)[number];
         const match = isShared ? { ...plain, sharedValues: entries.map(() => 'x*') } : plain;
-        const window = windowAt('minute', second);
+        const window = windowAt('minute', 1, second);
         const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
         // The second time it is kept, the third time it is known.
         for (let time = 1; time <= 3; time++) {

@@ -1,7 +1,7 @@
 // The counter keys of the requests at hand. What is asked for again and again, such as a caller far
 // over its limit, gets the same string again: neither is it put together anew, nor is its hash, which
 // every look-up needs, computed anew.
-import { toCounterKey } from '../../shared/counting/counter-key.ts';
+import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
 import type { Window } from '../../shared/counting/window.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 
@@ -15,11 +15,11 @@ interface Known {
   readonly limit: Limit;
   readonly window: Window;
   readonly key: string;
+  /** Where the entries of the key end. */
+  readonly end: number;
 }
 
 const underscore = 0x5f;
-/** Unix seconds have ten digits from 2001 to 2286; outside of that every key is made anew. */
-const digitsOfSecond = 10;
 
 /** A power of two. */
 const slots = 1024;
@@ -37,20 +37,22 @@ export function createCounterKeys(prefix: string): CounterKeys {
       const slot = hash & (slots - 1);
       if (lastHashes[slot] !== hash) {
         lastHashes[slot] = hash;
-        return toCounterKey(prefix, domain, entries, sharedValues, window.start);
+        return toCounterKey(prefix, domain, entries, sharedValues, toKeyEnding(limit, window));
       }
       const before = known[slot];
       if (
         before !== undefined &&
         before.limit === limit &&
         before.window === window &&
-        spells(before.key, prefix.length + domain.length + 1, entries)
+        spells(before, prefix.length + domain.length + 1, entries)
       ) {
         return before.key;
       }
-      const key = toCounterKey(prefix, domain, entries, sharedValues, window.start);
+      const ending = toKeyEnding(limit, window);
+      const key = toCounterKey(prefix, domain, entries, sharedValues, ending);
       if (sharedValues === undefined && key.length <= longestKnown) {
-        known[slot] = { limit, window, key };
+        const end = key.length - `${ending}`.length;
+        known[slot] = { limit, window, key, end };
       }
       return key;
     },
@@ -77,8 +79,7 @@ function hashOf(entries: readonly Entry[]): number {
 
 /** Whether the key has just these entries from `start` to its window. The entries themselves are not
  * kept for comparing: a string of a request may hold on to the whole of it. */
-function spells(key: string, start: number, entries: readonly Entry[]): boolean {
-  const end = key.length - digitsOfSecond;
+function spells({ key, end }: Known, start: number, entries: readonly Entry[]): boolean {
   let at = start;
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index] as Entry;

@@ -1,8 +1,8 @@
 // What the caller is told of one descriptor that has a limit: its hits are judged by what the store
 // answered or by what stands in for it, and the local cache learns from that.
-import type { Window } from '../../shared/counting/window.ts';
+import type { Limiter } from '../../shared/counting/limiter.ts';
+import type { Window, WindowAt } from '../../shared/counting/window.ts';
 import type { Match } from '../../shared/rules/rule.ts';
-import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { Hit } from '../counters/store.ts';
 import type { RuleStats } from '../metrics.ts';
@@ -10,6 +10,7 @@ import type { DecisionTrail } from './decision-trail.ts';
 import {
   judgeHits,
   judgeKnownOver,
+  judgeLimited,
   judgeRefund,
   judgeUncounted,
   type Verdict,
@@ -34,7 +35,7 @@ export interface StatusDeps {
   readonly trail: DecisionTrail | undefined;
   /** Not negative. */
   readonly nearLimitRatio: number;
-  readonly windowAt: (unit: Unit, nowSeconds: number) => Window;
+  readonly windowAt: WindowAt;
 }
 
 /** The status of a hit whose `after` is known, or whose `fallback` is. */
@@ -47,18 +48,38 @@ export function createToStatus({
   windowAt,
 }: StatusDeps): ToStatus {
   /** An answer that comes after its window's end says when the next one ends. */
-  const findReset = ({ window, unit }: LimitedHit, nowSeconds: number): number => {
+  const findReset = ({ window, unit, match }: LimitedHit, nowSeconds: number): number => {
     const end = window.start + window.seconds;
     if (nowSeconds >= window.start && nowSeconds < end) return end;
-    const next = windowAt(unit, nowSeconds);
+    const next = windowAt(unit, match.limit.unitMultiplier, nowSeconds);
     return next.start + next.seconds;
   };
 
-  const judge = (hit: LimitedHit): Verdict => {
+  /** The store says it where it was asked. */
+  const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
+    if (hit.resetSeconds > 0) return hit.resetSeconds;
+    if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.key) - nowSeconds);
+    return findReset(hit, nowSeconds) - nowSeconds;
+  };
+
+  const judgeLimiter = (hit: LimitedHit, limiter: Limiter, nowSeconds: number): Verdict => {
+    const { after, hits, limit, key, closedSeconds, match, stats } = hit;
+    if (hit.refund) {
+      if (after <= limit) overLimitCache.remove(key);
+      return judgeRefund(after, limit);
+    }
+    if (after > limit && closedSeconds > 0) {
+      overLimitCache.add(key, nowSeconds + closedSeconds, hit.removalsBefore);
+    }
+    return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
+  };
+
+  const judge = (hit: LimitedHit, nowSeconds: number): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
     if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
     trail?.counted(hit, match);
+    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, nowSeconds);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
       return judgeRefund(hit.after, requestsPerUnit);
@@ -70,26 +91,27 @@ export function createToStatus({
   };
 
   const judgeByFallback = (hit: LimitedHit, fallback: 'cache' | AnsweringMode): Verdict => {
-    const { match, stats, hits, refund, after } = hit;
-    const { requestsPerUnit, shadowMode } = match.limit;
+    const { match, stats, hits, refund, after, limit, limiter } = hit;
+    const { shadowMode } = match.limit;
     switch (fallback) {
       case 'cache':
         return judgeKnownOver(hits, shadowMode, stats);
       case 'local':
         // The local cache of keys over their limit is about the store's counters.
         trail?.counted(hit, match);
-        return refund
-          ? judgeRefund(after, requestsPerUnit)
-          : judgeHits(after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
+        if (refund) return judgeRefund(after, limit);
+        return limiter === undefined
+          ? judgeHits(after, hits, limit, nearLimitRatio, shadowMode, stats)
+          : judgeLimited(after, hits, limiter, nearLimitRatio, shadowMode, stats);
       case 'allow':
       case 'deny':
-        return judgeUncounted(hits, refund, requestsPerUnit, shadowMode, fallback);
+        return judgeUncounted(hits, refund, limit, shadowMode, fallback);
     }
   };
 
   return (hit, nowSeconds) => {
     const { match } = hit;
-    const verdict = judge(hit);
+    const verdict = judge(hit, nowSeconds);
     return {
       code: verdict.code,
       currentLimit: {
@@ -98,7 +120,10 @@ export function createToStatus({
         unit: hit.unit,
       },
       limitRemaining: verdict.remaining,
-      secondsUntilReset: findReset(hit, nowSeconds) - nowSeconds,
+      secondsUntilReset:
+        hit.limiter === undefined
+          ? findReset(hit, nowSeconds) - nowSeconds
+          : findLimiterReset(hit, nowSeconds),
     };
   };
 }

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type { JsonObject, Limit } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
@@ -16,6 +17,9 @@ const limit = (metadata: JsonObject): Limit => ({
   unlimited: false,
   name: '',
   replaces: [],
+  ...plainShape,
+  limiter: undefined,
+  counterTag: '',
   ...noModes,
   metadata,
 });

@@ -1,5 +1,6 @@
 // From a counter's value to OK or over the limit, with the statistics of the rule
 // (behaviour: judging-hits, refunds).
+import type { Limiter } from '../../shared/counting/limiter.ts';
 import type { RuleStats } from '../metrics.ts';
 import { type Code, codes } from './message.ts';
 
@@ -40,6 +41,40 @@ export function judgeUncounted(
     code: isOver && !shadowMode ? codes.overLimit : codes.ok,
     remaining: isOver ? 0 : limit - hits,
   };
+}
+
+/** Hits of a limiter: over the limit all or none. Hits that are over it and were not counted are in `after`
+ * all the same. */
+export function judgeLimited(
+  after: number,
+  hits: number,
+  { capacity, countsOver }: Limiter,
+  nearRatio: number,
+  shadowMode: boolean,
+  stats: RuleStats,
+): Verdict {
+  if (after <= capacity) {
+    stats.withinLimit.add(hits);
+    const near = findNearHits(after, hits, capacity, nearRatio);
+    if (near > 0) stats.nearLimit.add(near);
+    return { code: codes.ok, remaining: capacity - after };
+  }
+  stats.overLimit.add(hits);
+  if (shadowMode) stats.shadowMode.add(hits);
+  const remaining = countsOver ? 0 : Math.max(0, capacity - (after - hits));
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining };
+}
+
+/** How many of the hits, none of which is over the limit, are near it. */
+export function findNearHits(
+  after: number,
+  hits: number,
+  limit: number,
+  nearRatio: number,
+): number {
+  const near = nearThreshold(limit, nearRatio);
+  if (after <= near) return 0;
+  return after - hits >= near ? hits : after - near;
 }
 
 /** A refund is never over; `after` may still be above the limit. */

@@ -5,6 +5,8 @@ import type { Metrics } from '../metrics.ts';
 export interface OverLimitCache {
   /** Is this counter known to be over its limit? */
   has(key: string, nowSeconds: number): boolean;
+  /** In Unix seconds, of a key that it has; else 0. */
+  until(key: string): number;
   /** How often `remove` was called. */
   readonly removals: number;
   /** `removalsBefore`: what `removals` was when the decision began whose hits were over the limit. If the
@@ -25,6 +27,7 @@ const removedKeysMax = 10_000;
 
 const disabled: OverLimitCache = {
   has: () => false,
+  until: () => 0,
   removals: 0,
   add: () => {},
   remove: () => {},
@@ -91,6 +94,7 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
       counts.miss++;
       return false;
     },
+    until: (key) => untilByKey.get(key) ?? 0,
     get removals() {
       return removals;
     },

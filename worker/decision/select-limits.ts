@@ -1,5 +1,11 @@
 // Which limit applies to each descriptor of a request, before anything is counted.
 import { AppError } from '../../shared/errors.ts';
+import {
+  type LimitShape,
+  plainShape,
+  toLimiter,
+  toWindowName,
+} from '../../shared/rules/limit-shape.ts';
 import { overrideMetricKey } from '../../shared/rules/metric-key.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';
@@ -8,10 +14,10 @@ import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
-/** A limit that the request brings itself takes the place of every rule
- * (behaviour: limit-in-the-request). */
+/** A limit that the request brings itself takes the place of every rule, but for the rule's algorithm and
+ * its number of units (behaviour: limit-in-the-request). */
 function matchOverride(
-  domain: string,
+  rules: DomainRules,
   descriptor: RequestDescriptor,
   override: NonNullable<RequestDescriptor['limit']>,
   index: number,
@@ -25,19 +31,33 @@ function matchOverride(
         'use 1 (SECOND), 2 (MINUTE), 3 (HOUR), 4 (DAY), 5 (MONTH), 6 (YEAR) or 7 (WEEK)',
     );
   }
+  const ruled = rules.match(descriptor.entries)?.limit;
+  const shape: LimitShape = {
+    ...plainShape,
+    requestsPerUnit: override.requestsPerUnit,
+    unit,
+    ...(ruled && {
+      unitMultiplier: ruled.unitMultiplier,
+      algorithm: ruled.algorithm,
+      countOverLimit: ruled.countOverLimit,
+    }),
+  };
+  const limiter = toLimiter(shape);
   return {
     limit: {
-      requestsPerUnit: override.requestsPerUnit,
-      unit,
+      ...shape,
+      limiter,
+      counterTag: limiter === undefined ? '' : `${shape.algorithm}_${toWindowName(shape)}`,
       unlimited: false,
       name: '',
       replaces: [],
       ...noModes,
       metadata: undefined,
     },
-    metricKey: overrideMetricKey(domain, descriptor.entries, sanitizeMetricDots),
+    metricKey: overrideMetricKey(rules.domain, descriptor.entries, sanitizeMetricDots),
     metricKeyIsStatic: false,
     sharedValues: undefined,
+    parts: undefined,
   };
 }
 
@@ -70,7 +90,7 @@ export function selectLimits(
   for (let index = 0; index < matches.length; index++) {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const match = descriptor.limit
-      ? matchOverride(rules.domain, descriptor, descriptor.limit, index, sanitizeMetricDots)
+      ? matchOverride(rules, descriptor, descriptor.limit, index, sanitizeMetricDots)
       : rules.match(descriptor.entries);
     if (match instanceof AppError) return match;
     trail?.lookedUp(descriptor, match, rules);

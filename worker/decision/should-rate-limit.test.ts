@@ -1,107 +1,21 @@
 // The whole decision over real rules and counters in process, with the clock turned by hand.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createMemoryStore } from '../counters/memory-store.ts';
-import type { CounterStore, CountRequest } from '../counters/store.ts';
-import { createRegistry } from '../metrics/registry.ts';
-import { codes, type RateLimitRequest, type RequestDescriptor } from './message.ts';
-import { createOverLimitCache } from './over-limit-cache.ts';
 import {
-  createShouldRateLimit,
-  type DecisionOptions,
-  type DecisionOutcome,
-} from './should-rate-limit.ts';
-import { createUnmatchedSampler, type UnmatchedSample } from './unmatched-sampler.ts';
-
-const defaults: DecisionOptions = {
-  weekResetDay: 4,
-  calendarMonths: false,
-  storeTimeoutMs: 1_000,
-  cacheKeyPrefix: '',
-  nearLimitRatio: 0.8,
-  shadowMode: false,
-  quotaMode: false,
-  stopIncrementWhenOver: false,
-  sanitizeMetricDots: false,
-  dynamicMetadata: false,
-  headers: { response: undefined, request: undefined, perUnit: undefined },
-};
-
-const start = Date.parse('2026-11-21T12:00:15Z');
-
-function buildRules(yaml: string): RuleSet {
-  const { document, problems } = parseRuleDocument(yaml, 'test.yaml');
-  if (!document) throw new Error(problems.map((problem) => problem.message).join('\n'));
-  const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
-  if (!built.ok) throw new Error(built.problems.map((problem) => problem.message).join('\n'));
-  return built.ruleSet;
-}
-
-interface WorkerOptions extends Partial<DecisionOptions> {
-  readonly localCacheBytes?: number;
-  readonly store?: (inner: CounterStore) => CounterStore;
-}
-
-function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {
-  const clock = createManualClock(start);
-  const log = createRecordedLog();
-  const metrics = createRegistry({ runtimeNamesMax: 100, log });
-  const memory = createMemoryStore({ clock, log });
-  const rules = yaml === undefined ? undefined : buildRules(yaml);
-  const samples: UnmatchedSample[] = [];
-  const shouldRateLimit = createShouldRateLimit({
-    rules: () => rules,
-    store: options.store?.(memory) ?? memory,
-    overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
-    metrics,
-    unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),
-    clock,
-    options: { ...defaults, ...options },
-  });
-  return {
-    clock,
-    memory,
-    samples,
-    decide: (request: RateLimitRequest, timeoutMs?: number) =>
-      new Promise<DecisionOutcome>((settle) => shouldRateLimit(request, timeoutMs, { settle })),
-    stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
-  };
-}
-
-const describeEntries = (pairs: string) =>
-  pairs.split(',').map((pair) => {
-    const [key = '', value = ''] = pair.split('=');
-    return { key, value };
-  });
-function ask(...descriptors: (string | (Partial<RequestDescriptor> & { of: string }))[]) {
-  return {
-    domain: 'd',
-    hitsAddend: 0,
-    descriptors: descriptors.map((descriptor): RequestDescriptor => {
-      const { of, ...more } = typeof descriptor === 'string' ? { of: descriptor } : descriptor;
-      return {
-        entries: describeEntries(of),
-        limit: undefined,
-        hitsAddend: undefined,
-        isNegativeHits: false,
-        ...more,
-      };
-    }),
-  } satisfies RateLimitRequest;
-}
-
-function summarize(outcome: DecisionOutcome): string {
-  if (!outcome.ok) return `${outcome.error.code}: ${outcome.error.message}`;
-  const name = (code: number) => (code === codes.ok ? 'OK' : 'OVER');
-  const { overallCode, statuses } = outcome.response;
-  const list = statuses.map((status) => `${name(status.code)} ${status.limitRemaining}`);
-  return `${name(overallCode)} [${list.join(', ')}]`;
-}
+  ask,
+  buildRules,
+  createWorker,
+  defaults,
+  start,
+  summarize,
+} from '../../test/support/decision-worker.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import type { CountRequest } from '../counters/store.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { codes } from './message.ts';
+import { createOverLimitCache } from './over-limit-cache.ts';
+import { createShouldRateLimit } from './should-rate-limit.ts';
+import { createUnmatchedSampler } from './unmatched-sampler.ts';
 
 const twoLimits = `
 domain: d

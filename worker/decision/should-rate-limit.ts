@@ -1,18 +1,21 @@
 // The decision: from a request to its answer. Which rules apply, which counters they use, what the
 // counters say, and what the caller is told, read from top to bottom.
 import type { Clock } from '../../shared/clock.ts';
-import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
+import type { Limiter } from '../../shared/counting/limiter.ts';
+import { createWindows, type Window, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { Unit } from '../../shared/rules/unit.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
-import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts';
+import type { CounterStore, CountMode, CountRequest, LimiterWindow } from '../counters/store.ts';
 import type { Metrics } from '../metrics.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { createToStatus, type LimitedHit } from './descriptor-status.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
+import { combineStatuses, countRule } from './limit-list.ts';
 import {
   codes,
   type DescriptorStatus,
@@ -190,28 +193,68 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
     // A limit that is not unlimited has a unit: the validator and selectLimits see to it.
     const unit = match.limit.unit ?? 'second';
-    const window = windowAt(unit, nowSeconds);
+    const { limiter, unitMultiplier } = match.limit;
+    const window = windowAt(unit, unitMultiplier, nowSeconds);
     const key = counterKeys.of(request.domain, descriptor.entries, match, window);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
-    const isKnownOver = !refund && overLimitCache.has(key, nowSeconds);
+    const isKnownOver =
+      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(key, nowSeconds);
     if (isKnownOver) trail?.knownOver(key, match);
     return {
       key,
       hits,
       exactHits: typeof addend === 'bigint' ? addend : undefined,
       refund,
-      limit: match.limit.requestsPerUnit,
+      limit: limiter === undefined ? match.limit.requestsPerUnit : limiter.capacity,
       windowSeconds: window.seconds,
       unit,
       descriptorIndex: index,
       after: -1,
+      limiter: limiter === undefined ? undefined : toLimiterWindow(limiter, unit, window),
+      resetSeconds: -1,
+      closedSeconds: -1,
       match,
       stats,
       window,
       removalsBefore: overLimitCache.removals,
       fallback: isKnownOver ? 'cache' : undefined,
     };
+  };
+
+  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => ({
+    ...limiter,
+    windowStart: window.start,
+    windowSeconds: window.seconds,
+    isEven: unit !== 'month' || !options.calendarMonths,
+  });
+
+  /** Adds a hit for each limit of a list to `limited`; returns how many are known to be over. */
+  const prepareList = (
+    request: RateLimitRequest,
+    index: number,
+    match: Match,
+    parts: readonly Match[],
+    nowSeconds: number,
+    limited: LimitedHit[],
+  ): number => {
+    const list = parts.map((part) => prepare(request, index, part, nowSeconds));
+    const [{ hits, refund } = { hits: 0, refund: false }] = list;
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
+    limited.push(...list);
+    return list.filter(({ fallback }) => fallback !== undefined).length;
+  };
+
+  const answerList = (
+    match: Match,
+    hits: readonly LimitedHit[],
+    nowSeconds: number,
+  ): DescriptorStatus => {
+    const status = hits.map((hit) => toStatus(hit, nowSeconds)).reduce(combineStatuses);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
+    return status;
   };
 
   const isQuota = (match: Match | undefined): boolean =>
@@ -248,8 +291,13 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     for (let index = 0; index < statuses.length; index++) {
       const hit = limited[next];
       if (hit?.descriptorIndex === index) {
-        statuses[index] = toStatus(hit, nowSeconds);
-        next++;
+        const match = matches[index];
+        const count = match?.parts?.length ?? 1;
+        statuses[index] =
+          match === undefined || count === 1
+            ? toStatus(hit, nowSeconds)
+            : answerList(match, limited.slice(next, next + count), nowSeconds);
+        next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
     const headers = hasHeaders
@@ -319,6 +367,11 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     for (let index = 0; index < matches.length; index++) {
       const match = matches[index];
       if (!match || match.limit.unlimited) continue;
+      if (match.parts !== undefined) {
+        limited ??= [];
+        known += prepareList(request, index, match, match.parts, nowSeconds, limited);
+        continue;
+      }
       const hit = prepare(request, index, match, nowSeconds);
       if (limited === undefined) limited = [hit];
       else limited.push(hit);

@@ -1,6 +1,7 @@
 // One of several processes that decide for a worker: what answers callers (serving.ts), told by the
 // primary which rules hold and when to listen and stop, telling it what is counted. The whole is
 // described in process-group.ts.
+
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
@@ -14,6 +15,7 @@ import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
 import { measureNode } from '../metrics/node-gauges.ts';
 import { createRegistry } from '../metrics/registry.ts';
+import { toRuleSetOptions } from '../rules-source/rule-set-options.ts';
 import { createServing, type Serving } from '../serving.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
 import { startWorkerTracer } from '../tracing.ts';
@@ -189,10 +191,7 @@ function createTakeRules({
   serving,
 }: Pick<Parts, 'settings' | 'log' | 'serving'>): Parts['takeRules'] {
   const receive = createDocumentReceiver();
-  const builder = createRuleSetBuilder({
-    mergeDomains: settings.config.mergeDomains,
-    sanitizeMetricDots: settings.stats.sanitizeDots,
-  });
+  const builder = createRuleSetBuilder(toRuleSetOptions(settings));
   return async (message) => {
     const documents = receive(message);
     const built = await runInSlices(builder.build(documents));

@@ -56,7 +56,11 @@ test('what is told to the server and accepted from it is taken over', (t) => {
   });
   // Counters inside the process, all else as by default.
   t.like(options, { nodeId: 'n', nodeMetadata: 'a=b', agreement: 'c86a7824' });
-  t.deepEqual(options.rules, { mergeDomains: true, sanitizeMetricDots: true });
+  t.deepEqual(options.rules, {
+    mergeDomains: true,
+    sanitizeMetricDots: true,
+    fixedWindowsOnly: false,
+  });
   t.deepEqual(options.server, {
     url: 'xds:1',
     headers: { 'X-Team': 'edge' },

@@ -1,6 +1,8 @@
 // The settings of a management server as its source takes them.
+
 import { type AgreementSettings, toAgreement } from '../agreement.ts';
 import type { WorkerSettings } from '../settings.ts';
+import { toRuleSetOptions } from './rule-set-options.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
 /** What a wait of 0 stands for, as in the established service: a server must not be stormed. */
@@ -8,10 +10,10 @@ const leastWaitMs = 100;
 const usualLongestWaitMs = 10_000;
 
 export function toXdsSourceOptions(
-  settings: AgreementSettings & Pick<WorkerSettings, 'xds' | 'config' | 'stats'>,
+  settings: AgreementSettings & Pick<WorkerSettings, 'xds' | 'config' | 'stats' | 'counting'>,
   random: () => number,
 ): XdsSourceOptions {
-  const { xds, config, stats } = settings;
+  const { xds } = settings;
   const { tls, backoff } = xds;
   const toPath = (path: string) => (path === '' ? undefined : path);
   const hasPair = tls.certFile !== '' && tls.keyFile !== '';
@@ -42,9 +44,6 @@ export function toXdsSourceOptions(
       multiplier: factor > 1 ? factor : 1 + factor,
       random: backoff.jitter ? random : undefined,
     },
-    rules: {
-      mergeDomains: config.mergeDomains,
-      sanitizeMetricDots: stats.sanitizeDots,
-    },
+    rules: toRuleSetOptions(settings),
   };
 }

@@ -1,6 +1,7 @@
 // Rules of every kind, and requests that use them: what a worker decides before its ports open. They
 // count under a prefix of their own, in windows of a second and a minute, so that nothing stays.
 import { randomBytes } from 'node:crypto';
+import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type {
   RateLimitBlock,
   RuleDescriptor,
@@ -95,7 +96,9 @@ function toRule(
   return {
     key,
     value: '',
+    furtherLimits: [],
     rateLimit: limit && {
+      ...plainShape,
       unit: undefined,
       requestsPerUnit: 0,
       unlimited: false,

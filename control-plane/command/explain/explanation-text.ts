@@ -3,6 +3,7 @@
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { describeShape } from '../../../shared/rules/limit-shape.ts';
 import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
 import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
@@ -54,7 +55,9 @@ function formatCandidate({ rule, kind, isChosen, reason }: Candidate): string {
 }
 
 function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): string[] {
-  const lines = [`  rule: ${toPlaceText(rule)} (${rule.path})`, `  limit: ${toLimitText(limit)}`];
+  const isList = counted.length > 1;
+  const lines = [`  rule: ${toPlaceText(rule)} (${rule.path})`];
+  if (!isList) lines.push(`  limit: ${toLimitText(limit)}`);
   if (replacedBy.length > 0) {
     const by = replacedBy.map((number) => number + 1).join(' and ');
     lines.push(`  replaced by the rule of descriptor ${by}: it does not apply, nothing is counted`);
@@ -65,14 +68,16 @@ function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): strin
   for (const { name, property, explained } of limitModes) {
     if (limit[property]) lines.push(`  ${name.replaceAll('_', ' ')}: ${explained}`);
   }
-  if (counted) {
-    const { start, seconds } = counted.window;
-    lines.push(
-      `  cache key: ${counted.cacheKey}`,
-      `  metric key: ${counted.metricKey}`,
-      `  window: ${toTime(start)} to ${toTime(start + seconds)}`,
-    );
-  } else if (limit.unlimited) {
+  for (const each of counted) {
+    const { start, seconds } = each.window;
+    if (isList) lines.push(`  limit: ${toLimitText(each.limit)}`);
+    lines.push(`  cache key: ${each.cacheKey}`, `  metric key: ${each.metricKey}`);
+    // A bucket has no window.
+    if (each.limit.algorithm !== 'token_bucket') {
+      lines.push(`  window: ${toTime(start)} to ${toTime(start + seconds)}`);
+    }
+  }
+  if (limit.unlimited) {
     lines.push('  answered without counting: no cache key, no statistics');
   }
   return lines;
@@ -85,11 +90,12 @@ function formatNoMatch({ reason, hint, nearest }: NoMatch): string[] {
   return lines;
 }
 
-function toLimitText({ unlimited, requestsPerUnit, unit, name }: Limit): string {
+function toLimitText(limit: Limit): string {
+  const { unlimited, requestsPerUnit, name } = limit;
   const named = name === '' ? '' : `, named ${name}`;
   if (unlimited) return `unlimited${named}`;
   const blocks = requestsPerUnit === 0 ? ', which rejects every request' : '';
-  return `${requestsPerUnit} per ${unit}${blocks}${named}`;
+  return `${describeShape(limit)}${blocks}${named}`;
 }
 
 function toTime(unixSeconds: number): string {

@@ -71,12 +71,20 @@ export interface LoadedRules {
   readonly commit: string | undefined;
 }
 
-export function loadRules(input: RuleInput, mergeDomains: boolean): LoadedRules {
+export function loadRules(
+  input: RuleInput,
+  mergeDomains: boolean,
+  fixedWindowsOnly = false,
+): LoadedRules {
   const nodeGroups = input.files.find(({ path }) => path === input.nodeGroupsPath);
   const files = input.files.filter((file) => file !== nodeGroups);
   const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
   const documents = parsed.flatMap(({ document }) => document ?? []);
-  const built = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
+  const built = buildRuleSet(documents, {
+    mergeDomains,
+    sanitizeMetricDots: false,
+    fixedWindowsOnly,
+  });
   const problems = [
     ...input.problems,
     ...parsed.flatMap((each) => each.problems),

@@ -3,9 +3,10 @@
 // (behaviour: redis-commands).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
-import type { Failure, Operation, Reply } from '../batch.ts';
+import type { Failure, LimiterTakes, Operation, Reply } from '../batch.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
+import { limiterScripts } from './limiter-scripts.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 
 /**
@@ -37,6 +38,11 @@ export interface OperationCodec {
   encode(operations: readonly Operation[]): EncodedOperations;
   /** The results, in the order of the operations. */
   decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies;
+  /** The scripts that the server did not know, whole this time; it has executed nothing of them. */
+  findUnknownScripts(
+    encoded: EncodedOperations,
+    raw: readonly RawReply[],
+  ): UnknownScripts | undefined;
   /** Takes the replies to `MissingExpiries.commands`. */
   confirmExpiries(missing: MissingExpiries, raw: readonly RawReply[]): void;
 }
@@ -47,12 +53,20 @@ export interface EncodedOperations {
   readonly commands: readonly CommandText[];
   /** Per operation, the lifetime that is sent along; 0 for none. */
   readonly lifetimes: readonly number[];
+  /** Some are limiters'. */
+  readonly hasScripts: boolean;
 }
 
 export interface DecodedReplies {
   readonly replies: Reply[];
   /** To be sent next: counters that had gone and were created anew without a lifetime. */
   readonly missingExpiries: MissingExpiries | undefined;
+}
+
+export interface UnknownScripts {
+  readonly commands: CommandText[];
+  /** Of their replies among those to all commands. */
+  readonly places: number[];
 }
 
 /** One command for each counter. */
@@ -63,14 +77,54 @@ export interface MissingExpiries {
 
 export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
   const { name, knownExpiries, jitterMaxSeconds, clock } = deps;
-  return { encode, decode, confirmExpiries };
+  return { encode, decode, findUnknownScripts, confirmExpiries };
+
+  function toCommand(operation: Operation): CommandText {
+    const { kind, key, amount, exactAmount } = operation;
+    switch (kind) {
+      case 'read':
+        return toCommandText('GET', key);
+      case 'add':
+        return toIncrementText(key, String(exactAmount ?? amount));
+      case 'refund':
+        return toCommandText('EVAL', refundScript, 1, key, String(exactAmount ?? amount));
+      case 'limit':
+        return toLimitText(operation, 'EVALSHA');
+    }
+  }
+
+  /** As the scripts read it (limiter-scripts.ts). */
+  function toLimitText({ key, takes }: Operation, verb: 'EVAL' | 'EVALSHA'): CommandText {
+    const { limiter, runs } = takes as LimiterTakes;
+    const { algorithm, limit, capacity, countsOver, windowStart, windowSeconds, isEven } = limiter;
+    const script = limiterScripts[algorithm];
+    const jitter = Math.floor(Math.random() * jitterMaxSeconds);
+    const window =
+      algorithm === 'sliding_window'
+        ? [windowStart * 1000, windowSeconds * 1000, isEven ? 1 : 0]
+        : [windowSeconds * 1_000_000];
+    return toCommandText(
+      verb,
+      verb === 'EVAL' ? script.text : script.sha,
+      1,
+      key,
+      limit,
+      capacity,
+      countsOver ? 1 : 0,
+      jitter,
+      ...window,
+      ...runs,
+    );
+  }
 
   function encode(operations: readonly Operation[]): EncodedOperations {
     const now = clock.monotonicMs();
     const commands: CommandText[] = [];
     const lifetimes: number[] = [];
+    let hasScripts = false;
     for (const operation of operations) {
       commands.push(toCommand(operation));
+      if (operation.kind === 'limit') hasScripts = true;
       let lifetime = 0;
       if (operation.kind === 'add' && !knownExpiries.has(operation.key, now)) {
         lifetime = drawLifetime(operation);
@@ -78,7 +132,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
       }
       lifetimes.push(lifetime);
     }
-    return { operations, commands, lifetimes };
+    return { operations, commands, lifetimes, hasScripts };
   }
 
   function drawLifetime({ windowSeconds }: Operation): number {
@@ -114,6 +168,26 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     return { replies, missingExpiries: missing };
   }
 
+  function findUnknownScripts(
+    { operations, lifetimes, hasScripts }: EncodedOperations,
+    raw: readonly RawReply[],
+  ): UnknownScripts | undefined {
+    if (!hasScripts) return undefined;
+    let unknown: UnknownScripts | undefined;
+    let place = 0;
+    for (let index = 0; index < operations.length; index++) {
+      const operation = operations[index] as Operation;
+      const reply = raw[place];
+      if (operation.kind === 'limit' && isUnknownScript(reply)) {
+        unknown ??= { commands: [], places: [] };
+        unknown.commands.push(toLimitText(operation, 'EVAL'));
+        unknown.places.push(place);
+      }
+      place += (lifetimes[index] ?? 0) > 0 ? 2 : 1;
+    }
+    return unknown;
+  }
+
   function confirmExpiries({ operations }: MissingExpiries, raw: readonly RawReply[]): void {
     for (const [index, operation] of operations.entries()) {
       if (raw[index] === 1) remember(operation);
@@ -128,29 +202,33 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
   function toReply(operation: Operation, raw: RawReply | undefined): Reply {
     if (typeof raw === 'number' && raw >= 0) return raw;
     if (raw instanceof Error) return toFailure(name, operation, raw);
+    if (operation.kind === 'limit') return toReading(operation, raw);
     const value = raw === null ? 0 : parseCounter(raw);
     if (value !== undefined && value >= 0) return value;
     const what = value === undefined ? 'is not a number' : `is negative: ${value}`;
+    return toWrong(operation, what);
+  }
+
+  function toReading(operation: Operation, raw: RawReply | undefined): Reply {
+    const reading = Array.isArray(raw) ? raw.map(Number) : [];
+    if (reading.length >= 2 && reading.every((number) => number >= 0)) return reading;
+    return toWrong(operation, 'was answered with something else than a limiter');
+  }
+
+  function toWrong(operation: Operation, what: string): Failure {
     const error = new AppError('store', `${name}: counter ${showKey(operation)} ${what}`);
     return { error, overflow: false, lost: false };
   }
+}
+
+function isUnknownScript(reply: RawReply | undefined): boolean {
+  return reply instanceof Error && reply.message.startsWith('NOSCRIPT');
 }
 
 /** Undefined for what is no number: a value that something else has set. */
 function parseCounter(raw: RawReply | undefined): number | undefined {
   if (typeof raw === 'number') return raw;
   return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
-}
-
-function toCommand({ kind, key, amount, exactAmount }: Operation): CommandText {
-  switch (kind) {
-    case 'read':
-      return toCommandText('GET', key);
-    case 'add':
-      return toIncrementText(key, String(exactAmount ?? amount));
-    case 'refund':
-      return toCommandText('EVAL', refundScript, 1, key, String(exactAmount ?? amount));
-  }
 }
 
 function toExpireText({ key }: Operation, lifetime: number): CommandText {
@@ -166,13 +244,21 @@ function showKey({ key }: Operation): string {
   return JSON.stringify(key.length > shownKeyLength ? `${key.slice(0, shownKeyLength)}...` : key);
 }
 
+/** A proxy or a server that runs no scripts. */
+const ofScripts = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
+
 /** The one place where a server's refusal becomes our error. */
 function toFailure(name: string, operation: Operation, error: Error): Failure {
   // The script's place in the server's text says nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
   const lost = isLost(error);
   const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-  const text = lost ? 'the connection was lost before the answer came' : `${said}${ofCounter}`;
+  const algorithm = operation.takes?.limiter.algorithm;
+  const text = lost
+    ? 'the connection was lost before the answer came'
+    : algorithm !== undefined && ofScripts.test(said)
+      ? `no scripts (EVALSHA), which ${algorithm} needs for ${showKey(operation)}: ${said}; write algorithm: fixed_window, or name a server with scripts in REDIS_URL`
+      : `${said}${ofCounter}`;
   return {
     error: new AppError('store', `${name}: ${text}`),
     overflow: said.includes('would overflow'),

@@ -244,6 +244,19 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       return;
     }
     const finish = (raw: RawReply[]) => {
+      const unknown = codec.findUnknownScripts(encoded, raw);
+      if (unknown === undefined) {
+        finishKnown(raw);
+        return;
+      }
+      write(carrier, unknown.commands, deps.redirect, (answers) => {
+        for (const [index, place] of unknown.places.entries()) {
+          raw[place] = answers[index] as RawReply;
+        }
+        finishKnown(raw);
+      });
+    };
+    const finishKnown = (raw: RawReply[]) => {
       const { replies, missingExpiries } = codec.decode(encoded, raw);
       if (missingExpiries !== undefined) {
         const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);

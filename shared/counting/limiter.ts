@@ -1,0 +1,199 @@
+// Limits that are not fixed windows: what a counter holds, which hits it admits, and how long it takes
+// until it admits more. Pure arithmetic, used by the in-process store to decide and for other stores to
+// find out what their script has decided (worker/counters/redis/limiter-scripts.ts has the same steps).
+// (behaviour: sliding-window, token-bucket)
+
+export const limiterAlgorithms = ['sliding_window', 'token_bucket'] as const;
+export type LimiterAlgorithm = (typeof limiterAlgorithms)[number];
+
+/** What a limit of such an algorithm allows. */
+export interface Limiter {
+  readonly algorithm: LimiterAlgorithm;
+  /** Hits in a window; 0 admits none. */
+  readonly limit: number;
+  /** The most hits that can ever be admitted at once: `burst` of a bucket, else `limit`. */
+  readonly capacity: number;
+  /** Whether hits that are over the limit are counted. */
+  readonly countsOver: boolean;
+}
+
+/**
+ * A counter as its store has it at one moment, in whole numbers but for the last:
+ * - sliding_window: hits of the window before, hits of this window, milliseconds since this one began, and
+ *   its length in milliseconds;
+ * - token_bucket: how many microseconds it takes until the bucket is full, and those of a window.
+ */
+export type LimiterReading = readonly number[];
+
+/** Far above any number of hits, and exact. */
+const mostHits = 2 ** 52;
+/** What rounding may take from a whole number of hits. */
+const rounding = 1e-9;
+
+/**
+ * A counter at one moment. `room` is the number of hits that would be admitted: a whole number, below 0
+ * where hits over the limit were counted. Time stands still while hits are taken one after the other, so
+ * that only `room` changes, and by whole numbers.
+ */
+export abstract class LimiterCounter {
+  readonly #limiter: Limiter;
+  /** `room` when nothing is counted in this window, and the least that it falls to. */
+  readonly #highest: number;
+  readonly #lowest: number;
+  room: number;
+
+  constructor(limiter: Limiter, room: number, highest: number, lowest: number) {
+    this.#limiter = limiter;
+    this.room = room;
+    this.#highest = highest;
+    this.#lowest = lowest;
+  }
+
+  /** All of the hits or none. Returns whether they are over the limit; 0 hits are when room is below 0. */
+  take(hits: number): boolean {
+    const isOver = hits > this.room;
+    if (!isOver) this.room -= hits;
+    else if (this.#limiter.countsOver) this.room = Math.max(this.#lowest, this.room - hits);
+    return isOver;
+  }
+
+  giveBack(hits: number): void {
+    this.room = Math.min(this.#highest, this.room + hits);
+  }
+
+  /** Milliseconds until that many hits would be admitted if nothing else came; until all is free again for
+   * more than can ever be. */
+  abstract msUntil(hits: number): number;
+  /** Milliseconds until the whole limit is free again if nothing else came. */
+  abstract msUntilFree(): number;
+  /** To be kept by the store; undefined when it says no more than a missing one. */
+  abstract save(): LimiterReading | undefined;
+}
+
+/** The hits of the window before count in the proportion in which it still reaches into the last W
+ * seconds. */
+class SlidingWindow extends LimiterCounter {
+  readonly #limit: number;
+  readonly #previous: number;
+  readonly #elapsedMs: number;
+  readonly #windowMs: number;
+  /** `room` when this window has no hits. */
+  readonly #free: number;
+
+  constructor(
+    limiter: Limiter,
+    previous: number,
+    current: number,
+    elapsedMs: number,
+    windowMs: number,
+  ) {
+    const weighted = (previous * (windowMs - elapsedMs)) / windowMs;
+    const free = Math.floor(limiter.limit - weighted + rounding);
+    super(limiter, free - current, free, -mostHits);
+    this.#limit = limiter.limit;
+    this.#previous = previous;
+    this.#elapsedMs = elapsedMs;
+    this.#windowMs = windowMs;
+    this.#free = free;
+  }
+
+  get #current(): number {
+    return this.#free - this.room;
+  }
+
+  msUntil(hits: number): number {
+    if (hits > this.#limit) return this.msUntilFree();
+    const rest = this.#windowMs - this.#elapsedMs;
+    const spare = this.#limit - hits;
+    if (this.#current <= spare) {
+      if (this.room >= hits) return 0;
+      // Within this window: when the one before weighs little enough.
+      return rest - ((spare - this.#current) * this.#windowMs) / this.#previous;
+    }
+    return rest + this.#windowMs - (spare * this.#windowMs) / this.#current;
+  }
+
+  msUntilFree(): number {
+    const rest = this.#windowMs - this.#elapsedMs;
+    if (this.#current > 0) return rest + this.#windowMs;
+    return this.#previous > 0 ? rest : 0;
+  }
+
+  save(): LimiterReading | undefined {
+    if (this.#current <= 0 && this.#previous === 0) return undefined;
+    return [this.#previous, this.#current, this.#elapsedMs, this.#windowMs];
+  }
+}
+
+/** Tokens come evenly. What is kept is the time at which the bucket is full (GCRA's theoretical arrival
+ * time), here as the time until then. */
+class TokenBucket extends LimiterCounter {
+  readonly #limiter: Limiter;
+  readonly #fullInUs: number;
+  readonly #windowUs: number;
+  readonly #roomBefore: number;
+  /** What is there of the next token. Lost where the bucket is full or as empty as it gets. */
+  readonly #part: number;
+  #isAtEnd = false;
+
+  constructor(limiter: Limiter, fullInUs: number, windowUs: number) {
+    const { limit, countsOver } = limiter;
+    const capacity = limit === 0 ? 0 : limiter.capacity;
+    const lowest = countsOver ? -capacity : 0;
+    // A limit that was changed may have left more behind than its bucket holds.
+    const tokens = Math.max(lowest, capacity - (fullInUs * limit) / windowUs);
+    const room = Math.floor(tokens + rounding);
+    super(limiter, room, capacity, lowest);
+    this.#limiter = { ...limiter, capacity };
+    this.#fullInUs = Math.min(fullInUs, limit === 0 ? 0 : ((capacity - lowest) * windowUs) / limit);
+    this.#windowUs = windowUs;
+    this.#roomBefore = room;
+    this.#part = Math.max(0, tokens - room);
+  }
+
+  override take(hits: number): boolean {
+    const { room } = this;
+    const isOver = super.take(hits);
+    if (isOver && this.#limiter.countsOver && room - hits < this.room) this.#isAtEnd = true;
+    return isOver;
+  }
+
+  override giveBack(hits: number): void {
+    super.giveBack(hits);
+    if (hits > 0 && this.room === this.#limiter.capacity) this.#isAtEnd = true;
+  }
+
+  get #tokens(): number {
+    return this.room + (this.#isAtEnd ? 0 : this.#part);
+  }
+
+  #msFor(tokens: number): number {
+    const { limit } = this.#limiter;
+    return limit === 0 ? this.#windowUs / 1000 : (tokens * this.#windowUs) / limit / 1000;
+  }
+
+  msUntil(hits: number): number {
+    if (hits > this.#limiter.capacity) return this.msUntilFree();
+    return Math.max(0, this.#msFor(hits - this.#tokens));
+  }
+
+  msUntilFree(): number {
+    return this.#msFor(this.#limiter.capacity - this.#tokens);
+  }
+
+  save(): LimiterReading | undefined {
+    const { capacity, limit } = this.#limiter;
+    if (limit === 0) return undefined;
+    const fullInUs = this.#isAtEnd
+      ? ((capacity - this.room) * this.#windowUs) / limit
+      : this.#fullInUs + ((this.#roomBefore - this.room) * this.#windowUs) / limit;
+    return fullInUs <= 0 ? undefined : [fullInUs, this.#windowUs];
+  }
+}
+
+export function openLimiterCounter(limiter: Limiter, reading: LimiterReading): LimiterCounter {
+  const [first = 0, second = 0, third = 0, fourth = 1] = reading;
+  return limiter.algorithm === 'sliding_window'
+    ? new SlidingWindow(limiter, first, second, third, fourth)
+    : new TokenBucket(limiter, first, second);
+}

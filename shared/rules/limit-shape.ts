@@ -1,0 +1,101 @@
+// What a limit allows in which time, whatever its name and place are: its numbers, its words for people, and
+// the tag by which counters of another kind than fixed windows are told apart (behaviour: limit-algorithms).
+import type { Limiter } from '../counting/limiter.ts';
+import type { Unit } from './unit.ts';
+
+export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
+export type Algorithm = (typeof algorithms)[number];
+
+/** Of a limit that is not unlimited. */
+export interface LimitShape {
+  /** 0 to 4294967295; 0 rejects every request. */
+  readonly requestsPerUnit: number;
+  /** Undefined only when unlimited. */
+  readonly unit: Unit | undefined;
+  /** How many units a window is long. */
+  readonly unitMultiplier: number;
+  readonly algorithm: Algorithm;
+  /** Of a token bucket; undefined where it is not given. */
+  readonly burst: number | undefined;
+  /** Whether hits over the limit are counted; fixed windows count them always. */
+  readonly countOverLimit: boolean;
+}
+
+/** What every limit was before there were other kinds. */
+export const plainShape = {
+  unitMultiplier: 1,
+  algorithm: 'fixed_window',
+  burst: undefined,
+  countOverLimit: false,
+} as const;
+
+/** Months of 30 days, years of 365. */
+const unitSeconds: Readonly<Record<Unit, number>> = {
+  second: 1,
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+  week: 7 * 86_400,
+  month: 30 * 86_400,
+  year: 365 * 86_400,
+};
+
+export function windowSecondsOf({
+  unit,
+  unitMultiplier,
+}: Pick<LimitShape, 'unit' | 'unitMultiplier'>): number {
+  return unit === undefined ? 1 : unitSeconds[unit] * unitMultiplier;
+}
+
+/** Undefined for a fixed window. */
+export function toLimiter(shape: LimitShape): Limiter | undefined {
+  const { algorithm, requestsPerUnit: limit, burst, countOverLimit: countsOver } = shape;
+  if (algorithm === 'fixed_window') return undefined;
+  const capacity = algorithm === 'token_bucket' ? (burst ?? limit) : limit;
+  return { algorithm, limit, capacity, countsOver };
+}
+
+/** `minute`, or `5_minute`. */
+export function toWindowName({
+  unit,
+  unitMultiplier,
+}: Pick<LimitShape, 'unit' | 'unitMultiplier'>): string {
+  return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier}_${unit}`;
+}
+
+/** What is not as in a plain limit, by its names in YAML. */
+export function listShape(shape: LimitShape): [name: string, value: string | number | boolean][] {
+  const { unitMultiplier, algorithm, burst, countOverLimit } = shape;
+  const all: [string, string | number | boolean | undefined, unknown][] = [
+    ['unit_multiplier', unitMultiplier, 1],
+    ['algorithm', algorithm, 'fixed_window'],
+    ['burst', burst, undefined],
+    ['count_over_limit', countOverLimit, false],
+  ];
+  return all.flatMap(([name, value, plain]) =>
+    value === undefined || value === plain ? [] : [[name, value]],
+  );
+}
+
+/** `minute`, `5 minutes`. */
+export function describeTime({
+  unit,
+  unitMultiplier,
+}: Pick<LimitShape, 'unit' | 'unitMultiplier'>): string {
+  return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier} ${unit}s`;
+}
+
+/** `100 per minute`, `100 per 5 minutes`, and what another algorithm makes of it. */
+export function describeShape(shape: LimitShape): string {
+  const { requestsPerUnit, algorithm, burst, countOverLimit } = shape;
+  const time = describeTime(shape);
+  const counts = countOverLimit ? '; what is over is counted' : '';
+  switch (algorithm) {
+    case 'fixed_window':
+      return `${requestsPerUnit} per ${time}`;
+    case 'sliding_window':
+      return `${requestsPerUnit} per ${time}, sliding: also across the ends of windows${counts}`;
+    case 'token_bucket':
+      return `on average ${requestsPerUnit} per ${time}, at once up to ${burst ?? requestsPerUnit}${counts}`;
+  }
+}

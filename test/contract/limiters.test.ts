@@ -1,0 +1,198 @@
+// Sliding windows and token buckets against a plain model, with a clock that the test turns: in process
+// through the store, in Redis through the scripts as they are sent, but for the clock that they read.
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import {
+  type Limiter,
+  limiterAlgorithms,
+  openLimiterCounter,
+} from '../../shared/counting/limiter.ts';
+import { takeHit } from '../../worker/counters/limiter-hit.ts';
+import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import { limiterScripts } from '../../worker/counters/redis/limiter-scripts.ts';
+import type { CounterStore, Hit, LimiterWindow } from '../../worker/counters/store.ts';
+import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
+import { createLimiterModel } from '../support/limiter-model.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import { type RedisReply, startRedisServer } from '../support/redis-server.ts';
+import { openRedisStore } from '../support/redis-store.ts';
+
+const redis = startRedisServer();
+test.after.always(async () => (await redis).stop());
+
+/** What comes in at one moment. */
+interface Step {
+  readonly afterMs: number;
+  /** Below 0 they are given back. */
+  readonly hits: readonly number[];
+}
+
+/** Takes the hits of one moment, and returns what became of each. */
+type TakeAll = (limiter: Limiter, windowSeconds: number, hits: readonly number[]) => Promise<Hit[]>;
+
+const limiters = fc
+  .record({
+    algorithm: fc.constantFrom(...limiterAlgorithms),
+    limit: fc.integer({ min: 1, max: 40 }),
+    burst: fc.integer({ min: 1, max: 60 }),
+    countsOver: fc.boolean(),
+  })
+  .map(
+    ({ burst, ...limiter }): Limiter => ({
+      ...limiter,
+      capacity: limiter.algorithm === 'token_bucket' ? burst : limiter.limit,
+    }),
+  );
+const steps = fc.array(
+  fc.record({
+    afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 900 }), fc.nat(9_000)),
+    hits: fc.array(fc.oneof(fc.integer({ min: -5, max: 12 }), fc.constant(1)), { maxLength: 12 }),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+function toWindow(limiter: Limiter, windowSeconds: number, nowMs: number): LimiterWindow {
+  const windowStart = Math.floor(nowMs / 1000 / windowSeconds) * windowSeconds;
+  return { ...limiter, windowSeconds, windowStart, isEven: true };
+}
+
+function toHit(limiter: LimiterWindow, hits: number): Hit {
+  const { capacity: limit, windowSeconds } = limiter;
+  return createHit({
+    key: 'k',
+    hits: Math.abs(hits),
+    refund: hits < 0,
+    limit,
+    windowSeconds,
+    limiter,
+  });
+}
+
+/** Fails where a decision differs from the model's. */
+async function compare(
+  t: ExecutionContext,
+  limiter: Limiter,
+  list: readonly Step[],
+  clock: { advance(ms: number): void; wallMs(): number },
+  takeAll: TakeAll,
+): Promise<void> {
+  const windowSeconds = 3;
+  const model = createLimiterModel(limiter, windowSeconds * 1000);
+  for (const { afterMs, hits } of list) {
+    clock.advance(afterMs);
+    const nowMs = clock.wallMs();
+    const taken = await takeAll(limiter, windowSeconds, hits);
+    for (const [index, hit] of taken.entries()) {
+      const asked = hits[index] as number;
+      if (asked < 0) model.giveBack(-asked, nowMs);
+      const isOver = asked >= 0 && model.take(asked, nowMs);
+      const after = limiter.capacity - model.room(nowMs);
+      const isCounted = !isOver || limiter.countsOver;
+      t.is(hit.after, isCounted ? after : after + asked, JSON.stringify({ limiter, list, index }));
+      t.is(asked >= 0 && hit.after > hit.limit, isOver);
+      t.true(hit.resetSeconds >= 1);
+    }
+  }
+}
+
+test('in process, each decision is the model’s', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(limiters, steps, async (limiter, list) => {
+      const clock = createManualClock();
+      const store = createMemoryStore({ clock, log: createRecordedLog() });
+      await compare(t, limiter, list, clock, async (_, windowSeconds, numbers) => {
+        const window = toWindow(limiter, windowSeconds, clock.wallMs());
+        const hits = numbers.map((number) => toHit(window, number));
+        const outcomes = hits.map((hit) =>
+          count(store, hit, { deadlineMs: Number.POSITIVE_INFINITY }),
+        );
+        for (const outcome of outcomes) t.is((await outcome).error, undefined);
+        return hits;
+      });
+      await store.close(0);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('in Redis, each decision is the model’s', async (t) => {
+  const server = await redis;
+  await fc.assert(
+    fc.asyncProperty(limiters, steps, async (limiter, list) => {
+      let nowMs = 1_700_000_000_000;
+      const clock = { advance: (ms: number) => (nowMs += ms), wallMs: () => nowMs };
+      await server.command('FLUSHALL');
+      const text = limiterScripts[limiter.algorithm].text.replace(
+        "redis.call('TIME')",
+        '{tonumber(KEYS[2]), tonumber(KEYS[3])}',
+      );
+      await compare(t, limiter, list, clock, async (_, windowSeconds, numbers) => {
+        const window = toWindow(limiter, windowSeconds, nowMs);
+        const { limit, capacity, countsOver, windowStart } = window;
+        const reply = await server.command(
+          'EVAL',
+          text,
+          3,
+          'k',
+          Math.floor(nowMs / 1000),
+          (nowMs % 1000) * 1000,
+          ...[limit, capacity, countsOver ? 1 : 0, 100_000],
+          ...(limiter.algorithm === 'sliding_window'
+            ? [windowStart * 1000, windowSeconds * 1000, 1]
+            : [windowSeconds * 1_000_000]),
+          ...toRuns(numbers),
+        );
+        const counter = openLimiterCounter(limiter, (reply as RedisReply[]).map(Number));
+        const hits = numbers.map((number) => toHit(window, number));
+        for (const hit of hits) takeHit(counter, hit, hit.hits);
+        return hits;
+      });
+    }),
+    { numRuns: 150 },
+  );
+});
+
+function count(
+  store: CounterStore,
+  hit: Hit,
+  options: Parameters<typeof startCounting>[1] = {},
+): Promise<CountOutcome> {
+  const { request, result } = startCounting([hit], options);
+  store.count(request);
+  return result;
+}
+
+function toRuns(numbers: readonly number[]): number[] {
+  const runs: number[] = [];
+  for (const number of numbers) {
+    if (runs.length > 0 && runs[runs.length - 2] === number) (runs[runs.length - 1] as number)++;
+    else runs.push(number, 1);
+  }
+  return runs;
+}
+
+const long: Limiter = {
+  algorithm: 'token_bucket',
+  limit: 100,
+  capacity: 100,
+  countsOver: false,
+};
+const day = 86_400;
+
+for (const algorithm of limiterAlgorithms) {
+  test(`${algorithm}: two workers on one Redis admit together what one would`, async (t) => {
+    const server = await redis;
+    const stores = [await openRedisStore(server.url), await openRedisStore(server.url)];
+    const window = toWindow({ ...long, algorithm }, day, Date.now());
+    const hits = Array.from({ length: 400 }, () =>
+      createHit({ key: `shared-${algorithm}`, limit: 100, limiter: window, windowSeconds: day }),
+    );
+    const outcomes = await Promise.all(
+      hits.map((hit, index) => count(stores[index % 2] as CounterStore, hit)),
+    );
+    t.true(outcomes.every(({ error }) => error === undefined));
+    t.is(hits.filter(({ after }) => after <= 100).length, 100);
+    for (const store of stores) await store.close(0);
+  });
+}

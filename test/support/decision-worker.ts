@@ -1,0 +1,110 @@
+// A decision over real rules and counters in process, with the clock turned by hand.
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import type { CounterStore } from '../../worker/counters/store.ts';
+import {
+  codes,
+  type RateLimitRequest,
+  type RequestDescriptor,
+} from '../../worker/decision/message.ts';
+import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
+import {
+  createShouldRateLimit,
+  type DecisionOptions,
+  type DecisionOutcome,
+} from '../../worker/decision/should-rate-limit.ts';
+import {
+  createUnmatchedSampler,
+  type UnmatchedSample,
+} from '../../worker/decision/unmatched-sampler.ts';
+import { createRegistry } from '../../worker/metrics/registry.ts';
+import { createManualClock } from './manual-clock.ts';
+import { createRecordedLog } from './recorded-log.ts';
+
+export const defaults: DecisionOptions = {
+  weekResetDay: 4,
+  calendarMonths: false,
+  storeTimeoutMs: 1_000,
+  cacheKeyPrefix: '',
+  nearLimitRatio: 0.8,
+  shadowMode: false,
+  quotaMode: false,
+  stopIncrementWhenOver: false,
+  sanitizeMetricDots: false,
+  dynamicMetadata: false,
+  headers: { response: undefined, request: undefined, perUnit: undefined },
+};
+
+/** Of the clock. */
+export const start = Date.parse('2026-11-21T12:00:15Z');
+
+export function buildRules(yaml: string): RuleSet {
+  const { document, problems } = parseRuleDocument(yaml, 'test.yaml');
+  if (!document) throw new Error(problems.map((problem) => problem.message).join('\n'));
+  const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
+  if (!built.ok) throw new Error(built.problems.map((problem) => problem.message).join('\n'));
+  return built.ruleSet;
+}
+
+interface WorkerOptions extends Partial<DecisionOptions> {
+  readonly localCacheBytes?: number;
+  readonly store?: (inner: CounterStore) => CounterStore;
+}
+
+export function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {
+  const clock = createManualClock(start);
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 100, log });
+  const memory = createMemoryStore({ clock, log });
+  const rules = yaml === undefined ? undefined : buildRules(yaml);
+  const samples: UnmatchedSample[] = [];
+  const shouldRateLimit = createShouldRateLimit({
+    rules: () => rules,
+    store: options.store?.(memory) ?? memory,
+    overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
+    metrics,
+    unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),
+    clock,
+    options: { ...defaults, ...options },
+  });
+  return {
+    clock,
+    memory,
+    samples,
+    decide: (request: RateLimitRequest, timeoutMs?: number) =>
+      new Promise<DecisionOutcome>((settle) => shouldRateLimit(request, timeoutMs, { settle })),
+    stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
+  };
+}
+
+export const describeEntries = (pairs: string) =>
+  pairs.split(',').map((pair) => {
+    const [key = '', value = ''] = pair.split('=');
+    return { key, value };
+  });
+export function ask(...descriptors: (string | (Partial<RequestDescriptor> & { of: string }))[]) {
+  return {
+    domain: 'd',
+    hitsAddend: 0,
+    descriptors: descriptors.map((descriptor): RequestDescriptor => {
+      const { of, ...more } = typeof descriptor === 'string' ? { of: descriptor } : descriptor;
+      return {
+        entries: describeEntries(of),
+        limit: undefined,
+        hitsAddend: undefined,
+        isNegativeHits: false,
+        ...more,
+      };
+    }),
+  } satisfies RateLimitRequest;
+}
+
+export function summarize(outcome: DecisionOutcome): string {
+  if (!outcome.ok) return `${outcome.error.code}: ${outcome.error.message}`;
+  const name = (code: number) => (code === codes.ok ? 'OK' : 'OVER');
+  const { overallCode, statuses } = outcome.response;
+  const list = statuses.map((status) => `${name(status.code)} ${status.limitRemaining}`);
+  return `${name(overallCode)} [${list.join(', ')}]`;
+}

@@ -1,0 +1,74 @@
+// A limiter's counter in this process between two hits: the same that Redis keeps (redis/limiter-scripts.ts),
+// on this process' own clocks. A bucket goes by the one that is never set; windows are those of the wall.
+import type { LimiterReading } from '../../shared/counting/limiter.ts';
+import type { LimiterWindow } from './store.ts';
+
+export interface KeptLimiter {
+  /** The end of its window in milliseconds of Unix time, or when the bucket is full, in microseconds of the
+   * monotonic clock. */
+  readonly end: number;
+  /** Hits of that window and of the one before; of a bucket 0. */
+  readonly current: number;
+  readonly previous: number;
+}
+
+/** One moment on both clocks, in whole milliseconds of Unix time. */
+export interface Moment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+export function readKept(
+  limiter: LimiterWindow,
+  kept: KeptLimiter | undefined,
+  { wallMs, monotonicMs }: Moment,
+): LimiterReading {
+  const { algorithm, windowSeconds } = limiter;
+  if (algorithm === 'sliding_window') return readSliding(limiter, kept, wallMs);
+  const fullInUs = kept === undefined ? 0 : Math.max(0, kept.end - monotonicMs * 1000);
+  return [fullInUs, windowSeconds * 1_000_000];
+}
+
+function readSliding(
+  { windowStart, windowSeconds, isEven }: LimiterWindow,
+  kept: KeptLimiter | undefined,
+  nowMs: number,
+): LimiterReading {
+  const lengthMs = windowSeconds * 1000;
+  const firstMs = windowStart * 1000;
+  const intoMs = nowMs - firstMs;
+  const startMs = isEven
+    ? nowMs - (((intoMs % lengthMs) + lengthMs) % lengthMs)
+    : firstMs + (intoMs >= lengthMs ? lengthMs : 0);
+  const elapsedMs = Math.min(Math.max(nowMs - startMs, 0), lengthMs);
+  const endMs = startMs + lengthMs;
+  if (kept === undefined) return [0, 0, elapsedMs, lengthMs];
+  const { end, current, previous } = kept;
+  if (end === endMs) return [previous, current, elapsedMs, lengthMs];
+  if (end === startMs) return [current, 0, elapsedMs, lengthMs];
+  // The clock was set back: the window that had begun goes on.
+  if (end > endMs && end <= endMs + lengthMs) return [previous, current, 0, lengthMs];
+  return [0, 0, elapsedMs, lengthMs];
+}
+
+export interface Keeping {
+  readonly kept: KeptLimiter;
+  /** When it says no more than a missing one. */
+  readonly ttlMs: number;
+}
+
+/** `reading` is that of the counter after the hit, at the same moment. */
+export function keepReading(
+  { algorithm }: LimiterWindow,
+  reading: LimiterReading,
+  { wallMs, monotonicMs }: Moment,
+): Keeping {
+  const [first = 0, second = 0, elapsedMs = 0, lengthMs = 0] = reading;
+  if (algorithm === 'token_bucket') {
+    const end = monotonicMs * 1000 + first;
+    return { kept: { end, current: 0, previous: 0 }, ttlMs: first / 1000 };
+  }
+  const restMs = lengthMs - elapsedMs;
+  const kept = { end: wallMs + restMs, current: second, previous: first };
+  return { kept, ttlMs: second > 0 ? restMs + lengthMs : restMs };
+}

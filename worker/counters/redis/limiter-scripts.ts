@@ -1,0 +1,116 @@
+// Limiters in Redis: one script for each algorithm, which decides about many hits on one counter in their
+// order and answers with the counter as it was before, from which limiter.ts finds each hit's result by
+// the same steps. Time is the server's own. (behaviour: limiter-scripts)
+import { createHash } from 'node:crypto';
+import type { LimiterAlgorithm } from '../../../shared/counting/limiter.ts';
+
+export interface Script {
+  readonly text: string;
+  /** What EVALSHA names it by. */
+  readonly sha: string;
+}
+
+// ARGV of both: limit, capacity, 1 where hits over the limit are counted, seconds of jitter, then what each
+// has of its own, then pairs: hits, or below 0 hits to give back, and how often in a row they are asked for.
+// As many as there is room for are taken, and the rest is over: by whole numbers, so that it makes no
+// difference whether it is done one by one.
+const takeHits = `
+local function take(room, highest, lowest, first)
+  local limited = false
+  for i = first, #ARGV, 2 do
+    local hits, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
+    if hits < 0 then
+      room = room - hits * count
+      if room >= highest then room, limited = highest, true end
+    elseif hits > 0 then
+      local taken = 0
+      if room >= hits then taken = math.min(count, math.floor(room / hits)) end
+      room = room - taken * hits
+      if counts_over and taken < count then
+        room = room - (count - taken) * hits
+        if room < lowest then room, limited = lowest, true end
+      end
+    end
+  end
+  return room, limited
+end`;
+
+/** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix time.
+ * ARGV from 5: a window's start and length, and 1 where all windows have that length. Answers with the two
+ * numbers of hits, the milliseconds since this window began and its length. */
+const slidingWindow = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local limit, counts_over, jitter = tonumber(ARGV[1]), ARGV[3] == '1', tonumber(ARGV[4]) * 1000
+local start, length = tonumber(ARGV[5]), tonumber(ARGV[6])
+${takeHits}
+if ARGV[7] == '1' then start = now - (now - start) % length
+elseif now >= start + length then start = start + length end
+local finish = start + length
+local current, previous = 0, 0
+local kept = redis.call('GET', KEYS[1])
+if kept then
+  local e, c, p = string.match(kept, '^(%d+) (%d+) (%d+)$')
+  e, c, p = tonumber(e), tonumber(c), tonumber(p)
+  if e == finish then current, previous = c, p
+  elseif e == start then previous = c
+  elseif e > finish and e <= finish + length then
+    start, finish, current, previous = e - length, e, c, p
+  end
+end
+local elapsed = math.min(math.max(now - start, 0), length)
+local free = math.floor(limit - previous * (length - elapsed) / length + 1e-9)
+local room = take(free - current, free, -4503599627370496, 8)
+local after = free - room
+if after ~= current then
+  local ttl = 0
+  if after > 0 then ttl = finish + length - now elseif previous > 0 then ttl = finish - now end
+  if ttl > 0 then
+    redis.call('SET', KEYS[1], string.format('%.0f %.0f %.0f', finish, after, previous), 'PX', string.format('%.0f', ttl + jitter))
+  else
+    redis.call('DEL', KEYS[1])
+  end
+end
+return {previous, current, elapsed, length}`;
+
+/** KEYS[1] holds a time and how long it took from then until the bucket was full, in microseconds: two
+ * numbers, as Unix time has too many digits for a part of a microsecond. ARGV[5]: the length of a window.
+ * Answers with the time until the bucket is full, as a text with all digits, and that length. */
+const tokenBucket = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local limit, capacity, counts_over = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local jitter, length = tonumber(ARGV[4]), tonumber(ARGV[5])
+${takeHits}
+if limit == 0 then return {'0', length} end
+local full_in = 0
+local kept = redis.call('GET', KEYS[1])
+if kept then
+  local at, was = string.match(kept, '^(%d+) (%S+)$')
+  full_in = math.max(0, tonumber(was) - math.max(0, now - tonumber(at)))
+end
+local lowest = 0
+if counts_over then lowest = -capacity end
+local tokens = math.max(lowest, capacity - full_in * limit / length)
+full_in = math.min(full_in, (capacity - lowest) * length / limit)
+local before = math.floor(tokens + 1e-9)
+local room, limited = take(before, capacity, lowest, 6)
+if room ~= before or limited then
+  local next_full_in = full_in + (before - room) * length / limit
+  if limited then next_full_in = (capacity - room) * length / limit end
+  if next_full_in > 0 then
+    redis.call('SET', KEYS[1], string.format('%.0f %.17g', now, next_full_in), 'PX', string.format('%.0f', math.ceil(next_full_in / 1000) + jitter * 1000))
+  else
+    redis.call('DEL', KEYS[1])
+  end
+end
+return {string.format('%.17g', full_in), length}`;
+
+export const limiterScripts: Readonly<Record<LimiterAlgorithm, Script>> = {
+  sliding_window: toScript(slidingWindow),
+  token_bucket: toScript(tokenBucket),
+};
+
+function toScript(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') };
+}

@@ -1,0 +1,130 @@
+// What is true of sliding windows, token buckets and lists of limits beyond their arithmetic, which is in
+// test/contract/limiters.test.ts: answers, statistics and the other features of a rule.
+import test from 'ava';
+import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
+
+const withKey = (lines: string) => `
+domain: d
+descriptors:
+  - key: k
+${lines.replace(/^/gm, '    ')}
+`;
+const sliding = withKey(
+  'rate_limit: {unit: minute, requests_per_unit: 4, algorithm: sliding_window}',
+);
+const bucket = withKey(
+  'rate_limit: {unit: minute, requests_per_unit: 60, algorithm: token_bucket, burst: 10}',
+);
+const list = withKey(
+  'rate_limits: [{unit: second, requests_per_unit: 2}, {unit: hour, requests_per_unit: 3, algorithm: sliding_window}]',
+);
+const statsOf = (worker: ReturnType<typeof createWorker>, key: string) =>
+  ['total_hits', 'over_limit', 'near_limit', 'within_limit', 'shadow_mode'].map((name) =>
+    worker.stat(`rate_limit.${key}.${name}`),
+  );
+
+test('hits are over the limit all or none, and what is over is not counted', async (t) => {
+  const worker = createWorker(sliding);
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 3 }))), 'OK [OK 1]');
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 2 }))), 'OVER [OVER 1]');
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+  t.deepEqual(statsOf(worker, 'd.k'), [6, 2, 1, 4, 0]);
+});
+
+test('a rule in shadow mode counts what is over, and refuses nobody', async (t) => {
+  const worker = createWorker(bucket.replace('key: k', 'key: k\n    shadow_mode: true'));
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 10 }));
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+  t.deepEqual(statsOf(worker, 'd.k'), [11, 1, 2, 10, 1]);
+});
+
+test('near begins at the near ratio of the bucket, not of the rate', async (t) => {
+  const worker = createWorker(bucket);
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 8 }));
+  t.is(worker.stat('rate_limit.d.k.near_limit'), 0);
+  await worker.decide(ask('k=x'));
+  t.is(worker.stat('rate_limit.d.k.near_limit'), 1);
+});
+
+test('tokens that are taken back can be taken again, and never more than fit', async (t) => {
+  const worker = createWorker(bucket);
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 10 }));
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 4, isNegativeHits: true }));
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 4 }))), 'OK [OK 0]');
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 400, isNegativeHits: true }));
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 11 }))), 'OVER [OVER 10]');
+});
+
+test('the over-limit cache keeps a bucket for as long as no token comes, and no longer', async (t) => {
+  const slow = withKey(
+    'rate_limit: {unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 2}',
+  );
+  const worker = createWorker(slow, { localCacheBytes: 1 });
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 2 }));
+  await worker.decide(ask('k=x'));
+  worker.clock.advance(9_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
+  t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 0 }))), 'OK [OK 0]');
+  worker.clock.advance(1_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+});
+
+test('a limit in the request keeps the algorithm and the window of the rule', async (t) => {
+  const worker = createWorker(
+    withKey(
+      'rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: 9, algorithm: sliding_window}',
+    ),
+  );
+  const withOverride = { of: 'k=x', limit: { requestsPerUnit: 2, unit: 1 } };
+  for (const expected of ['OK [OK 1]', 'OK [OK 0]', 'OVER [OVER 0]']) {
+    t.is(summarize(await worker.decide(ask(withOverride))), expected);
+  }
+  worker.clock.advance(5_000);
+  const outcome = await worker.decide(ask(withOverride));
+  t.is(summarize(outcome), 'OVER [OVER 0]', 'half of them count still, in a window of 10 seconds');
+});
+
+test('a window of several units begins at a multiple of its length', async (t) => {
+  // The clock begins at 12:00:15.
+  const worker = createWorker(
+    withKey('rate_limit: {unit: second, unit_multiplier: 30, requests_per_unit: 1}'),
+  );
+  await worker.decide(ask('k=x'));
+  const over = await worker.decide(ask('k=x'));
+  t.is(over.ok && over.response.statuses[0]?.secondsUntilReset, 15);
+  worker.clock.advance(15_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+});
+
+test('a list answers with the limit that hurts most, counts each limit apart and the rule once', async (t) => {
+  const worker = createWorker(list);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 1]');
+  await worker.decide(ask('k=x'));
+  const first = await worker.decide(ask('k=x'));
+  t.is(summarize(first), 'OVER [OVER 0]');
+  t.like(first, { response: { statuses: [{ currentLimit: { unit: 'second' } }] } });
+  const second = await worker.decide(ask('k=x'));
+  t.like(second, { response: { statuses: [{ currentLimit: { unit: 'hour' } }] } });
+  t.deepEqual(statsOf(worker, 'd.k'), [4, 2, 1, 2, 0]);
+  t.deepEqual(statsOf(worker, 'd.k.second'), [4, 2, 1, 2, 0]);
+  t.deepEqual(statsOf(worker, 'd.k.hour'), [4, 1, 1, 3, 0]);
+});
+
+test('of a list only the limits that are over count where an over-limit stops counting', async (t) => {
+  const worker = createWorker(list, { stopIncrementWhenOver: true });
+  for (let index = 0; index < 5; index++) await worker.decide(ask('k=x'));
+  worker.clock.advance(1_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]', 'the hour has counted two');
+});
+
+test('the limit of 0 of any kind refuses everybody', async (t) => {
+  for (const algorithm of ['sliding_window', 'token_bucket']) {
+    const worker = createWorker(
+      withKey(`rate_limit: {unit: minute, requests_per_unit: 0, algorithm: ${algorithm}}`),
+    );
+    t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
+    worker.clock.advance(300_000);
+    t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
+  }
+});
