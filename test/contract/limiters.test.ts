@@ -10,6 +10,7 @@ import {
 import { takeHit } from '../../worker/counters/limiter-hit.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts } from '../../worker/counters/redis/limiter-scripts.ts';
+import { toArguments } from '../../worker/counters/redis/limiter-text.ts';
 import type { CounterStore, Hit, LimiterWindow } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
 import { createLimiterModel } from '../support/limiter-model.ts';
@@ -129,7 +130,6 @@ test('in Redis, each decision is the model’s', async (t) => {
       );
       await compare(t, limiter, list, clock, async (_, windowSeconds, numbers) => {
         const window = toWindow(limiter, windowSeconds, nowMs);
-        const { limit, capacity, countsOver, windowStart } = window;
         const reply = await server.command(
           'EVAL',
           text,
@@ -137,10 +137,8 @@ test('in Redis, each decision is the model’s', async (t) => {
           'k',
           Math.floor(nowMs / 1000),
           (nowMs % 1000) * 1000,
-          ...[limit, capacity, countsOver ? 1 : 0, 100_000],
-          ...(limiter.algorithm === 'sliding_window'
-            ? [windowStart * 1000, windowSeconds * 1000, 1]
-            : [windowSeconds * 1_000_000]),
+          ...toArguments(window),
+          100_000,
           ...toRuns(numbers),
         );
         const counter = openLimiterCounter(limiter, (reply as RedisReply[]).map(Number));

@@ -101,7 +101,7 @@ export class Batch {
   readonly #open = new Map<string, number>();
   readonly #counters: Counters | undefined;
   /** By operation, the hits on limiters' counters. */
-  readonly #limited = new Map<number, LimitedHits>();
+  #limited: Map<number, LimitedHits> | undefined;
 
   /**
    * `counters`: the values that were read before, with which `add-unless-over` is decided; the map
@@ -160,13 +160,14 @@ export class Batch {
 
   #addLimited(hit: Hit, limiter: LimiterWindow, hits: number): void {
     let index = this.#open.get(hit.key);
-    let limited = index === undefined ? undefined : this.#limited.get(index);
+    let limited = index === undefined ? undefined : this.#limited?.get(index);
     if (index === undefined || limited === undefined) {
       index = this.operations.length;
       const runs: number[] = [];
       limited = { limiter, runs, hits: [], isDecided: false };
       this.operations.push(toLimitOperation(hit.key, limiter, runs));
       this.#open.set(hit.key, index);
+      this.#limited ??= new Map();
       this.#limited.set(index, limited);
     }
     const { runs } = limited;
@@ -278,7 +279,7 @@ export class Batch {
 
   /** Finds out what the store has decided about all hits of one operation. */
   #decide(operationIndex: number, reading: LimiterReading): void {
-    const limited = this.#limited.get(operationIndex);
+    const limited = this.#limited?.get(operationIndex);
     if (limited === undefined || limited.isDecided) return;
     limited.isDecided = true;
     const counter = openLimiterCounter(limited.limiter, reading);
@@ -328,5 +329,13 @@ export function toLimitOperation(
   limiter: LimiterWindow,
   runs: number[] = [],
 ): Operation {
-  return { ...toOperation('limit', key, limiter.windowSeconds), takes: { limiter, runs } };
+  return {
+    kind: 'limit',
+    key,
+    windowSeconds: limiter.windowSeconds,
+    amount: 0,
+    exactAmount: undefined,
+    hitCount: 0,
+    takes: { limiter, runs },
+  };
 }

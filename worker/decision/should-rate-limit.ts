@@ -168,6 +168,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
 
+  const limiterWindows = new WeakMap<Limiter, LimiterWindow>();
   /** Of decisions that wait for the store. */
   let waitingHits = 0;
 
@@ -222,12 +223,19 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     };
   };
 
-  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => ({
-    ...limiter,
-    windowStart: window.start,
-    windowSeconds: window.seconds,
-    isEven: unit !== 'month' || !options.calendarMonths,
-  });
+  /** The same object while the window lasts, for the texts that stores keep of it. */
+  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
+    const known = limiterWindows.get(limiter);
+    if (known?.windowStart === window.start) return known;
+    const limiterWindow = {
+      ...limiter,
+      windowStart: window.start,
+      windowSeconds: window.seconds,
+      isEven: unit !== 'month' || !options.calendarMonths,
+    };
+    limiterWindows.set(limiter, limiterWindow);
+    return limiterWindow;
+  };
 
   /** Adds a hit for each limit of a list to `limited`; returns how many are known to be over. */
   const prepareList = (

@@ -31,7 +31,7 @@ function toIncrementHead(length: number): string {
   return `*3\r\n$6\r\nINCRBY\r\n$${length}\r\n`;
 }
 
-function toBulkText(text: string): string {
+export function toBulkText(text: string): string {
   const length = Buffer.byteLength(text);
   return `$${length}\r\n${length === text.length ? text : toBytes(text)}\r\n`;
 }

@@ -10,8 +10,8 @@ export interface Script {
   readonly sha: string;
 }
 
-// ARGV of both: limit, capacity, 1 where hits over the limit are counted, seconds of jitter, then what each
-// has of its own, then pairs: hits, or below 0 hits to give back, and how often in a row they are asked for.
+// ARGV of both: limit, capacity, 1 where hits over the limit are counted, what each has of its own, seconds of
+// jitter, then pairs: hits, or below 0 hits to give back, and how often in a row they are asked for.
 // As many as there is room for are taken, and the rest is over: by whole numbers, so that it makes no
 // difference whether it is done one by one.
 const takeHits = `
@@ -36,15 +36,15 @@ local function take(room, highest, lowest, first)
 end`;
 
 /** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix time.
- * ARGV from 5: a window's start and length, and 1 where all windows have that length. Answers with the two
+ * ARGV from 4: a window's start and length, and 1 where all windows have that length. Answers with the two
  * numbers of hits, the milliseconds since this window began and its length. */
 const slidingWindow = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local limit, counts_over, jitter = tonumber(ARGV[1]), ARGV[3] == '1', tonumber(ARGV[4]) * 1000
-local start, length = tonumber(ARGV[5]), tonumber(ARGV[6])
+local limit, counts_over = tonumber(ARGV[1]), ARGV[3] == '1'
+local start, length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7]) * 1000
 ${takeHits}
-if ARGV[7] == '1' then start = now - (now - start) % length
+if ARGV[6] == '1' then start = now - (now - start) % length
 elseif now >= start + length then start = start + length end
 local finish = start + length
 local current, previous = 0, 0
@@ -74,13 +74,13 @@ end
 return {previous, current, elapsed, length}`;
 
 /** KEYS[1] holds a time and how long it took from then until the bucket was full, in microseconds: two
- * numbers, as Unix time has too many digits for a part of a microsecond. ARGV[5]: the length of a window.
+ * numbers, as Unix time has too many digits for a part of a microsecond. ARGV[4]: the length of a window.
  * Answers with the time until the bucket is full, as a text with all digits, and that length. */
 const tokenBucket = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, capacity, counts_over = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
-local jitter, length = tonumber(ARGV[4]), tonumber(ARGV[5])
+local length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5])
 ${takeHits}
 if limit == 0 then return {'0', length} end
 local full_in = 0

@@ -7,6 +7,7 @@ import type { Failure, LimiterTakes, Operation, Reply } from '../batch.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
 import { limiterScripts } from './limiter-scripts.ts';
+import { toArguments, toLimiterText } from './limiter-text.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 
 /**
@@ -96,25 +97,10 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
   /** As the scripts read it (limiter-scripts.ts). */
   function toLimitText({ key, takes }: Operation, verb: 'EVAL' | 'EVALSHA'): CommandText {
     const { limiter, runs } = takes as LimiterTakes;
-    const { algorithm, limit, capacity, countsOver, windowStart, windowSeconds, isEven } = limiter;
-    const script = limiterScripts[algorithm];
     const jitter = Math.floor(Math.random() * jitterMaxSeconds);
-    const window =
-      algorithm === 'sliding_window'
-        ? [windowStart * 1000, windowSeconds * 1000, isEven ? 1 : 0]
-        : [windowSeconds * 1_000_000];
-    return toCommandText(
-      verb,
-      verb === 'EVAL' ? script.text : script.sha,
-      1,
-      key,
-      limit,
-      capacity,
-      countsOver ? 1 : 0,
-      jitter,
-      ...window,
-      ...runs,
-    );
+    if (verb === 'EVALSHA') return toLimiterText(limiter, key, jitter, runs);
+    const { text } = limiterScripts[limiter.algorithm];
+    return toCommandText('EVAL', text, 1, key, ...toArguments(limiter), jitter, ...runs);
   }
 
   function encode(operations: readonly Operation[]): EncodedOperations {

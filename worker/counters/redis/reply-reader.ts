@@ -171,9 +171,23 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
     return true;
   }
 
+  /** Those of nearly all arrays and texts that scripts answer with have one or two digits: read in place.
+   * Undefined when it is something else. */
+  function takeShortLength(): number | undefined {
+    const first = (bytes[at + 1] ?? 0) - zero;
+    if (first < 0 || first > 9) return undefined;
+    const second = (bytes[at + 2] ?? 0) - zero;
+    const digits = second >= 0 && second <= 9 ? 2 : 1;
+    const end = at + 1 + digits;
+    if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) return undefined;
+    at = end + 2;
+    return digits === 1 ? first : first * 10 + second;
+  }
+
   /** -1 stands for nothing. Undefined: more bytes are needed, or there is a problem. */
   function takeLength(max: number): number | undefined {
-    let length: number | undefined;
+    let length = takeShortLength();
+    if (length !== undefined) return length;
     takeLine((text) => {
       if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
       else problem = 'a length that is none';

@@ -1,0 +1,101 @@
+// Sliding windows and token buckets through the counter store on real Redis servers: what can go wrong
+// between the worker and its scripts.
+import test from 'ava';
+import type { Limiter, LimiterAlgorithm } from '../../shared/counting/limiter.ts';
+import { limiterAlgorithms } from '../../shared/counting/limiter.ts';
+import type { CounterStore, Hit } from '../../worker/counters/store.ts';
+import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
+import { startRedisCluster } from '../support/redis-cluster.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { openRedisStore } from '../support/redis-store.ts';
+
+const day = 86_400;
+
+/** A hit on a limit of 100 a day. */
+function hitOn(algorithm: LimiterAlgorithm, key: string): Hit {
+  const limiter: Limiter = { algorithm, limit: 100, capacity: 100, countsOver: false };
+  const windowStart = Math.floor(Date.now() / 1000 / day) * day;
+  return createHit({
+    key,
+    limit: 100,
+    windowSeconds: day,
+    limiter: { ...limiter, windowStart, windowSeconds: day, isEven: true },
+  });
+}
+
+function count(store: CounterStore, hits: readonly Hit[]): Promise<CountOutcome> {
+  const { request, result } = startCounting(hits);
+  store.count(request);
+  return result;
+}
+
+test('scripts that the server has forgotten are sent again, and no hit is lost or counted twice', async (t) => {
+  const server = await startRedisServer();
+  t.teardown(() => server.stop());
+  const store = await openRedisStore(server.url);
+  for (let after = 1; after <= 3; after++) {
+    for (const algorithm of limiterAlgorithms) {
+      const { error, after: counted } = await count(store, [hitOn(algorithm, algorithm)]);
+      t.is(error, undefined);
+      t.deepEqual(counted, [after]);
+    }
+    await server.command('SCRIPT', 'FLUSH');
+  }
+  await store.close(0);
+});
+
+test('a server without scripts fails the limits that need them, with what to do, and counts the others', async (t) => {
+  const server = await startRedisServer({ args: ['--rename-command', 'EVALSHA', ''] });
+  t.teardown(() => server.stop());
+  const store = await openRedisStore(server.url);
+  const { error } = await count(store, [hitOn('token_bucket', 'b')]);
+  t.regex(error?.message ?? '', /no scripts \(EVALSHA\), which token_bucket needs for "b": /);
+  t.regex(error?.message ?? '', /write algorithm: fixed_window, or name a server .* in REDIS_URL$/);
+  t.deepEqual((await count(store, [createHit({ key: 'fixed_1' })])).after, [1]);
+  await store.close(0);
+});
+
+test('hits on one key that come together are one command, with an answer for each', async (t) => {
+  const server = await startRedisServer();
+  t.teardown(() => server.stop());
+  const store = await openRedisStore(server.url);
+  await count(store, [hitOn('sliding_window', 'warm')]);
+  await server.command('CONFIG', 'RESETSTAT');
+  const outcomes = await Promise.all(
+    Array.from({ length: 150 }, () => count(store, [hitOn('sliding_window', 'hot')])),
+  );
+  t.is(outcomes.filter(({ after: [after = 0] }) => after <= 100).length, 100);
+  t.regex(String(await server.command('INFO', 'commandstats')), /cmdstat_evalsha:calls=1,/);
+  await store.close(0);
+});
+
+test('in a cluster each counter is asked for where its slot is', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(() => cluster.stop());
+  const store = await openRedisStore(cluster.url, { type: 'cluster', clusterParallelism: 1 });
+  const keys = Array.from({ length: 12 }, (_, index) => `key-${index}`);
+  for (const expected of [1, 2]) {
+    const hits = keys.map((key) => hitOn('token_bucket', key));
+    const { error, after } = await count(store, hits);
+    t.is(error, undefined);
+    t.deepEqual(
+      after,
+      keys.map(() => expected),
+    );
+  }
+  await store.close(0);
+});
+
+test('with a limit that stops the others, a limiter that has room is not counted', async (t) => {
+  const server = await startRedisServer();
+  t.teardown(() => server.stop());
+  const store = await openRedisStore(server.url);
+  const full = createHit({ key: 'full_1', limit: 0 });
+  const { request, result } = startCounting([full, hitOn('sliding_window', 's')], {
+    mode: 'add-unless-over',
+  });
+  store.count(request);
+  t.is((await result).error, undefined);
+  t.is(await server.command('GET', 's'), null);
+  await store.close(0);
+});
