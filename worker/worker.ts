@@ -6,6 +6,7 @@ import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { Log } from '../shared/log.ts';
+import { createParsingThread, type ParsingThread } from '../shared/rules/parsing-thread.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import type { StopSignal } from '../shared/stop-signals.ts';
@@ -81,7 +82,8 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   });
   const unmatched = createUnmatched(metrics);
   const { take: takeUnmatched } = unmatched;
-  const source = await createSource(deps, metrics);
+  const parsingThread = createParsingThread({ log, clock });
+  const source = await createSource(deps, metrics, parsingThread);
   const processes = settings.processes.count > 1 ? await createProcesses() : undefined;
   const serving =
     processes ??
@@ -161,7 +163,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       if (reason === 'SIGTERM') health.set('sigterm', false);
     },
     async stop() {
-      await Promise.all([serving.stop(stopGraceMs), source.close()]);
+      await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
       await Promise.all([statistics.stop(statisticsGraceMs), tracer?.stop(tracerGraceMs)]);
       await debug.stop(0);
     },
@@ -172,6 +174,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
 async function createSource(
   { settings, log, clock }: WorkerDeps,
   metrics: Metrics,
+  parsingThread: ParsingThread,
 ): Promise<RulesSource> {
   if (settings.config.source === 'xds') {
     const { createXdsSource } = await import('./rules-source/xds-source.ts');
@@ -189,7 +192,7 @@ async function createSource(
   }
   return createFileSource({
     options: settings.runtime,
-    load: createLoadRules(toRuleSetOptions(settings)),
+    load: createLoadRules(toRuleSetOptions(settings), parsingThread),
     metrics,
     log,
     clock,

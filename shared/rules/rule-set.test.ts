@@ -1,8 +1,8 @@
 import test from 'ava';
 import { parseRuleDocument } from './document.ts';
 import { formatProblems } from './problem-text.ts';
-import type { RuleDocument } from './rule-document.ts';
-import { buildRuleSet } from './rule-set.ts';
+import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
+import { buildRuleSet, createRuleSetBuilder } from './rule-set.ts';
 
 const separate = { mergeDomains: false, sanitizeMetricDots: false };
 const merging = { mergeDomains: true, sanitizeMetricDots: false };
@@ -172,4 +172,50 @@ test('the trail of a load names each domain and each descriptor', (t) => {
     'loading descriptor: key=other.user_ada',
     'loading descriptor: key=other.user_ada.path ratelimit={requests_per_unit=0, unit=UNKNOWN, unlimited=true, shadow_mode=false, quota_mode=false}',
   ]);
+});
+
+/** How often a key is read at most between two places where others have their turn. */
+function longestStep(document: RuleDocument, mergeDomains: boolean): number {
+  let reads = 0;
+  const counted = (all: readonly RuleDescriptor[]): RuleDescriptor[] =>
+    all.map(({ key, descriptors, ...fields }) => ({
+      ...fields,
+      descriptors: counted(descriptors),
+      get key() {
+        reads++;
+        return key;
+      },
+    }));
+  const copy = { ...document, descriptors: counted(document.descriptors) };
+  const building = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false }).build([copy]);
+  let longest = 0;
+  for (let step = building.next(); ; step = building.next()) {
+    longest = Math.max(longest, reads);
+    reads = 0;
+    if (step.done) return longest;
+  }
+}
+
+test('however many rules a document has, and wherever, others have their turn while it is built', (t) => {
+  const rules = (length: number, indent: string) =>
+    Array.from(
+      { length },
+      (_, at) => `${indent}- {key: k${at}, rate_limit: {unit: second, requests_per_unit: 1}}`,
+    );
+  const flat = ['domain: d', 'descriptors:', ...rules(5_000, '  ')];
+  const nested = [
+    'domain: d',
+    'descriptors:',
+    '  - key: top',
+    '    descriptors:',
+    ...rules(5_000, '      '),
+  ];
+  for (const lines of [flat, nested]) {
+    const { document } = parseRuleDocument(lines.join('\n'), 'large.yaml');
+    if (document === undefined) throw new Error('not a document');
+    for (const mergeDomains of [false, true]) {
+      const longest = longestStep(document, mergeDomains);
+      t.true(longest <= 1_000, `${longest} reads in one step`);
+    }
+  }
 });

@@ -11,7 +11,12 @@ import { listShape } from './limit-shape.ts';
 import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
-import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import {
+  type RateLimitBlock,
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from './rule-document.ts';
 import { limitModes } from './rule-keys.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
@@ -103,9 +108,9 @@ function* buildDomain(
 ): Generator<void, BuiltDomain | Pick<BuiltDomain, 'problems'>> {
   const problems: Problem[] = [];
   if (!options.mergeDomains) checkSingleDocument(group, problems);
-  else checkMergedKeys(group, problems);
-  checkReplacedNames(group, problems);
-  if (options.fixedWindowsOnly) refuseLimiters(group, problems);
+  else yield* checkMergedKeys(group, problems);
+  yield* checkReplacedNames(group, problems);
+  if (options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
   if (isLost || problems.some(isError)) return { problems };
   const descriptors = group.flatMap((document) => document.descriptors);
   const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
@@ -207,10 +212,14 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
 }
 
 /** Within one document the same check has been made on every level. */
-function checkMergedKeys(documents: readonly RuleDocument[], problems: Problem[]): void {
+function* checkMergedKeys(
+  documents: readonly RuleDocument[],
+  problems: Problem[],
+): Generator<void, void> {
   const places = new Map<string, { document: RuleDocument; place: string }>();
   for (const document of documents) {
-    document.descriptors.forEach((descriptor, index) => {
+    for (const [index, descriptor] of document.descriptors.entries()) {
+      if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
       const composite = toCompositeKey(descriptor.key, descriptor.value);
       const first = places.get(composite);
       if (first === undefined) {
@@ -232,58 +241,74 @@ function checkMergedKeys(documents: readonly RuleDocument[], problems: Problem[]
           ),
         );
       }
-    });
+    }
   }
 }
+
+/** How many descriptors are looked at before others have their turn: well below a millisecond. */
+const descriptorsAtOnce = 1_000;
 
 /** Finding the nearest of many names takes time, and a few hints show the pattern. */
 const maxNameHints = 20;
 
 /** A rule may replace a name that no rule has, but then it replaces nothing. */
-function checkReplacedNames(documents: readonly RuleDocument[], problems: Problem[]): void {
+function* checkReplacedNames(
+  documents: readonly RuleDocument[],
+  problems: Problem[],
+): Generator<void, void> {
   const names = new Set<string>();
+  /** Those that replace names; most documents have none. */
+  const replacing: { document: RuleDocument; limit: RateLimitBlock; path: string }[] = [];
   for (const document of documents) {
-    forEachDescriptor(document.descriptors, 'descriptors', ({ rateLimit }) => {
-      if (rateLimit?.name) names.add(rateLimit.name);
-    });
+    let seen = 0;
+    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
+      if (++seen % descriptorsAtOnce === 0) yield;
+      const limit = descriptor.rateLimit;
+      if (limit?.name) names.add(limit.name);
+      if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
+    }
   }
   let hints = 0;
-  for (const document of documents) {
-    forEachDescriptor(document.descriptors, 'descriptors', ({ rateLimit }, path) => {
-      rateLimit?.replaces.forEach(({ name, position }, index) => {
-        if (names.has(name)) return;
-        const shown = `'${toExcerpt(name)}'`;
-        const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
-        const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
-        const itemPath = `${path}.rate_limit.replaces[${index}].name`;
-        problems.push(
-          createProblem(
-            'warning',
-            'unknown-replaced-name',
-            document,
-            position,
-            itemPath,
-            message,
-            didYouMean(guess),
-          ),
-        );
-      });
-    });
+  for (const { document, limit, path } of replacing) {
+    yield;
+    for (const [index, { name, position }] of limit.replaces.entries()) {
+      if (names.has(name)) continue;
+      const shown = `'${toExcerpt(name)}'`;
+      const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
+      const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
+      const itemPath = `${path}.rate_limit.replaces[${index}].name`;
+      problems.push(
+        createProblem(
+          'warning',
+          'unknown-replaced-name',
+          document,
+          position,
+          itemPath,
+          message,
+          didYouMean(guess),
+        ),
+      );
+    }
   }
 }
 
 /** (behaviour: limiter-scripts) */
-function refuseLimiters(documents: readonly RuleDocument[], problems: Problem[]): void {
+function* refuseLimiters(
+  documents: readonly RuleDocument[],
+  problems: Problem[],
+): Generator<void, void> {
   for (const document of documents) {
-    forEachDescriptor(document.descriptors, 'descriptors', (descriptor, path) => {
+    let seen = 0;
+    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
+      if (++seen % descriptorsAtOnce === 0) yield;
       const { rateLimit, furtherLimits, position } = descriptor;
       const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
       const limiter = limits.find(({ algorithm }) => algorithm !== 'fixed_window');
-      if (limiter === undefined) return;
+      if (limiter === undefined) continue;
       const message = `${limiter.algorithm} cannot be counted in a memory cache (BACKEND_TYPE)`;
       const hint = 'write algorithm: fixed_window, or use Redis or Valkey';
       const field = furtherLimits.length > 0 ? 'rate_limits' : 'rate_limit.algorithm';
-      const itemPath = `${path}.${field}`;
+      const itemPath = `${toPath()}.${field}`;
       problems.push(
         createProblem(
           'error',
@@ -295,20 +320,28 @@ function refuseLimiters(documents: readonly RuleDocument[], problems: Problem[])
           hint,
         ),
       );
-    });
+    }
   }
 }
 
-function forEachDescriptor(
+interface Walked {
+  readonly descriptor: RuleDescriptor;
+  /** Such as `descriptors[0].descriptors[2]`. */
+  readonly toPath: () => string;
+}
+
+/** Parents before their children. */
+function* walk(
   descriptors: readonly RuleDescriptor[],
-  path: string,
-  visit: (descriptor: RuleDescriptor, path: string) => void,
-): void {
-  descriptors.forEach((descriptor, index) => {
-    const itemPath = `${path}[${index}]`;
-    visit(descriptor, itemPath);
-    forEachDescriptor(descriptor.descriptors, `${itemPath}.descriptors`, visit);
-  });
+  toListPath: () => string,
+): Generator<Walked, void> {
+  for (const [index, descriptor] of descriptors.entries()) {
+    const toPath = () => `${toListPath()}[${index}]`;
+    yield { descriptor, toPath };
+    if (descriptor.descriptors.length > 0) {
+      yield* walk(descriptor.descriptors, () => `${toPath()}.descriptors`);
+    }
+  }
 }
 
 function placeOf(file: string, position: Position | undefined): string {

@@ -2,7 +2,6 @@
 // (behaviour: lookup-order, shared-counters, metric-keys). This is on the path of every decision: a
 // match allocates nothing unless the metric key needs values of the request.
 
-import { runAtOnce } from '../in-slices.ts';
 import { toLimiter, toWindowName } from './limit-shape.ts';
 import { toMetricKey, toSegment } from './metric-key.ts';
 import type { DomainRules, Entry, Limit, LookupStep, Match } from './rule.ts';
@@ -64,7 +63,7 @@ interface KeyRules {
 const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
 type Found = (typeof found)[keyof typeof found];
 
-/** How many rules of the top level are built before others have their turn: well below a millisecond. */
+/** How many rules are built before others have their turn: well below a millisecond. */
 const rulesAtOnce = 100;
 
 interface DomainTree {
@@ -79,11 +78,8 @@ export function* createDomainTree(
   descriptors: readonly RuleDescriptor[],
   sanitizeMetricDots: boolean,
 ): Generator<void, DomainTree> {
-  const nodes: Node[] = [];
-  for (const descriptor of descriptors) {
-    nodes.push(createNode(descriptor, [], domain));
-    if (nodes.length % rulesAtOnce === 0) yield;
-  }
+  let createdNodes = 0;
+  const nodes = yield* createNodes(descriptors, [], domain);
   const root = yield* createLevel(nodes);
   const maxDepth = depthOf(nodes);
   const hasExemptions = someExempts(nodes);
@@ -91,16 +87,30 @@ export function* createDomainTree(
   const finds: Found[] = new Array(maxDepth).fill(found.exact);
   const path: Node[] = [];
 
-  function createNode(
+  function* createNodes(
+    descriptors: readonly RuleDescriptor[],
+    ancestors: readonly RuleDescriptor[],
+    parentKey: string,
+  ): Generator<void, Node[]> {
+    const nodes: Node[] = [];
+    for (const descriptor of descriptors) {
+      nodes.push(yield* createNode(descriptor, ancestors, parentKey));
+      if (++createdNodes % rulesAtOnce === 0) yield;
+    }
+    return nodes;
+  }
+
+  function* createNode(
     descriptor: RuleDescriptor,
     ancestors: readonly RuleDescriptor[],
     parentKey: string,
-  ): Node {
+  ): Generator<void, Node> {
     const { key, value } = descriptor;
     const composite = toCompositeKey(key, value);
     const fullKey = `${parentKey}.${composite}`;
     const lineage = [...ancestors, descriptor];
-    const children = descriptor.descriptors.map((child) => createNode(child, lineage, fullKey));
+    const below = descriptor.descriptors;
+    const children = below.length === 0 ? [] : yield* createNodes(below, lineage, fullKey);
     const limit = createLimit(descriptor);
     const list = limit && createList(descriptor, limit);
     return {
@@ -116,7 +126,7 @@ export function* createDomainTree(
       list,
       staticMatch: limit && createStaticMatch(limit, list, lineage),
       children,
-      level: children.length === 0 ? undefined : runAtOnce(createLevel(children)),
+      level: children.length === 0 ? undefined : yield* createLevel(children),
     };
   }
 

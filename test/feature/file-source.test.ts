@@ -10,10 +10,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { createParsingThread } from '../../shared/rules/parsing-thread.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import { eventually } from '../support/eventually.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
 import {
   createRulesFolder,
   problemTexts,
@@ -309,6 +313,77 @@ test('only files that changed are read again', async (t) => {
   await becomes('a=1 b=2');
   t.is(seen.at(-1)?.[0], seen[0]?.[0]);
   t.not(seen.at(-1)?.[1], seen[0]?.[1]);
+});
+
+/** Of a hundred and more lines: parsed in the thread. */
+function largeText(limit: number): string {
+  const rules = Array.from(
+    { length: 500 },
+    (_, at) => `  - {key: k${at}, rate_limit: {unlimited: true}}`,
+  );
+  return `${ruleText('a', limit)}${rules.join('\n')}\n`;
+}
+
+test('a large file that is replaced while it is parsed is loaded as it is in the end', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('config/a.yaml', largeText(1));
+  let parsed = 0;
+  const log = createRecordedLog();
+  const thread = createParsingThread({ log, clock: systemClock });
+  t.teardown(() => thread.close());
+  const load = createLoadRules(
+    { mergeDomains: false, sanitizeMetricDots: false },
+    {
+      ...thread,
+      parse(text, file) {
+        const document = thread.parse(text, file);
+        if (++parsed === 1) folder.write('config/a.yaml', largeText(3));
+        return document;
+      },
+    },
+  );
+  const { loads } = await startFileSource(t, folder.path, {}, { load });
+  folder.write('config/a.yaml', largeText(2));
+  await eventually('both loads', () => loads.length === 3);
+  const limits = loads.map((result) =>
+    result.ok ? result.ruleSet.domain('a')?.match([{ key: 'k', value: '' }])?.limit : undefined,
+  );
+  t.deepEqual(
+    limits.map((limit) => limit?.requestsPerUnit),
+    [1, 2, 3],
+  );
+  t.is(parsed, 2);
+  t.deepEqual(log.lines, []);
+});
+
+test('a source that is closed while a large file is parsed loads nothing more', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('config/a.yaml', largeText(1));
+  const thread = createParsingThread({
+    log: createRecordedLog(),
+    clock: systemClock,
+    startWorker: () =>
+      new Worker('require("worker_threads").parentPort.on("message", () => { for (;;); })', {
+        eval: true,
+      }),
+  });
+  const asked = Promise.withResolvers<void>();
+  const load = createLoadRules(
+    { mergeDomains: false, sanitizeMetricDots: false },
+    {
+      ...thread,
+      parse(text, file) {
+        asked.resolve();
+        return thread.parse(text, file);
+      },
+    },
+  );
+  const { source, loads, log } = await startFileSource(t, folder.path, {}, { load });
+  folder.write('config/a.yaml', largeText(2));
+  await asked.promise;
+  await Promise.all([source.close(), thread.close()]);
+  t.is(loads.length, 1);
+  t.deepEqual(log.lines, []);
 });
 
 test('a folder that does not exist ends the start and is named', async (t) => {

@@ -1,4 +1,6 @@
 import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import type { ParsingThread } from '../../shared/rules/parsing-thread.ts';
 import { createLoadRules } from './load-rules.ts';
 
 const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
@@ -105,4 +107,44 @@ test('after a load that failed, what did not change is still there', async (t) =
   t.true(before.ok && after.ok);
   if (!before.ok || !after.ok) return;
   t.is(after.ruleSet.domain('d1'), before.ruleSet.domain('d1'));
+});
+
+/** Tells which files it was given. */
+function createCountedThread(): ParsingThread & { readonly asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    async parse(text, path) {
+      asked.push(path);
+      return parseRuleDocument(text, path);
+    },
+    async close() {},
+  };
+}
+
+function largeFile(limit: number) {
+  const rules = Array.from(
+    { length: 300 },
+    (_, at) => `  - {key: k${at}, rate_limit: {unit: second, requests_per_unit: ${limit}}}`,
+  );
+  return file('large.yaml', 'domain: large', 'descriptors:', ...rules);
+}
+
+test('once there are decisions, a large file that changed is parsed in the thread, and no other', async (t) => {
+  const thread = createCountedThread();
+  const reload = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false }, thread);
+  const first = largeFile(1);
+  t.true((await reload([good, first])).ok);
+  t.deepEqual(thread.asked, []);
+  t.true((await reload([{ ...good }, first])).ok);
+  t.deepEqual(thread.asked, []);
+  const second = largeFile(2);
+  const result = await reload([good, second]);
+  t.deepEqual(thread.asked, ['large.yaml']);
+  const match = result.ok
+    ? result.ruleSet.domain('large')?.match([{ key: 'k1', value: '' }])
+    : undefined;
+  t.is(match?.limit.requestsPerUnit, 2);
+  t.true((await reload([good, second])).ok);
+  t.deepEqual(thread.asked, ['large.yaml']);
 });

@@ -1,16 +1,26 @@
 // From the texts of all rules files to the rules: the one place where files meet the model.
 import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+import { isLargeText, type ParsingThread } from '../../shared/rules/parsing-thread.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 
 /** A file with an error makes the whole load fail: half of the rules is worse than the old ones. A file that
- * is the same object as in an earlier load is not parsed again, and decisions go on meanwhile. */
-export function createLoadRules(options: RuleSetOptions): LoadRules {
+ * is the same object as in an earlier load is not parsed again, and decisions go on meanwhile: large files are
+ * parsed in `parsingThread`, if there is one. */
+export function createLoadRules(options: RuleSetOptions, parsingThread?: ParsingThread): LoadRules {
   const builder = createRuleSetBuilder(options);
   const known = new WeakMap<RulesFile, ParsedDocument>();
+  let isFirst = true;
+
+  async function parseLarge(files: readonly RulesFile[], thread: ParsingThread): Promise<void> {
+    for (const file of files) {
+      if (known.has(file) || !isLargeText(file.text)) continue;
+      known.set(file, await thread.parse(file.text, file.path));
+    }
+  }
 
   function parse(file: RulesFile): ParsedDocument {
     let parsed = known.get(file);
@@ -38,5 +48,10 @@ export function createLoadRules(options: RuleSetOptions): LoadRules {
     return { ok: true, ruleSet, documents, warnings: [...ofFiles, ...built.warnings] };
   }
 
-  return (files) => runInSlices(load(files));
+  return async (files) => {
+    // Before the first load there are no decisions.
+    if (parsingThread !== undefined && !isFirst) await parseLarge(files, parsingThread);
+    isFirst = false;
+    return runInSlices(load(files));
+  };
 }
