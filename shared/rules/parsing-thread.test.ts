@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
@@ -84,6 +85,19 @@ for (const [what, program, reason] of [
     ]);
   });
 }
+
+test('the thread steps back behind the others of the process, and they stay as they are', async (t) => {
+  const { parse } = createThread(t);
+  const before = getPriority();
+  await parse(small, 'a.yaml');
+  t.is(getPriority(), before);
+  if (process.platform !== 'linux') return;
+  // The 19th field, counted behind the name in brackets, which may hold spaces.
+  const priorities = readdirSync('/proc/self/task').map((task) =>
+    Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]),
+  );
+  t.true(priorities.some((priority) => priority > before));
+});
 
 test('where no thread can be started, the document is parsed here', async (t) => {
   const { parse, log } = createThread(t, () => {
