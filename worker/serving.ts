@@ -21,8 +21,6 @@ import type { Health } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
-import { createHttp2Transport } from './listen/grpc/http2/http2-transport.ts';
-import type { CreateGrpcTransport } from './listen/grpc/transport.ts';
 import { createHttpServer } from './listen/http.ts';
 import { LargeRequests } from './listen/large-requests.ts';
 import { readServerTls } from './listen/server-tls.ts';
@@ -170,7 +168,6 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
           metrics,
           log,
           clock,
-          createTransport: await loadTransport(settings.grpc.transport),
           tracing: tracer && {
             tracer,
             description: createRpcSpanDescription(
@@ -274,12 +271,4 @@ function toHeaderOptions({ response, request }: WorkerSettings['headers']): Head
     request: request.enabled ? request : undefined,
     perUnit: response.perUnit ? response : undefined,
   };
-}
-
-/** The library is loaded only where it is asked for: it takes memory and time at the start. */
-async function loadTransport(
-  transport: WorkerSettings['grpc']['transport'],
-): Promise<CreateGrpcTransport> {
-  if (transport === 'http2') return createHttp2Transport;
-  return (await import('./listen/grpc/grpc-js-transport.ts')).createGrpcJsTransport;
 }

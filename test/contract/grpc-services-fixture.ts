@@ -4,11 +4,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { codes } from '../../worker/decision/message.ts';
 import { createHealth, type Health } from '../../worker/health.ts';
 import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
-import type {
-  CreateGrpcTransport,
-  GrpcTls,
-  GrpcTransport,
-} from '../../worker/listen/grpc/transport.ts';
+import type { GrpcTls, GrpcTransport } from '../../worker/listen/grpc/transport.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
 import { createStubMetrics } from '../support/stub-metrics.ts';
 
@@ -19,11 +15,7 @@ export interface GrpcServices {
   readonly log: RecordedLog;
 }
 
-export async function startGrpcServices(
-  t: ExecutionContext,
-  createTransport: CreateGrpcTransport,
-  tls?: GrpcTls,
-): Promise<GrpcServices> {
+export async function startGrpcServices(t: ExecutionContext, tls?: GrpcTls): Promise<GrpcServices> {
   const log = createRecordedLog();
   const health = createHealth({ requireConfig: false });
   const server = createGrpcServer(
@@ -46,7 +38,6 @@ export async function startGrpcServices(
       metrics: createStubMetrics(),
       log,
       clock: systemClock,
-      createTransport,
     },
     { target: { host: '127.0.0.1', port: 0 }, tls },
   );

@@ -5,7 +5,7 @@ import type { ExecutionContext } from 'ava';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { startGrpcServices } from './grpc-services-fixture.ts';
-import type { Check, TransportSuite } from './grpc-transport-fixture.ts';
+import type { Check } from './grpc-transport-fixture.ts';
 
 interface Stream extends NodeJS.EventEmitter {
   write(message: object): void;
@@ -24,9 +24,9 @@ interface ServiceClient {
 
 const protos = loadProtos();
 
-export function checkServices(check: Check, { createTransport }: TransportSuite): void {
+export function checkServices(check: Check): void {
   async function start(t: ExecutionContext) {
-    const services = await startGrpcServices(t, createTransport);
+    const services = await startGrpcServices(t);
     return {
       ...services,
       connect(service: object) {

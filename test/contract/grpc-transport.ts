@@ -26,7 +26,7 @@ export function testGrpcTransport(test: TestFn, suite: TransportSuite): void {
     checkMessages(check, suite);
     checkConnections(check, suite);
     checkConnectionEnds(check, suite);
-    checkServices(check, suite);
+    checkServices(check);
   });
 }
 

@@ -30,7 +30,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'HTTP_SERVER_TLS_KEY',
       'DEBUG_SERVER_USE_TLS',
     ],
-    'the transport that is set speaks on the gRPC port': ['GRPC_TRANSPORT'],
+    'the transport that was set once has no effect, which is said': ['GRPC_TRANSPORT'],
     'a connection of that age is told to go away': ['GRPC_MAX_CONNECTION_AGE'],
     'so much later calls are cut': ['GRPC_MAX_CONNECTION_AGE_GRACE'],
     'the one that is used least is closed': ['GRPC_MAX_CONNECTIONS'],

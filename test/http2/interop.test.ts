@@ -29,11 +29,7 @@ const grpcHeaders = ['content-type: application/grpc', 'te: trailers'];
 const toolMs = 60_000;
 
 async function start(t: ExecutionContext, { tls = false } = {}) {
-  const services = await startGrpcServices(
-    t,
-    createHttp2Transport,
-    tls ? serverCertificate : undefined,
-  );
+  const services = await startGrpcServices(t, tls ? serverCertificate : undefined);
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-interop-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const [ca, request, answer] = ['ca.pem', 'request', 'answer'].map((name) => join(folder, name));

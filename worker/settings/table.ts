@@ -39,7 +39,8 @@ export const workerTable = {
       names: ['GRPC_TRANSPORT'],
       words: { http2: 'http2', 'grpc-js': 'grpc-js' },
       default: 'http2',
-      doc: 'What speaks HTTP/2: the engine of our own, or the library @grpc/grpc-js at many times the CPU',
+      doc: 'Once a choice of what speaks HTTP/2',
+      deprecated: 'it has no effect',
     }),
     maxConnectionAgeMs: duration({
       names: ['GRPC_MAX_CONNECTION_AGE'],

@@ -10,7 +10,6 @@ import { waitUntil } from '../../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../../decision/message.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import { createHealth, type Health } from '../../health.ts';
-import { createGrpcJsTransport } from './grpc-js-transport.ts';
 import { createGrpcServer } from './grpc-server.ts';
 
 const protos = loadProtos();
@@ -49,7 +48,6 @@ async function start(
       metrics,
       log,
       clock: parts.clock ?? systemClock,
-      createTransport: createGrpcJsTransport,
     },
     { target: { host: '127.0.0.1', port: 0 } },
   );

@@ -14,9 +14,10 @@ import {
 } from './decision-method.ts';
 import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
+import { createHttp2Transport } from './http2/http2-transport.ts';
 import type { GrpcMethod } from './method.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
-import type { CreateGrpcTransport, GrpcTransport, GrpcTransportOptions } from './transport.ts';
+import type { GrpcTransport, GrpcTransportOptions } from './transport.ts';
 import { requestCounterName } from './unary-method.ts';
 
 export interface GrpcServerDeps {
@@ -28,7 +29,6 @@ export interface GrpcServerDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
-  readonly createTransport: CreateGrpcTransport;
   /** Undefined: no spans are made. */
   readonly tracing?: RpcTracing | undefined;
 }
@@ -52,7 +52,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOpt
   ]);
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
-  const transport = deps.createTransport(
+  const transport = createHttp2Transport(
     { methods, log, clock, onRefused, largeRequests, keepsHeaders: deps.tracing !== undefined },
     options,
   );
