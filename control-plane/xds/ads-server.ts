@@ -11,6 +11,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
@@ -21,7 +22,6 @@ import { createDiscoveryStream, type DiscoveryStream } from './discovery-stream.
 import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
 import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
-import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { createKeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';

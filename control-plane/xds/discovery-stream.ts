@@ -2,20 +2,20 @@
 // What is answered is the session's matter, bytes and connections are the call's.
 
 import type { Clock } from '../../shared/clock.ts';
+import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
+import { createTokenBucket } from '../../shared/grpc/token-bucket.ts';
 import type { RepeatedLog } from '../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toStringField } from '../snapshot/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
-import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import { type KeptNames, toKeptBytes } from './kept-names.ts';
 import { type AdsLimits, bytesPerToken, maxNameLength, maxNames } from './limits.ts';
 import type { DropReason, XdsMetrics } from './metrics.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { AnyDiscoveryRequest, DiscoveryProtocol } from './protocol.ts';
 import type { Answer, SessionResponse } from './session.ts';
-import { createTokenBucket } from './token-bucket.ts';
 import type { WorkerRecord, WorkerRegistry } from './workers.ts';
 
 export interface DiscoveryStreamDeps {

@@ -1,13 +1,13 @@
 // The one-shot form of discovery: a request, and everything it asks for as the answer.
 
 import type { Clock } from '../../shared/clock.ts';
+import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import { toStringField } from '../snapshot/field-bytes.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
-import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
 import type { AdsLimits } from './limits.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { SotwProtocol } from './protocol.ts';

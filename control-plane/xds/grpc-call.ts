@@ -2,8 +2,9 @@
 // method it is, and what the messages say, is left to its handler.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
+import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
-import { type GrpcStatus, grpcStatus, toTrailers } from './grpc-status.ts';
+import { toTrailers } from './grpc-status.ts';
 import { createMessageReader } from './message-reader.ts';
 import { createSliceSender } from './slice-sender.ts';
 

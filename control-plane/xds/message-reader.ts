@@ -1,5 +1,5 @@
 // Takes the messages out of a gRPC request's bytes. What is in them is left to the stream.
-import { type GrpcStatus, grpcStatus } from './grpc-status.ts';
+import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 
 const prefixBytes = 5;
 const nothing: Buffer = Buffer.alloc(0);

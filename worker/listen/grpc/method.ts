@@ -1,18 +1,6 @@
 // The seam between gRPC transports and what they carry: methods take and give the bytes of
 // messages; frames, headers, connections and deadlines are left to the transport.
-
-export const grpcStatus = {
-  ok: 0,
-  cancelled: 1,
-  unknown: 2,
-  deadlineExceeded: 4,
-  notFound: 5,
-  resourceExhausted: 8,
-  unimplemented: 12,
-  internal: 13,
-  unavailable: 14,
-} as const;
-export type GrpcErrorStatus = Exclude<(typeof grpcStatus)[keyof typeof grpcStatus], 0>;
+import type { GrpcErrorStatus } from '../../../shared/grpc/status.ts';
 
 /** One unary call, as its method sees it. */
 export interface UnaryCall {

@@ -5,8 +5,9 @@ import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { repairDescriptions } from './described-files.ts';
-import { grpcStatus, type StreamMethod } from './method.ts';
+import type { StreamMethod } from './method.ts';
 
 /** By path: every version of the protocol that the library speaks, describing every service of the
  * definition. */

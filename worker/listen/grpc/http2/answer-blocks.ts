@@ -1,6 +1,6 @@
 // The header blocks of answers, prepared once where they are always the same. gRPC's rules for them
 // are in "gRPC over HTTP/2", Responses.
-import type { GrpcErrorStatus } from '../method.ts';
+import { type GrpcErrorStatus, toGrpcMessage } from '../../../../shared/grpc/status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
 
@@ -48,19 +48,6 @@ export function toHttpHeaders(status: number, bodyBytes: number): Buffer {
 function toStatusFields(status: number, text: string) {
   return [
     ['grpc-status', String(status)],
-    ['grpc-message', percentEncode(text.slice(0, maxErrorTextLength))],
+    ['grpc-message', toGrpcMessage(text.slice(0, maxErrorTextLength))],
   ] as const;
-}
-
-/** Everything but printable ASCII, and the percent sign; and a blank at either end, which no field may have
- * (RFC 9113 section 8.2.1). */
-function percentEncode(text: string): string {
-  let encoded = '';
-  for (const byte of Buffer.from(text.toWellFormed())) {
-    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
-    encoded += isPlain
-      ? String.fromCharCode(byte)
-      : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-  }
-  return encoded.replace(/^ | $/g, '%20');
 }

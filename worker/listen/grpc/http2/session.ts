@@ -3,8 +3,10 @@
 // connection with the error that the RFC names. Bounded: limits.ts says by what. Longer than most
 // files, because all of it is about one state: the streams of the connection and how it ends.
 import type { Clock } from '../../../../shared/clock.ts';
+import { grpcStatus } from '../../../../shared/grpc/status.ts';
+import { createTokenBucket } from '../../../../shared/grpc/token-bucket.ts';
 import type { LargeRequests } from '../../large-requests.ts';
-import { type GrpcMethods, grpcStatus, unknownMethodText } from '../method.ts';
+import { type GrpcMethods, unknownMethodText } from '../method.ts';
 import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';
@@ -30,7 +32,6 @@ import type { Refusal } from './request-head.ts';
 import { Sender } from './sender.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
-import { createTokenBucket } from './token-bucket.ts';
 
 export interface SessionDeps {
   readonly methods: GrpcMethods;
@@ -83,9 +84,18 @@ export class Session implements StreamHost, FrameHandler {
   /** Bytes of messages that are not whole. */
   #heldBytes = 0;
 
-  readonly #overhead = createTokenBucket(limits.overheadBurst, limits.overheadPerSecond);
-  readonly #rapidResets = createTokenBucket(limits.rapidResetBurst, limits.rapidResetsPerSecond);
-  readonly #faults = createTokenBucket(limits.faultBurst, limits.faultsPerSecond);
+  readonly #overhead = createTokenBucket({
+    capacity: limits.overheadBurst,
+    perSecond: limits.overheadPerSecond,
+  });
+  readonly #rapidResets = createTokenBucket({
+    capacity: limits.rapidResetBurst,
+    perSecond: limits.rapidResetsPerSecond,
+  });
+  readonly #faults = createTokenBucket({
+    capacity: limits.faultBurst,
+    perSecond: limits.faultsPerSecond,
+  });
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
@@ -478,7 +488,7 @@ export class Session implements StreamHost, FrameHandler {
       this.#checkNotIdle(streamId, 'RST_STREAM');
       return;
     }
-    if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(this.readMs)) {
+    if (streamId > this.#highestBeforeRead && !this.#rapidResets.take(1, this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'calls are reset as soon as begun');
     }
     this.#drop(stream);
@@ -545,7 +555,7 @@ export class Session implements StreamHost, FrameHandler {
   // Errors and ends.
 
   #countOverhead(): void {
-    if (this.#overhead.take(this.readMs)) return;
+    if (this.#overhead.take(1, this.readMs)) return;
     throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames that bring no call on');
   }
 
@@ -571,7 +581,7 @@ export class Session implements StreamHost, FrameHandler {
 
   /** A stream error of the peer's making (section 5.4.2). */
   #resetForFault(streamId: number, code: ErrorCode): void {
-    if (!this.#faults.take(this.readMs)) {
+    if (!this.#faults.take(1, this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many streams with errors');
     }
     this.output.rstStream(streamId, code);

@@ -2,17 +2,16 @@
 // answers. Frames, windows and connection-wide rules are left to the session.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../../shared/errors.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../../../../shared/grpc/status.ts';
 import { maxRequestBytes } from '../../../decision/request-bounds.ts';
 import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../../large-requests.ts';
-import {
-  type GrpcErrorStatus,
-  type GrpcMethod,
-  grpcStatus,
-  type PendingAnswer,
-  type StreamHandler,
-  type StreamMethod,
-  type UnaryCall,
-  type UnaryMethod,
+import type {
+  GrpcMethod,
+  PendingAnswer,
+  StreamHandler,
+  StreamMethod,
+  UnaryCall,
+  UnaryMethod,
 } from '../method.ts';
 import {
   okTrailers,

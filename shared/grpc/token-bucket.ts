@@ -1,8 +1,10 @@
 // Bounds how often something may happen: so many at once, and so many each second after that.
 
 export interface TokenBucket {
-  /** False when there are too few tokens; then none is taken. */
+  /** False when there are too few tokens; then none is taken. `nowMs`: monotonic. */
   take(tokens: number, nowMs: number): boolean;
+  /** Puts tokens back, as far as there is room. */
+  give(tokens: number): void;
 }
 
 export interface TokenBucketOptions {
@@ -21,6 +23,9 @@ export function createTokenBucket({ capacity, perSecond }: TokenBucketOptions): 
       if (available < tokens) return false;
       available -= tokens;
       return true;
+    },
+    give(tokens) {
+      available = Math.min(capacity, available + tokens);
     },
   };
 }

@@ -20,3 +20,13 @@ test('what is refused costs nothing', (t) => {
   t.false(bucket.take(3, 0));
   t.true(bucket.take(2, 0));
 });
+
+test('what is given back can be taken again, but never more than fits', (t) => {
+  const bucket = createTokenBucket({ capacity: 2, perSecond: 0 });
+  t.true(bucket.take(2, 0));
+  bucket.give(1);
+  t.true(bucket.take(1, 0));
+  bucket.give(5);
+  t.false(bucket.take(3, 0));
+  t.true(bucket.take(2, 0));
+});

@@ -1,0 +1,12 @@
+// How the text of a status travels.
+import test from 'ava';
+import { toGrpcMessage } from './status.ts';
+
+test('what a field may not have is percent-encoded, and a blank only at either end', (t) => {
+  t.is(toGrpcMessage(''), '');
+  t.is(toGrpcMessage('as it is'), 'as it is');
+  t.is(toGrpcMessage('100 %\r\n'), '100 %25%0D%0A');
+  t.is(toGrpcMessage(' é '), '%20%C3%A9%20');
+  t.is(toGrpcMessage(' '), '%20');
+  t.is(toGrpcMessage('half \ud800'), 'half %EF%BF%BD');
+});

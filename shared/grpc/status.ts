@@ -1,0 +1,30 @@
+// The status at the end of a gRPC call: its numbers, and how its text travels.
+
+export const grpcStatus = {
+  ok: 0,
+  cancelled: 1,
+  unknown: 2,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  resourceExhausted: 8,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  unauthenticated: 16,
+} as const;
+export type GrpcStatus = (typeof grpcStatus)[keyof typeof grpcStatus];
+export type GrpcErrorStatus = Exclude<GrpcStatus, 0>;
+
+/** The value of `grpc-message`. Everything but printable ASCII is percent-encoded, and the percent sign (gRPC
+ * over HTTP/2, Status-Message); and a blank at either end, which no field may have (RFC 9113 section 8.2.1). */
+export function toGrpcMessage(text: string): string {
+  let encoded = '';
+  for (const byte of Buffer.from(text.toWellFormed())) {
+    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
+    encoded += isPlain
+      ? String.fromCharCode(byte)
+      : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }
+  return encoded.replace(/^ | $/g, '%20');
+}
