@@ -19,21 +19,15 @@ import type { Http2Peer } from '../support/http2-peer.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { type Caller, createCaller } from './grpc-transport-caller.ts';
-import {
-  type Check,
-  recordCalls,
-  startTransport,
-  type TransportSuite,
-  toStream,
-} from './grpc-transport-fixture.ts';
+import { type Check, recordCalls, startTransport, toStream } from './grpc-transport-fixture.ts';
 
-export function checkConnectionEnds(check: Check, suite: TransportSuite): void {
+export function checkConnectionEnds(check: Check): void {
   const start = (
     t: ExecutionContext,
     methods?: Record<string, GrpcMethod>,
     options?: Partial<GrpcTransportOptions>,
     clock?: Clock,
-  ) => startTransport(suite, t, methods, options, clock);
+  ) => startTransport(t, methods, options, clock);
 
   check('a connection is told to go at its age, give or take a tenth', async (t) => {
     const { connect } = await start(t, undefined, { maxConnectionAgeMs: 5000 });

@@ -23,15 +23,15 @@ import {
   serverCertificate,
   strangerCertificate,
 } from './grpc-transport-certificates.ts';
-import { type Check, startTransport, type TransportSuite } from './grpc-transport-fixture.ts';
+import { type Check, startTransport } from './grpc-transport-fixture.ts';
 
-export function checkConnections(check: Check, suite: TransportSuite): void {
+export function checkConnections(check: Check): void {
   const start = (
     t: ExecutionContext,
     methods?: Record<string, GrpcMethod>,
     options?: Partial<GrpcTransportOptions>,
     clock?: Clock,
-  ) => startTransport(suite, t, methods, options, clock);
+  ) => startTransport(t, methods, options, clock);
   check('requests that are not gRPC are refused', async (t) => {
     const caller = await (await start(t)).connect();
     const answer = await caller.call('/test.Echo/Echo', Buffer.of(), {

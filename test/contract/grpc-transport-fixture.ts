@@ -2,30 +2,19 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { ListenAddress } from '../../worker/listen/address.ts';
+import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import type {
   GrpcMethod,
   StreamCaller,
   StreamHandler,
   UnaryMethod,
 } from '../../worker/listen/grpc/method.ts';
-import type {
-  CreateGrpcTransport,
-  GrpcTransport,
-  GrpcTransportOptions,
-} from '../../worker/listen/grpc/transport.ts';
+import type { GrpcTransport, GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
 import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
 import { type Caller, type CallerTls, createCaller } from './grpc-transport-caller.ts';
 
-export interface TransportSuite {
-  /** Starts the titles. */
-  readonly name: string;
-  readonly createTransport: CreateGrpcTransport;
-  /** Titles of what does not hold for it, each with the reason. */
-  readonly skip?: Readonly<Record<string, string>>;
-}
-
-/** Defines a test, unless it is among what the suite skips. */
+/** Defines a test. */
 export type Check = (title: string, run: (t: ExecutionContext) => Promise<void>) => void;
 
 export interface Started {
@@ -37,16 +26,8 @@ export interface Started {
   connectPeer(settings?: Readonly<Record<number, number>>): Promise<Http2Peer>;
 }
 
-export function defineChecks(
-  test: TestFn,
-  suite: TransportSuite,
-  define: (check: Check) => void,
-): void {
-  const notHeld = new Map(Object.entries(suite.skip ?? {}));
-  define((title, run) => {
-    if (!notHeld.delete(title)) test(`${suite.name}: ${title}`, run);
-  });
-  if (notHeld.size > 0) throw new Error(`no such tests: ${[...notHeld.keys()].join('; ')}`);
+export function defineChecks(test: TestFn, define: (check: Check) => void): void {
+  define((title, run) => void test(`http2: ${title}`, run));
 }
 
 const anyPort = { host: '127.0.0.1', port: 0 };
@@ -61,14 +42,13 @@ export const echo: UnaryMethod = {
 };
 
 export async function startTransport(
-  { createTransport }: TransportSuite,
   t: ExecutionContext,
   methods: Record<string, GrpcMethod> = { '/test.Echo/Echo': echo },
   options: Partial<GrpcTransportOptions> = {},
   clock: Clock = systemClock,
 ): Promise<Started> {
   const log = createRecordedLog();
-  const transport = createTransport(
+  const transport = createHttp2Transport(
     { methods: new Map(Object.entries(methods)), log, clock },
     { target: anyPort, ...options },
   );

@@ -25,20 +25,14 @@ import {
 import type { Http2Peer } from '../support/http2-peer.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import type { Caller } from './grpc-transport-caller.ts';
-import {
-  type Check,
-  echo,
-  recordCalls,
-  startTransport,
-  type TransportSuite,
-} from './grpc-transport-fixture.ts';
+import { type Check, echo, recordCalls, startTransport } from './grpc-transport-fixture.ts';
 
 const path = '/test.Echo/Echo';
 const text = Buffer.from('the message');
 
-export function checkMessages(check: Check, suite: TransportSuite): void {
+export function checkMessages(check: Check): void {
   const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
-    startTransport(suite, t, methods);
+    startTransport(t, methods);
 
   for (const { title, pieces } of [
     { title: 'a header block may come in several frames', pieces: [1, 2, 3, 7] },

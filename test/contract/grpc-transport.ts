@@ -1,6 +1,5 @@
-// What every gRPC transport must do, as one suite: each implementation runs it from its own test
-// file. Messages, addresses and the life of connections, and the services that are carried have files
-// of their own; what the methods mean is tested beside them.
+// What the gRPC transport must do, as one suite. Messages, addresses and the life of connections, and the
+// services that are carried have files of their own; what the methods mean is tested beside them.
 import type { ExecutionContext, TestFn } from 'ava';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
@@ -14,25 +13,24 @@ import {
   echo,
   recordCalls,
   startTransport,
-  type TransportSuite,
   toStream,
 } from './grpc-transport-fixture.ts';
 import { checkMessages } from './grpc-transport-messages.ts';
 import { checkServices } from './grpc-transport-services.ts';
 
-export function testGrpcTransport(test: TestFn, suite: TransportSuite): void {
-  defineChecks(test, suite, (check) => {
-    checkCalls(check, suite);
-    checkMessages(check, suite);
-    checkConnections(check, suite);
-    checkConnectionEnds(check, suite);
+export function testGrpcTransport(test: TestFn): void {
+  defineChecks(test, (check) => {
+    checkCalls(check);
+    checkMessages(check);
+    checkConnections(check);
+    checkConnectionEnds(check);
     checkServices(check);
   });
 }
 
-function checkCalls(check: Check, suite: TransportSuite): void {
+function checkCalls(check: Check): void {
   const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
-    startTransport(suite, t, methods);
+    startTransport(t, methods);
   check('a request reaches its method and the answer comes back, byte for byte', async (t) => {
     const caller = await (await start(t)).connect();
     for (const message of [Buffer.of(), Buffer.of(0, 255, 128), Buffer.alloc(100_000, 7)]) {

@@ -3,7 +3,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ExecutionContext, TestFn } from 'ava';
-import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
 import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
 import { authority } from '../contract/grpc-transport-certificates.ts';
@@ -55,7 +54,6 @@ export function defineAttacks(test: TestFn) {
       const clock = createManualClock();
       const calls = recordCalls();
       const { connect, connectPeer, address } = await startTransport(
-        { name: 'http2', createTransport: createHttp2Transport },
         t,
         { [innocentPath]: echo, '/attacked': calls.method, ...methods },
         transport,

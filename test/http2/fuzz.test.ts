@@ -4,7 +4,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
-import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
 import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
 import { LargeRequests } from '../../worker/listen/large-requests.ts';
@@ -325,11 +324,7 @@ test.serial('random frames break nothing but their own connection', async (t) =>
 
 test.serial('over sockets, damaged sequences leave others served', async (t) => {
   const used = createMethods();
-  const { address, connect } = await startTransport(
-    { name: 'http2', createTransport: createHttp2Transport },
-    t,
-    Object.fromEntries(used.methods),
-  );
+  const { address, connect } = await startTransport(t, Object.fromEntries(used.methods));
   const innocent = await connect();
   await fuzz('damaged sequences over sockets', 1, async (random) => {
     const peer = await createHttp2Peer({ port: address.port });

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
 import {
@@ -18,18 +17,10 @@ import {
 import { createManualClock } from '../support/manual-clock.ts';
 import { waitUntil } from '../support/wait-until.ts';
 
-const suite = { name: 'http2', createTransport: createHttp2Transport };
-
 test('a call that came too late is not among those that may have been processed', async (t) => {
   const calls = recordCalls();
   const methods = { '/test.Echo/Echo': calls.method };
-  const { transport, connectPeer } = await startTransport(
-    suite,
-    t,
-    methods,
-    {},
-    createManualClock(),
-  );
+  const { transport, connectPeer } = await startTransport(t, methods, {}, createManualClock());
   const peer = await connectPeer();
   peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('x')));
   t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
@@ -49,7 +40,7 @@ test('a call that came too late is not among those that may have been processed'
 });
 
 test('a handshake that ends after the stop has begun does not hold the stop up', async (t) => {
-  const { transport, address } = await startTransport(suite, t, {}, { tls: serverCertificate });
+  const { transport, address } = await startTransport(t, {}, { tls: serverCertificate });
   const socket = connectTcp({ host: '127.0.0.1', port: address.port ?? 0 });
   t.teardown(() => socket.destroy());
   await once(socket, 'connect');

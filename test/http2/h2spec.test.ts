@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import type { GrpcTls } from '../../worker/listen/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
@@ -33,8 +32,7 @@ testWith(test, 'h2spec')('h2spec finds nothing wrong over TLS', async (t) => {
 
 async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
   t.timeout(toolMs + 60_000);
-  const suite = { name: 'http2', createTransport: createHttp2Transport };
-  const { address, connect } = await startTransport(suite, t, undefined, { tls });
+  const { address, connect } = await startTransport(t, undefined, { tls });
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-h2spec-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'report.xml');

@@ -16,7 +16,6 @@ import {
 } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import { startGrpcServices } from '../contract/grpc-services-fixture.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
@@ -242,12 +241,10 @@ test('grpc-js: a call whose time is over is ended by either side', async (t) => 
 });
 
 test.serial('grpc-js: no call fails while connections come of age', async (t) => {
-  const { address } = await startTransport(
-    { name: 'http2', createTransport: createHttp2Transport },
-    t,
-    undefined,
-    { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 10_000 },
-  );
+  const { address } = await startTransport(t, undefined, {
+    maxConnectionAgeMs: 200,
+    maxConnectionAgeGraceMs: 10_000,
+  });
   const client = new Client(`127.0.0.1:${address.port}`, credentials.createInsecure());
   t.teardown(() => client.close());
   const identity = (bytes: Buffer) => bytes;

@@ -1,4 +1,4 @@
-// What every gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
+// What the gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { ListenAddress, ListenTarget } from '../address.ts';
@@ -54,8 +54,3 @@ export interface GrpcTransport {
    * `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
 }
-
-export type CreateGrpcTransport = (
-  deps: GrpcTransportDeps,
-  options: GrpcTransportOptions,
-) => GrpcTransport;
