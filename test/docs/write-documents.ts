@@ -6,6 +6,7 @@ import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
 import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
 import { generatedSections } from './generated-sections.ts';
+import { drawWindowEdge } from './window-edge-picture.ts';
 
 const inProject = (path: string) => new URL(`../../${path}`, import.meta.url);
 
@@ -22,6 +23,7 @@ await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema())
 const adminApp = await createAdminApp({ api: undefined, guard: bearer() });
 const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
 await writeFile(inProject('control-plane/admin/openapi.json'), description);
+await writeFile(inProject('shared/rules/window-edge.svg'), await drawWindowEdge());
 
 await copyFile(
   inProject('compose/observability/alerts.yaml'),
