@@ -50,6 +50,8 @@ export function buildRules(yaml: string): RuleSet {
 
 interface WorkerOptions extends Partial<DecisionOptions> {
   readonly localCacheBytes?: number;
+  /** Of the counters in process. */
+  readonly maxCounters?: number;
   readonly store?: (inner: CounterStore) => CounterStore;
 }
 
@@ -57,7 +59,11 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   const clock = createManualClock(start);
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
-  const memory = createMemoryStore({ clock, log });
+  const memory = createMemoryStore({
+    clock,
+    log,
+    ...(options.maxCounters !== undefined && { maxCounters: options.maxCounters }),
+  });
   const rules = yaml === undefined ? undefined : buildRules(yaml);
   const samples: UnmatchedSample[] = [];
   const shouldRateLimit = createShouldRateLimit({

@@ -123,6 +123,7 @@ test.serial('a CPU profile names the functions that were busy, for pprof tools',
   }, 10);
   t.teardown(() => clearInterval(busy));
   const second = await waitForBusy(url);
+  t.is((await read(`${url}/stats`)).status, 200, 'others are answered meanwhile');
   const answer = await profile;
   isDone = true;
   t.is(second.status, 409);
