@@ -37,6 +37,11 @@ export const differenceProofs: readonly DifferenceProof[] = [
     text: 'an explicit key has precedence over a merged one, wherever it stands',
   },
   {
+    here: '`unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`',
+    file: 'worker/decision/limit-algorithms.test.ts',
+    text: 'a list answers with the limit that hurts most, counts each limit apart and the rule once',
+  },
+  {
     here: 'Metadata of a rule is kept when its metric key depends on the request',
     file: 'shared/rules/rule-tree.test.ts',
     text: 'what stands on the descriptor is part of the limit',
