@@ -9,6 +9,7 @@ import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
+import { createLeases } from './counters/leases.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
 import type { CounterStore } from './counters/store.ts';
@@ -98,9 +99,13 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     return added;
   });
   let rules: RuleSet | undefined;
+  // A memory cache adds hits after it has answered, so that nothing could be promised of a lease.
+  const leases =
+    settings.counting.backend === 'memcached' ? undefined : createLeases({ store, clock, metrics });
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
     store,
+    leases,
     failurePolicy,
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
@@ -208,6 +213,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       certificateWatch?.close();
       if (graceMs > 0) await grpc?.letCallersLeave(leaveLimitMs);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
+      leases?.close();
       await store.close(graceMs);
       failurePolicy?.close();
     },

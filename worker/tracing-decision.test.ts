@@ -17,6 +17,7 @@ const hitOf = (unit: Unit): Hit => ({
   descriptorIndex: 0,
   after: 0,
   limiter: undefined,
+  lease: undefined,
   resetSeconds: -1,
   closedSeconds: -1,
 });

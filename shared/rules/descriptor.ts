@@ -8,6 +8,7 @@ import {
   type Algorithm,
   algorithms,
   describeTime,
+  type Lease,
   type LimitShape,
   windowSecondsOf,
 } from './limit-shape.ts';
@@ -168,6 +169,9 @@ function readLimitList(descriptor: MapReader): readonly RateLimitBlock[] | undef
   return items.map((item) => {
     const limit = readRateLimit(item, descriptor);
     const kind = `${windowSecondsOf(limit)} ${limit.algorithm}`;
+    if (limit.lease !== undefined) {
+      item.error('limit-list', 'lease', 'a limit of a list has no lease', 'remove it');
+    }
     if (limit.unlimited) {
       item.error('limit-list', 'unlimited', 'a limit of a list cannot be unlimited', 'remove it');
     } else if (limit.unit !== undefined && seen.has(kind)) {
@@ -179,7 +183,7 @@ function readLimitList(descriptor: MapReader): readonly RateLimitBlock[] | undef
   });
 }
 
-const shapeKeys = ['unit_multiplier', 'algorithm', 'burst', 'count_over_limit'] as const;
+const shapeKeys = ['unit_multiplier', 'algorithm', 'burst', 'count_over_limit', 'lease'] as const;
 const longestWindowSeconds = 100 * 365 * 86_400;
 
 /** What a limit is beside its unit and number. */
@@ -191,7 +195,10 @@ function readShape(
   const algorithm = readAlgorithm(fields);
   const burst = fields.count('burst', maxCount, 1);
   const countOverLimit = fields.flag('count_over_limit') ?? false;
-  if (windowSecondsOf({ unit, unitMultiplier }) > longestWindowSeconds) {
+  const windowSeconds = windowSecondsOf({ unit, unitMultiplier });
+  // Without a unit another problem has been reported.
+  const lease = readLease(fields, unit === undefined ? undefined : windowSeconds);
+  if (windowSeconds > longestWindowSeconds) {
     const message = `a window of ${unitMultiplier} ${unit}s is longer than 100 years`;
     fields.error('window-too-long', 'unit_multiplier', message, 'write a smaller unit_multiplier');
   }
@@ -202,7 +209,32 @@ function readShape(
     const hint = 'write algorithm: token_bucket beside it, or remove it';
     refuseIdleKeys(fields, idle, `with ${algorithm}`, hint);
   }
-  return { unitMultiplier, algorithm: algorithm ?? 'fixed_window', burst, countOverLimit };
+  return { unitMultiplier, algorithm: algorithm ?? 'fixed_window', burst, countOverLimit, lease };
+}
+
+const mostShare = 50;
+const [shortestLeaseMs, longestLeaseMs] = [50, 10_000];
+/** A window is at least so many leases long. */
+const leasesOfWindow = 10;
+
+function readLease(limit: MapReader, windowSeconds: number | undefined): Lease | undefined {
+  const fields = limit.map('lease', () => 'write it as a mapping: {share: 5%, for: 1s}');
+  if (fields === undefined) return undefined;
+  checkKeys(fields, 'lease');
+  const share = readText(fields, 'share') ?? '';
+  const percent = /^\d{1,2}(?:\.\d{1,6})?%$/.test(share) ? Number.parseFloat(share) : 0;
+  if (percent <= 0 || percent > mostShare) {
+    const message = `share is '${toExcerpt(share)}', not a part above 0% and at most ${mostShare}%`;
+    fields.error('invalid-lease', 'share', message, 'write such as 5%');
+  }
+  const forMs = fields.duration('for') ?? 0;
+  if (forMs < shortestLeaseMs || forMs > longestLeaseMs) {
+    fields.error('invalid-lease', 'for', 'a lease lasts 50ms to 10s', 'write such as 1s');
+  } else if (windowSeconds !== undefined && forMs * leasesOfWindow > windowSeconds * 1000) {
+    const message = `the window is shorter than ${leasesOfWindow} leases`;
+    fields.error('invalid-lease', 'for', message, `write at most ${windowSeconds * 100}ms`);
+  }
+  return Object.freeze({ share: percent / 100, forMs });
 }
 
 /** Undefined where it is not known, which has been reported. */

@@ -4,7 +4,7 @@ import { type Place, type RuleKey, ruleKeys } from './rule-keys.ts';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-const nestedPlaces = ['descriptor', 'rate_limit', 'replaces'] as const;
+const nestedPlaces = ['descriptor', 'rate_limit', 'replaces', 'lease'] as const;
 
 /** Draft 7, which every editor reads. */
 export function createRuleSchema(): JsonSchema {

@@ -6,6 +6,13 @@ import type { Unit } from './unit.ts';
 export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 export type Algorithm = (typeof algorithms)[number];
 
+/** How many hits a worker takes at once from a counter, and for how long (behaviour: leases). */
+export interface Lease {
+  /** The part of what is left, above 0 and at most 0.5. */
+  readonly share: number;
+  readonly forMs: number;
+}
+
 /** Of a limit that is not unlimited. */
 export interface LimitShape {
   /** 0 to 4294967295; 0 rejects every request. */
@@ -19,6 +26,8 @@ export interface LimitShape {
   readonly burst: number | undefined;
   /** Whether hits over the limit are counted; fixed windows count them always. */
   readonly countOverLimit: boolean;
+  /** Undefined where each hit is asked for. */
+  readonly lease: Lease | undefined;
 }
 
 /** What every limit was before there were other kinds. */
@@ -27,6 +36,7 @@ export const plainShape = {
   algorithm: 'fixed_window',
   burst: undefined,
   countOverLimit: false,
+  lease: undefined,
 } as const;
 
 /** Months of 30 days, years of 365. */
@@ -63,14 +73,21 @@ export function toWindowName({
   return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier}_${unit}`;
 }
 
+export type ShapeValue = string | number | boolean | { readonly [name: string]: string };
+
+function toPercent({ share }: Lease): number {
+  return Number((share * 100).toPrecision(12));
+}
+
 /** What is not as in a plain limit, by its names in YAML. */
-export function listShape(shape: LimitShape): [name: string, value: string | number | boolean][] {
-  const { unitMultiplier, algorithm, burst, countOverLimit } = shape;
-  const all: [string, string | number | boolean | undefined, unknown][] = [
+export function listShape(shape: LimitShape): [name: string, value: ShapeValue][] {
+  const { unitMultiplier, algorithm, burst, countOverLimit, lease } = shape;
+  const all: [string, ShapeValue | undefined, unknown][] = [
     ['unit_multiplier', unitMultiplier, 1],
     ['algorithm', algorithm, 'fixed_window'],
     ['burst', burst, undefined],
     ['count_over_limit', countOverLimit, false],
+    ['lease', lease && { share: `${toPercent(lease)}%`, for: `${lease.forMs}ms` }, undefined],
   ];
   return all.flatMap(([name, value, plain]) =>
     value === undefined || value === plain ? [] : [[name, value]],

@@ -30,6 +30,7 @@ export const problemRules = {
   'invalid-algorithm': 'The algorithm of a limit is not known',
   'unsupported-algorithm': 'The store that counts cannot do what a limit asks for',
   'limit-key-without-effect': 'A key of a limit says nothing beside the others',
+  'invalid-lease': 'A lease cannot be taken',
   'window-too-long': 'A window is longer than 100 years',
   'invalid-replaces': 'A rule replaces nothing, or itself',
   'unknown-replaced-name': 'A rule replaces a name that no rule has',

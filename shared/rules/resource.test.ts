@@ -67,6 +67,7 @@ const shape = fc
     unitMultiplier: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 100 })),
     burst: fc.option(fc.integer({ min: 1, max: 0xffff_ffff }), { nil: undefined }),
     countOverLimit: fc.boolean(),
+    lease: fc.constantFrom(undefined, { share: 0.05, forMs: 100 }, { share: 0.125, forMs: 50 }),
   })
   .map((each) => ({
     ...each,
@@ -86,6 +87,8 @@ const rateLimit = fc
   .map(({ unit, replaces, shape: kind, ...limit }) => ({
     ...limit,
     ...(limit.unlimited ? plainShape : kind),
+    // Not of windows shorter than ten leases.
+    lease: limit.unlimited || unit === 'second' ? undefined : kind.lease,
     unit: limit.unlimited ? undefined : unit,
     replaces: replaces
       .filter((name) => name !== limit.name)
@@ -101,12 +104,12 @@ function withoutTwins(
   first: RateLimitBlock | undefined,
   others: readonly RateLimitBlock[],
 ): readonly RateLimitBlock[] {
-  if (first === undefined || first.unlimited) return [];
+  if (first === undefined || first.unlimited || first.lease !== undefined) return [];
   const kindOf = (limit: RateLimitBlock) => `${windowSecondsOf(limit)} ${limit.algorithm}`;
   const seen = new Set([kindOf(first)]);
   return others.filter((limit) => {
     const kind = kindOf(limit);
-    const isNew = !limit.unlimited && !seen.has(kind);
+    const isNew = !limit.unlimited && limit.lease === undefined && !seen.has(kind);
     seen.add(kind);
     return isNew;
   });

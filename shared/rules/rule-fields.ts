@@ -12,6 +12,7 @@ const keysOfPlace: Readonly<Record<Place, readonly string[]>> = {
   descriptor: keysAt('descriptor'),
   rate_limit: keysAt('rate_limit'),
   replaces: keysAt('replaces'),
+  lease: keysAt('lease'),
 };
 const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfPlace).flat());
 

@@ -4,7 +4,7 @@
 import { algorithms } from './limit-shape.ts';
 import { units } from './unit.ts';
 
-export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces';
+export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces' | 'lease';
 
 export const maxCount = 0xffff_ffff;
 
@@ -222,6 +222,26 @@ export const ruleKeys = [
     isOurs: true,
     meaning:
       'of a sliding window or token bucket: count also what is over the limit; default false',
+  },
+  {
+    name: 'lease',
+    places: ['rate_limit'],
+    type: 'map',
+    holds: 'lease',
+    isOurs: true,
+    meaning: 'lets a worker take many hits of a hot counter at once',
+  },
+  {
+    name: 'share',
+    places: ['lease'],
+    type: 'text',
+    meaning: 'of what is left, such as `5%`, at most `50%`; required',
+  },
+  {
+    name: 'for',
+    places: ['lease'],
+    type: 'text',
+    meaning: 'how long it lasts, `50ms` to `10s`; required',
   },
   {
     name: 'unlimited',

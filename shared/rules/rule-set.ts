@@ -180,7 +180,10 @@ function traceNode({ fullKey, limit }: RuleNode): string {
 function describeLimit(fullKey: string, limit: Limit): string {
   const unit = limit.unit?.toUpperCase() ?? 'UNKNOWN';
   const modes = listModes(limit).map(([name, isOn]) => `${name}: ${isOn}`);
-  const shape = listShape(limit).map(([name, value]) => `${name}: ${value}`);
+  const shape = listShape(limit).map(
+    ([name, value]) =>
+      `${name}: ${typeof value === 'object' ? Object.values(value).join(' for ') : value}`,
+  );
   const rest = [...modes, ...shape].join(', ');
   return `${fullKey}: unit=${unit} requests_per_unit=${limit.requestsPerUnit}, ${rest}`;
 }

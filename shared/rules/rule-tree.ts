@@ -333,6 +333,7 @@ function toLimit(descriptor: RuleDescriptor, block: RateLimitBlock, isFurther: b
     algorithm: block.algorithm,
     burst: block.burst,
     countOverLimit: block.countOverLimit,
+    lease: block.lease,
     limiter,
     counterTag: limiter !== undefined || isFurther ? `${kind}${toWindowName(block)}` : '',
     ...toModes((mode) => descriptor[mode]),

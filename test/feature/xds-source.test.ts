@@ -44,7 +44,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
     team: text('edge'),
     x: text('a=b'),
     'ratelane.fields': text(
-      'value_to_metric share_threshold unit_multiplier algorithm burst count_over_limit rate_limits',
+      'value_to_metric share_threshold unit_multiplier algorithm burst count_over_limit lease rate_limits',
     ),
     'ratelane.agreement': text('0c0ffee0'),
   });

@@ -2,6 +2,7 @@
 // the outcome as a promise.
 import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
+import type { Lease } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { CountRequest, Hit, LimiterWindow } from '../../worker/counters/store.ts';
 
@@ -15,6 +16,7 @@ export interface HitOptions {
   readonly windowSeconds?: number;
   readonly descriptorIndex?: number;
   readonly limiter?: LimiterWindow;
+  readonly lease?: Lease;
 }
 
 export interface CountOutcome {
@@ -41,6 +43,7 @@ export function createHit(options: HitOptions): Hit {
     descriptorIndex: options.descriptorIndex ?? 0,
     after: -1,
     limiter: options.limiter,
+    lease: options.lease,
     resetSeconds: -1,
     closedSeconds: -1,
   };

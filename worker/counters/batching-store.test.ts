@@ -108,6 +108,7 @@ function hit(key: string, hits = 1, limit = 10): Hit {
     unit: 'minute',
     after: Number.NaN,
     limiter: undefined,
+    lease: undefined,
     resetSeconds: -1,
     closedSeconds: -1,
   } as const;

@@ -1,6 +1,7 @@
 // The contract between the decision and whatever counts hits.
 import type { Limiter } from '../../shared/counting/limiter.ts';
 import type { AppError } from '../../shared/errors.ts';
+import type { Lease } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */
@@ -19,6 +20,8 @@ export interface Hit {
   readonly windowSeconds: number;
   /** Undefined for a fixed window. */
   readonly limiter: LimiterWindow | undefined;
+  /** Undefined where every hit is asked for (leases.ts). */
+  readonly lease: Lease | undefined;
   readonly unit: Unit;
   /** The place of its descriptor in the request, for texts. */
   readonly descriptorIndex: number;

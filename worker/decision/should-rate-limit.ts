@@ -8,6 +8,7 @@ import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
+import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, LimiterWindow } from '../counters/store.ts';
 import type { Metrics } from '../metrics.ts';
 import { createCounterKeys } from './counter-keys.ts';
@@ -79,6 +80,8 @@ export interface DecisionParts {
   /** The rules in force; undefined before the first good load. Read once for each request. */
   readonly rules: () => RuleSet | undefined;
   readonly store: CounterStore;
+  /** Undefined: every hit is asked for. */
+  readonly leases?: Leases | undefined;
   /** Undefined: a decision fails with the store. */
   readonly failurePolicy?: FailurePolicy | undefined;
   readonly overLimitCache: OverLimitCache;
@@ -156,8 +159,18 @@ function isStoreError({ code }: AppError): boolean {
 }
 
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
-  const { store, failurePolicy, overLimitCache, metrics, unmatched, clock, spans, trail, options } =
-    parts;
+  const {
+    store,
+    leases,
+    failurePolicy,
+    overLimitCache,
+    metrics,
+    unmatched,
+    clock,
+    spans,
+    trail,
+    options,
+  } = parts;
   const windowAt = createWindows(options);
   const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { nearLimitRatio } = options;
@@ -213,6 +226,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       descriptorIndex: index,
       after: -1,
       limiter: limiter === undefined ? undefined : toLimiterWindow(limiter, unit, window),
+      lease: match.limit.lease,
       resetSeconds: -1,
       closedSeconds: -1,
       match,
@@ -412,7 +426,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       );
       return undefined;
     }
-    store.count(decision);
+    if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
+      leases.count(decision);
+    } else store.count(decision);
     return decision;
   };
 

@@ -62,6 +62,9 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.grpc.cx_refused',
     'gRPC connections that were closed because there were too many, see the log',
   ),
+  ownGauge('ratelimit.lease.open', 'Counters that this worker has a lease of'),
+  ownGauge('ratelimit.lease.unused_hits', 'Hits of leases that are counted and not used yet'),
+  ownCounter('ratelimit.lease.decisions', 'Decisions that were answered from a lease'),
   ownGauge(
     'ratelimit.agreement',
     'A number of what all workers that count together must have in common: it must be one',
