@@ -3,19 +3,7 @@
 // find out what their script has decided (worker/counters/redis/limiter-scripts.ts has the same steps).
 // (behaviour: sliding-window, token-bucket)
 
-export const limiterAlgorithms = ['sliding_window', 'token_bucket'] as const;
-export type LimiterAlgorithm = (typeof limiterAlgorithms)[number];
-
-/** What a limit of such an algorithm allows. */
-export interface Limiter {
-  readonly algorithm: LimiterAlgorithm;
-  /** Hits in a window; 0 admits none. */
-  readonly limit: number;
-  /** The most hits that can ever be admitted at once: `burst` of a bucket, else `limit`. */
-  readonly capacity: number;
-  /** Whether hits that are over the limit are counted. */
-  readonly countsOver: boolean;
-}
+import type { Limiter } from '../rules/limit-shape.ts';
 
 /**
  * A counter as its store has it at one moment, in whole numbers but for the last:

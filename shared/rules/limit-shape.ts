@@ -1,10 +1,24 @@
 // What a limit allows in which time, whatever its name and place are: its numbers, its words for people, and
 // the tag by which counters of another kind than fixed windows are told apart (behaviour: limit-algorithms).
-import type { Limiter } from '../counting/limiter.ts';
 import type { Unit } from './unit.ts';
 
 export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 export type Algorithm = (typeof algorithms)[number];
+
+/** Those that are no fixed windows. */
+export const limiterAlgorithms = ['sliding_window', 'token_bucket'] as const;
+export type LimiterAlgorithm = (typeof limiterAlgorithms)[number];
+
+/** What a limit of such an algorithm allows. */
+export interface Limiter {
+  readonly algorithm: LimiterAlgorithm;
+  /** Hits in a window; 0 admits none. */
+  readonly limit: number;
+  /** The most hits that can ever be admitted at once: `burst` of a bucket, else `limit`. */
+  readonly capacity: number;
+  /** Whether hits that are over the limit are counted. */
+  readonly countsOver: boolean;
+}
 
 /** How many hits a worker takes at once from a counter, and for how long (behaviour: leases). */
 export interface Lease {

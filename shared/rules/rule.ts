@@ -1,6 +1,5 @@
 // The model of a rule in force, as the decision sees it.
-import type { Limiter } from '../counting/limiter.ts';
-import type { LimitShape } from './limit-shape.ts';
+import type { Limiter, LimitShape } from './limit-shape.ts';
 import type { LimitModes } from './rule-keys.ts';
 
 /** One key/value pair of a request's descriptor; the value may be empty. */

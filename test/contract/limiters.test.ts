@@ -2,11 +2,8 @@
 // through the store, in Redis through the scripts as they are sent, but for the clock that they read.
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import {
-  type Limiter,
-  limiterAlgorithms,
-  openLimiterCounter,
-} from '../../shared/counting/limiter.ts';
+import { openLimiterCounter } from '../../shared/counting/limiter.ts';
+import { type Limiter, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import { takeHit } from '../../worker/counters/limiter-hit.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts } from '../../worker/counters/redis/limiter-scripts.ts';

@@ -1,8 +1,8 @@
 // Sliding windows and token buckets through the counter store on real Redis servers: what can go wrong
 // between the worker and its scripts.
 import test from 'ava';
-import type { Limiter, LimiterAlgorithm } from '../../shared/counting/limiter.ts';
-import { limiterAlgorithms } from '../../shared/counting/limiter.ts';
+import type { Limiter, LimiterAlgorithm } from '../../shared/rules/limit-shape.ts';
+import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import type { CounterStore, Hit } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';

@@ -1,6 +1,6 @@
 // Limiters as they are described (behaviour: sliding-window, token-bucket), one request after the other:
 // what the implementations are compared with. Plain lists instead of one number each.
-import type { Limiter } from '../../shared/counting/limiter.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
 
 export interface LimiterModel {
   /** Whether the hits are over the limit. */

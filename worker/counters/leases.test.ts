@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { Limiter } from '../../shared/counting/limiter.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import { createHit, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';

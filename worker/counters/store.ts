@@ -1,7 +1,7 @@
 // The contract between the decision and whatever counts hits.
-import type { Limiter } from '../../shared/counting/limiter.ts';
+
 import type { AppError } from '../../shared/errors.ts';
-import type { Lease } from '../../shared/rules/limit-shape.ts';
+import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */

@@ -1,7 +1,8 @@
 // What the caller is told of one descriptor that has a limit: its hits are judged by what the store
 // answered or by what stands in for it, and the local cache learns from that.
-import type { Limiter } from '../../shared/counting/limiter.ts';
+
 import type { Window, WindowAt } from '../../shared/counting/window.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { Hit } from '../counters/store.ts';

@@ -1,6 +1,6 @@
 // From a counter's value to OK or over the limit, with the statistics of the rule
 // (behaviour: judging-hits, refunds).
-import type { Limiter } from '../../shared/counting/limiter.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { RuleStats } from '../metrics.ts';
 import { type Code, codes } from './message.ts';
 

@@ -1,17 +1,14 @@
 // The decision: from a request to its answer. Which rules apply, which counters they use, what the
 // counters say, and what the caller is told, read from top to bottom.
 import type { Clock } from '../../shared/clock.ts';
-import type { Limiter } from '../../shared/counting/limiter.ts';
-import { createWindows, type Window, type WindowOptions } from '../../shared/counting/window.ts';
+import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Match, RuleSet } from '../../shared/rules/rule.ts';
-import type { Unit } from '../../shared/rules/unit.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
-import type { CounterStore, CountMode, CountRequest, LimiterWindow } from '../counters/store.ts';
+import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts';
 import type { Metrics } from '../metrics.ts';
-import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { createToStatus, type LimitedHit } from './descriptor-status.ts';
@@ -22,9 +19,9 @@ import {
   type DescriptorStatus,
   type RateLimitRequest,
   type RateLimitResponse,
-  type RequestDescriptor,
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
+import { createPrepareHits } from './prepare-hits.ts';
 import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
@@ -149,11 +146,6 @@ class CountedDecision implements CountRequest, PendingDecision {
   }
 }
 
-/** A descriptor's own number, also 0, goes before the request's, where 0 means 1. */
-function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
-  return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
-}
-
 function isStoreError({ code }: AppError): boolean {
   return code === 'store' || code === 'overloaded';
 }
@@ -172,16 +164,22 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     options,
   } = parts;
   const windowAt = createWindows(options);
-  const counterKeys = createCounterKeys(options.cacheKeyPrefix);
   const { nearLimitRatio } = options;
   const toStatus = createToStatus({ overLimitCache, trail, nearLimitRatio, windowAt });
+  const { prepare, prepareList } = createPrepareHits({
+    overLimitCache,
+    metrics,
+    trail,
+    windowAt,
+    cacheKeyPrefix: options.cacheKeyPrefix,
+    calendarMonths: options.calendarMonths,
+  });
   const { headers: headerOptions } = options;
   const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
 
-  const limiterWindows = new WeakMap<Limiter, LimiterWindow>();
   /** Of decisions that wait for the store. */
   let waitingHits = 0;
 
@@ -192,80 +190,6 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     errors.add(1);
     caller.settle({ ok: false, error });
     return undefined;
-  };
-
-  /** Which counter a limited descriptor uses, and how many hits it brings. */
-  const prepare = (
-    request: RateLimitRequest,
-    index: number,
-    match: Match,
-    nowSeconds: number,
-  ): LimitedHit => {
-    const descriptor = request.descriptors[index] as RequestDescriptor;
-    const addend = hitsAddend(request, descriptor);
-    const hits = Number(addend);
-    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
-    // A limit that is not unlimited has a unit: the validator and selectLimits see to it.
-    const unit = match.limit.unit ?? 'second';
-    const { limiter, unitMultiplier } = match.limit;
-    const window = windowAt(unit, unitMultiplier, nowSeconds);
-    const key = counterKeys.of(request.domain, descriptor.entries, match, window);
-    const refund = descriptor.isNegativeHits;
-    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
-    const isKnownOver =
-      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(key, nowSeconds);
-    if (isKnownOver) trail?.knownOver(key, match);
-    return {
-      key,
-      hits,
-      exactHits: typeof addend === 'bigint' ? addend : undefined,
-      refund,
-      limit: limiter === undefined ? match.limit.requestsPerUnit : limiter.capacity,
-      windowSeconds: window.seconds,
-      unit,
-      descriptorIndex: index,
-      after: -1,
-      limiter: limiter === undefined ? undefined : toLimiterWindow(limiter, unit, window),
-      lease: match.limit.lease,
-      resetSeconds: -1,
-      closedSeconds: -1,
-      match,
-      stats,
-      window,
-      removalsBefore: overLimitCache.removals,
-      fallback: isKnownOver ? 'cache' : undefined,
-    };
-  };
-
-  /** The same object while the window lasts, for the texts that stores keep of it. */
-  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
-    const known = limiterWindows.get(limiter);
-    if (known?.windowStart === window.start) return known;
-    const limiterWindow = {
-      ...limiter,
-      windowStart: window.start,
-      windowSeconds: window.seconds,
-      isEven: unit !== 'month' || !options.calendarMonths,
-    };
-    limiterWindows.set(limiter, limiterWindow);
-    return limiterWindow;
-  };
-
-  /** Adds a hit for each limit of a list to `limited`; returns how many are known to be over. */
-  const prepareList = (
-    request: RateLimitRequest,
-    index: number,
-    match: Match,
-    parts: readonly Match[],
-    nowSeconds: number,
-    limited: LimitedHit[],
-  ): number => {
-    const list = parts.map((part) => prepare(request, index, part, nowSeconds));
-    const [{ hits, refund } = { hits: 0, refund: false }] = list;
-    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
-    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
-    limited.push(...list);
-    return list.filter(({ fallback }) => fallback !== undefined).length;
   };
 
   const answerList = (
@@ -390,8 +314,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       const match = matches[index];
       if (!match || match.limit.unlimited) continue;
       if (match.parts !== undefined) {
-        limited ??= [];
-        known += prepareList(request, index, match, match.parts, nowSeconds, limited);
+        const list = prepareList(request, index, match, match.parts, nowSeconds);
+        known += list.filter(({ fallback }) => fallback !== undefined).length;
+        limited = limited === undefined ? [...list] : limited.concat(list);
         continue;
       }
       const hit = prepare(request, index, match, nowSeconds);

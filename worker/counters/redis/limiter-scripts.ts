@@ -2,7 +2,7 @@
 // order and answers with the counter as it was before, from which limiter.ts finds each hit's result by
 // the same steps. Time is the server's own. (behaviour: limiter-scripts)
 import { createHash } from 'node:crypto';
-import type { LimiterAlgorithm } from '../../../shared/counting/limiter.ts';
+import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
 
 export interface Script {
   readonly text: string;
