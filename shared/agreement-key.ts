@@ -1,5 +1,5 @@
-// How a worker tells a control plane what it counts by. What goes into the value is decided by
-// worker/agreement.ts; here it is a text to compare.
+// The key in a node's metadata by which a worker reports how it counts. worker/agreement.ts makes the
+// value; the control plane only compares it.
 
-/** The key of a node's metadata. Workers that count together have the same value, or count differently. */
+/** Workers that share a store have the same value here; different values mean that they count differently. */
 export const agreementKey = 'ratelane.agreement';

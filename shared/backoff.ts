@@ -1,5 +1,5 @@
-// How long to wait before trying again: longer after each failure. When to count a failure, and when
-// to begin anew, is left to the caller.
+// How long to wait before trying again: longer after each failure. The caller decides what counts as a
+// failure and when to start over.
 
 export interface BackoffOptions {
   /** The wait after the first failure. */
@@ -8,15 +8,15 @@ export interface BackoffOptions {
   readonly maxMs: number;
   /** Each wait is this many times the one before; at least 1. */
   readonly multiplier: number;
-  /** A number from 0 to below 1 for each wait that is to vary; undefined: no wait varies. */
+  /** Jitter: returns a number from 0 to below 1 for each wait; undefined for no jitter. */
   readonly random: (() => number) | undefined;
 }
 
 /**
- * Milliseconds to wait after `failures` failures in a row before this one (0 for the first):
- * min(max, initial x multiplier^failures). What varies lies between the first wait and the wait
- * after the next failure, so that clients which fail together do not come back together; at -1 that
- * is the first wait itself.
+ * Milliseconds to wait after `failures` failures in a row before this one (0 for the first): min(max,
+ * initial x multiplier^failures). With jitter, the wait lies between the first wait and the wait after the
+ * next failure, so that clients which fail together do not come back together; `failures` of -1 then gives
+ * the first wait.
  */
 export function backoffDelayMs(options: BackoffOptions, failures: number): number {
   const { initialMs, random } = options;
@@ -26,6 +26,6 @@ export function backoffDelayMs(options: BackoffOptions, failures: number): numbe
 }
 
 function delayAfter({ initialMs, maxMs, multiplier }: BackoffOptions, failures: number): number {
-  // A power may be infinite, and nothing times that is not a number.
+  // The power may be infinite, and 0 times infinity is NaN.
   return initialMs === 0 ? 0 : Math.min(maxMs, initialMs * multiplier ** failures);
 }

@@ -1,5 +1,5 @@
-// Time as the rest of the code sees it, so that tests can turn the clock by hand.
-// The global of the same name is looked up anew at each use.
+// The clock that all code takes as a dependency; tests pass one that they turn by hand. Global timers are
+// looked up at each use.
 import { performance } from 'node:perf_hooks';
 
 /** Wall time cuts windows; monotonic time measures waits. Both in milliseconds. */
@@ -12,13 +12,13 @@ export interface Clock {
   after(delayMs: number, task: () => void): () => void;
 }
 
-/** How old an answer of `wallMs` may be. */
+/** How old a cached answer of `wallMs` may be. */
 const wallToleranceMs = 1;
 let wall = Date.now();
 let wallReadAtMs = performance.now();
 
 export const systemClock: Clock = {
-  // Asking for the wall time costs three times what the monotonic time does, and each decision asks.
+  // Reading the wall clock costs three times what the monotonic clock does, and each decision reads it.
   wallMs: () => {
     const nowMs = performance.now();
     if (nowMs - wallReadAtMs >= wallToleranceMs) {
@@ -34,8 +34,8 @@ export const systemClock: Clock = {
   },
 };
 
-/** Runs `task`, which does not reject, `pauseMs` after the start and after each end of it. The returned
- * function ends that, but not a run under way; calling it twice is fine. */
+/** Runs `task`, which never rejects, `pauseMs` after the start and then `pauseMs` after each run ends. The
+ * returned function stops it, without interrupting a run under way; calling it twice is fine. */
 export function repeatAfter(clock: Clock, pauseMs: number, task: () => unknown): () => void {
   let isOver = false;
   let cancel = () => {};

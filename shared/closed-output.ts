@@ -1,8 +1,8 @@
-// What becomes of a command whose output nobody reads any more.
+// Ends a command quietly when its output is closed.
 
 /**
- * Whoever reads the output may close it early, as `head` does: the command then ends without a word, and
- * that is no failure. A closed standard error only means that nobody wants to be told.
+ * The reader may close the output early, as `head` does: the command then ends silently, and that is no
+ * failure. A closed standard error is ignored.
  */
 export function endWhenOutputIsClosed(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

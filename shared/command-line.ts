@@ -1,5 +1,5 @@
-// How a person starts the programs, for the texts that say so: through npm in the sources, by the
-// package's command where they were built.
+// The command that starts each program, for help and messages: npm in the sources, the package's own
+// command where it was built.
 import { extname } from 'node:path';
 
 const isBuilt = extname(import.meta.filename) === '.js';

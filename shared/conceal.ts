@@ -1,13 +1,13 @@
-// Texts of other programs for our logs and pages: some quote what was sent to them, or the beginning of
-// it, and that may be a secret.
+// Masks secrets in texts of other programs before they reach our logs and pages: some quote what was sent
+// to them, or its beginning.
 
 const mask = '*****';
-/** So many characters of a secret, and nobody would take them for it by chance. */
+/** A text with this many characters of a secret does not match it by chance. */
 const quotedLength = 6;
 
 /**
- * `text` with a mask in place of each secret, and in place of what begins like one, up to the next space
- * or quotation mark. Secrets that are shorter than that beginning are found as a whole.
+ * `text` with each secret masked. A text that begins like a secret is masked too, up to the next space or
+ * quotation mark; shorter secrets are only found whole.
  */
 export function conceal(text: string, secrets: readonly string[]): string {
   let result = '';
@@ -34,7 +34,7 @@ function findEnd(text: string, secrets: readonly string[], at: number): number {
   const whole = secrets.filter((secret) => secret !== '' && text.startsWith(secret, at));
   if (whole.length > 0) return at + Math.max(...whole.map((secret) => secret.length));
   let end = at;
-  // A secret may have spaces itself: what is the same as in one is a part of it.
+  // A secret may contain spaces: go on while the text equals the secret.
   for (const secret of secrets) end = Math.max(end, at + countSame(text, at, secret));
   while (end < text.length && !/[\s'"`]/.test(text[end] ?? '')) end++;
   return end;

@@ -1,54 +1,55 @@
-// How many connections a listener has at once. At the bound the one that is used least makes room for the
-// next, so that no number of idle connections locks new callers out; TLS handshakes that are not finished
-// have a smaller bound of their own, because each costs as much as a finished one and anybody may begin it.
-// Where callers authenticate, those that have not are apart: they get a short time, and take nothing from
-// those that have.
+// Limits how many connections a listener has at once. At the limit the least used one is closed for the
+// next, so that idle connections never lock new callers out. Unfinished TLS handshakes have a smaller
+// limit of their own: each costs as much as a finished one, and anybody can start one. Where callers
+// authenticate, those that have not are counted apart: they get a short time, and never displace those
+// that have.
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { type Clock, systemClock } from './clock.ts';
 
-/** How a connection is used; looked at when one has to make room. */
+/** How a connection is used; read when one has to be closed. */
 export interface ConnectionUse {
-  /** When it asked something last, on the monotonic clock; undefined: nothing yet. */
+  /** Monotonic time of its last request; undefined before the first. */
   readonly lastAskedMs: number | undefined;
-  /** It waits for an answer: it never makes room. */
+  /** It waits for an answer: it is never closed for another. */
   readonly isBusy: boolean;
-  /** Ends it; without this it is cut. */
+  /** Closes it in an orderly way; without this the socket is destroyed. */
   readonly close?: () => void;
 }
 
-/** Those that have not authenticated: bounded apart, and the address that has most of them makes room. */
+/** For connections that have not authenticated: a limit of their own, and the address with most of them
+ * loses one. */
 export interface UnauthenticatedLimit {
   readonly max: number;
-  /** How long one of them may be open. */
+  /** How long one may be open. */
   readonly limitMs: number;
 }
 
 export interface ConnectionLimitOptions {
-  /** With `unauthenticated`, of those that have authenticated. */
+  /** With `unauthenticated`, the limit of authenticated connections. */
   readonly max: number;
-  /** Undefined: callers are not asked who they are. */
+  /** Undefined where callers do not authenticate. */
   readonly unauthenticated?: UnauthenticatedLimit | undefined;
-  /** For a listener of TLS or HTTP/2: unfinished handshakes at once; the oldest makes room. */
+  /** For TLS or HTTP/2: unfinished handshakes at once; at the limit the oldest is closed. */
   readonly maxHandshakes?: number;
-  /** One was closed: the least used of `max`, or, when all of them wait for answers, the one that came
-   * last. */
+  /** Called when one was closed: the least used of `max`, or the newest when all others wait for answers. */
   readonly onClosed: (which: 'least used' | 'last come', max: number) => void;
   readonly clock?: Clock;
 }
 
 export interface ConnectionLimit {
-  /** To be called when the connection may ask something, after its handshake. */
+  /** Call it after the handshake, when requests may arrive. */
   use(socket: Socket, use: ConnectionUse): void;
-  /** To be called when it is known who asks. */
+  /** Call it when the caller has authenticated. */
   authenticated(socket: Socket): void;
 }
 
 export const maxUnfinishedHandshakes = 500;
-/** For a TLS handshake: some round trips, to a far away client on a bad day. */
+/** Enough for a TLS handshake with a distant client on a bad network. */
 export const handshakeLimitMs = 5000;
 
-/** Who has asked nothing for so long goes before those that have; until then, it has only just come. */
+/** A connection without a request for this long is closed before those with one; a younger one counts as
+ * new. */
 const silenceMs = 1000;
 
 interface Entry {
@@ -61,7 +62,7 @@ interface Entry {
 
 interface Candidate {
   readonly entry: Entry;
-  /** How many its address has; 0 where that does not count. */
+  /** Connections of the same network; 0 where they are not counted. */
   readonly share: number;
   readonly isSilent: boolean;
   readonly sinceMs: number;
@@ -77,8 +78,8 @@ export function limitConnections(
       ? main
       : new Pool({ max: unauthenticated.max, countsAddresses: true, clock });
   const entries = new Map<Socket, Entry>();
-  /** TLS has a socket of its own on the one that came, and HTTP/2 hands out none: they are known by the
-   * other end's address alone. */
+  /** TLS wraps the accepted socket in its own, and HTTP/2 exposes none: both are found by the peer's
+   * address. */
   const byAddress = new Map<string, Entry>();
   const handshakes = new Set<Entry>();
 
@@ -111,13 +112,13 @@ export function limitConnections(
     socket.once('close', leave);
   });
 
-  /** False: it had to go itself. */
+  /** False when the new connection itself was closed. */
   function takeIn(entry: Entry, pool: Pool): boolean {
     const leaving = pool.join(entry);
     if (leaving === undefined) return true;
     if (leaving === entry) {
       entry.cancelTimer();
-      // Not at once: the server has not looked at it yet.
+      // Not at once: the server has not seen it yet.
       process.nextTick(() => entry.socket.destroy());
       onClosed('last come', pool.max);
       return false;
@@ -155,16 +156,16 @@ interface PoolOptions {
   readonly clock: Clock;
 }
 
-/** Connections under one bound. */
+/** Connections that share one limit. */
 class Pool {
   readonly max: number;
   readonly #countsAddresses: boolean;
   readonly #clock: Clock;
   readonly #entries = new Set<Entry>();
-  /** The least used ones when they were looked for, the least last: looking at all each time would cost
-   * more than the connection. */
+  /** The least used ones of the last scan, least used last: a scan for each connection would cost more than
+   * the connection. */
   #candidates: Candidate[] = [];
-  /** All were busy: so many more are closed without another look. */
+  /** After a scan that found all busy: how many more are closed without another scan. */
   #unlookedFor = 0;
 
   constructor({ max, countsAddresses, clock }: PoolOptions) {
@@ -173,7 +174,7 @@ class Pool {
     this.#clock = clock;
   }
 
-  /** The one that is to be closed for it, which may be itself. */
+  /** Returns the connection to close, which may be the new one. */
   join(entry: Entry): Entry | undefined {
     const leaving = this.#entries.size < this.max ? undefined : (this.#leastUsed() ?? entry);
     if (leaving !== undefined) this.#entries.delete(leaving);
@@ -238,8 +239,8 @@ export interface HttpConnectionLimitOptions extends ConnectionLimitOptions {
     | undefined;
 }
 
-/** The same for a server of HTTP or HTTPS, where it can be seen how connections are used. One that does not
- * authenticate is closed after its answer. */
+/** The same for an HTTP or HTTPS server, where the use of connections is known. One without authentication
+ * is closed after its answer. */
 export function limitHttpConnections(
   server: HttpServer,
   options: HttpConnectionLimitOptions,
@@ -262,7 +263,7 @@ export function limitHttpConnections(
   });
 }
 
-/** A request that has not come to its end does not wait for an answer. */
+/** Busy while a complete request waits for its answer. */
 class HttpUse implements ConnectionUse {
   lastAskedMs: number | undefined;
   #request: IncomingMessage | undefined;
@@ -287,7 +288,7 @@ function toAddress({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }
 
-/** What one customer of a network has: an address, or, of IPv6, the 64 bits that it chooses from. */
+/** What one customer of a network controls: an IPv4 address, or a /64 of IPv6. */
 function toNetwork({ remoteAddress = '' }: Socket): string {
   if (!remoteAddress.includes(':') || remoteAddress.includes('.')) return remoteAddress;
   const [front = [], back = []] = remoteAddress.split('::').map((part) => part.split(':'));

@@ -1,5 +1,5 @@
-// Durations as settings write them (`1m30s`, `150us`), read into milliseconds and written back.
-// Which durations make sense where is left to the settings table.
+// Durations as settings write them (`1m30s`, `150us`), read into milliseconds and written back. The
+// settings table has the bounds.
 
 import { trimEnd } from './trim-end.ts';
 export type DurationResult =
@@ -20,16 +20,16 @@ const nanosecondsPerUnit: ReadonlyMap<string, bigint> = new Map([
   ['h', 3_600_000_000_000n],
 ]);
 
-/** Bounds the digits that are multiplied; no sensible duration comes near. */
+/** Limits the digits that are multiplied; no sensible duration comes near. */
 const longestText = 64;
 
 /** 2^63 - 1 nanoseconds, about 292 years: what the reference can hold. */
 const mostNanoseconds = 2n ** 63n - 1n;
 
 /**
- * Reads a signed sequence of numbers with units (behaviour: setting-texts). A bare `0` is accepted,
- * any other number needs a unit. Milliseconds come out with a fraction for what is shorter; digits
- * beyond the nanosecond are dropped.
+ * Reads a signed sequence of numbers with units (behaviour: setting-texts). A bare `0` is accepted, any
+ * other number needs a unit. The result has a fraction for parts of a millisecond; digits beyond the
+ * nanosecond are dropped.
  */
 export function parseDuration(text: string): DurationResult {
   if (text === '') return bad('empty');

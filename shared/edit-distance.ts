@@ -1,8 +1,8 @@
-// How far a misspelled word is from a known one. What counts as near is left to the callers.
+// How far a misspelled word is from a known one. Callers decide what counts as near.
 
 /**
- * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; infinity when there
- * are more than `most`, which is found out early.
+ * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; infinity, found
+ * early, when there are more than `most`.
  */
 export function editDistance(a: string, b: string, most = Number.POSITIVE_INFINITY): number {
   let beforeLast: number[] = [];

@@ -1,7 +1,7 @@
-// The closed list of ways in which an operation fails that is not the reader's bad input:
-// bad input travels as `Problem` values instead (shared/rules/problem.ts, shared/settings).
+// All kinds of failure other than bad input, which is returned as `Problem` values instead
+// (shared/rules/problem.ts, shared/settings).
 
-/** Each with what it means and what to do about it. What callers see of them is in `ErrorFacts`. */
+/** Each with what it means and what to do about it. `ErrorFacts` has what callers see. */
 export type ErrorCode =
   | 'bad_request'
   | 'not_ready'
@@ -12,10 +12,10 @@ export type ErrorCode =
 
 export interface ErrorFacts {
   readonly meaning: string;
-  /** What a caller of the worker sees; undefined where it sees nothing. Whatever fails a decision is
-   * the same for callers, as in the reference. */
+  /** The gRPC status that a caller of the worker sees; undefined where it sees none. Every failed decision
+   * has the same one, as in the reference. */
   readonly decision: { readonly grpc: 'UNKNOWN'; readonly http: 400 } | undefined;
-  /** Of the admin API; undefined where it cannot be. */
+  /** HTTP status of the admin API; undefined where it cannot occur. */
   readonly adminStatus: 400 | 500 | 503 | undefined;
   readonly whatToDo: string;
 }

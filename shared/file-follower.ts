@@ -1,5 +1,5 @@
-// Follows the rules files below a directory: hears of changes, and reads all files as they are at one moment.
-// Which files count is left to rules-directory.ts, what becomes of them to the callers.
+// Watches the rules files below a directory, and reads all of them in a consistent state.
+// rules-directory.ts decides which files count.
 import type { FSWatcher } from 'node:fs';
 import { watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -18,13 +18,12 @@ import type { RulesFile } from './rules-file.ts';
 
 export interface FileFollower {
   list(): Promise<Listing>;
-  /** Reads until nothing changes meanwhile, so that no reading mixes old files with new ones. What has not
-   * changed since the last reading is not read again. Never rejects. */
+  /** Reads again until nothing changed meanwhile, so that a reading never mixes old files with new ones.
+   * Unchanged files are not read again. Never rejects. */
   read(): Promise<Reading>;
-  /** Hears of changes in exactly these directories, until the next reading says which; those that do not
-   * exist are left out. */
+  /** Watches exactly these directories until the next reading, skipping those that do not exist. */
   watch(directories: readonly string[]): Promise<void>;
-  /** Hears of nothing, and forgets what was heard, until the next reading. */
+  /** Stops watching, and forgets pending changes, until the next reading. */
   pause(): void;
   /** Idempotent. */
   close(): void;
@@ -36,17 +35,17 @@ export interface Reading {
   readonly files: readonly RulesFile[];
   /** Of listing and reading. */
   readonly problems: readonly Problem[];
-  /** How often the files were read until they stood still. */
+  /** How many times the files were read until they stopped changing. */
   readonly attempts: number;
 }
 
 export interface FileFollowerDeps {
   readonly files: ListOptions;
-  /** Asked within each reading, before the files are read. */
+  /** Called in each reading, before the files are read. */
   directoriesToWatch(listing: Listing): Promise<readonly string[]>;
   /** Whether it matters that this entry of the directory was created, changed or removed. */
   isNews(directory: string, name: string): boolean;
-  /** Once for changes that come together. */
+  /** Called once for changes that arrive together. */
   onNews(): void;
   readonly timing: FollowerTiming;
   readonly log: Log;
@@ -55,21 +54,21 @@ export interface FileFollowerDeps {
 
 /** Milliseconds. */
 export interface FollowerTiming {
-  /** A change is looked at after this long without another... */
+  /** Changes are reported after this long without another... */
   readonly quiet: number;
   /** ...but no later than this after the first. */
   readonly patience: number;
-  /** How often the caller looks when nothing was heard: not every file system tells. */
+  /** How often the caller reads without a notification: not every file system sends them. */
   readonly poll: number;
 }
 
 export const defaultFollowerTiming: FollowerTiming = { quiet: 50, patience: 250, poll: 10_000 };
 
-/** How often files that change while they are read are read again before they are taken as found. */
+/** How often files that change during a reading are read again before they are taken as they are. */
 export const maxRereads = 5;
 
-/** A file that changed so shortly before it was read may be written again without looking different: the
- * clock of a file system has ticks, of up to two seconds. */
+/** A file that changed this shortly before it was read may change again with the same timestamp: file
+ * systems have ticks of up to two seconds. */
 const settledMs = 2_500;
 
 /** A file as it was read. */
@@ -95,7 +94,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
     watched.delete(directory);
   }
 
-  /** Said once for each directory, until it can be watched. */
+  /** Logged once for each directory, until it can be watched. */
   function noteTrouble(directory: string, error: unknown): void {
     drop(directory);
     if (troubled.has(directory)) return;
@@ -111,7 +110,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
       () => undefined,
     );
     if (closed || identity === watched.get(directory)?.identity) return;
-    // Another directory took this name: the watch still hears of the old one.
+    // Another directory took this name: the watch is still on the old one.
     drop(directory);
     if (identity === undefined) return;
     try {
@@ -185,7 +184,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
         const listing = await list();
         await watchOnly(await deps.directoriesToWatch(listing));
         const read = await readChanged(listing.files);
-        // What changed before the watch was in place is found here as well.
+        // Also finds what changed before the watch was in place.
         const isStable = (await list()).signature === listing.signature;
         if (!isStable && attempts <= maxRereads && !closed) continue;
         const problems = [...listing.problems, ...read.problems];

@@ -1,5 +1,5 @@
-// Waits shorter than a millisecond, which timers of Node do not know: the thread sleeps, and looks
-// after it whether anything came in.
+// Waits shorter than a millisecond, which Node's timers do not offer: the thread sleeps, then handles what
+// has arrived.
 import { writeFileSync } from 'node:fs';
 
 const never = new Int32Array(new SharedArrayBuffer(4));
@@ -14,7 +14,10 @@ export function sharpenPauses(): void {
   }
 }
 
-/** Blocks the thread for `ms`, if above 0, then lets it take in what has arrived and calls back. */
+/**
+ * Blocks the thread for `ms`, if above 0, then lets the event loop handle what has arrived, and calls
+ * back.
+ */
 export function afterPause(ms: number, callback: () => void): void {
   if (ms > 0) {
     const startedMs = performance.now();
@@ -24,7 +27,7 @@ export function afterPause(ms: number, callback: () => void): void {
   setImmediate(callback);
 }
 
-/** All pauses so far, in milliseconds. Node takes them for work of the event loop. */
+/** Sum of all pauses in milliseconds. Node counts them as busy time of the event loop. */
 export function pausedMs(): number {
   return sleptMs;
 }

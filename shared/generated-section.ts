@@ -1,5 +1,5 @@
-// Parts of documents that are made from the code: between two marks, `<!-- NAME:begin -->` and
-// `<!-- NAME:end -->`. Tests compare them; `npm run docs` writes them.
+// Sections of documents generated from the code, between two marks: `<!-- NAME:begin -->` and `<!--
+// NAME:end -->`. `npm run docs` writes them, tests compare them.
 
 export interface GeneratedSection {
   readonly document: URL;

@@ -1,11 +1,10 @@
-// Long work on a thread that has others to answer: it is done in slices, and between two of them all that
-// waits has its turn.
+// Runs long work in slices on a thread that also serves requests; between two slices the event loop runs.
 import { setImmediate } from 'node:timers/promises';
 
-/** What one slice may hold others up. */
+/** How long one slice may block the thread. */
 const sliceMs = 2;
 
-/** Runs `work` to its end, giving way at a `yield` when the slice is used up. */
+/** Runs `work` to its end, pausing at a `yield` when the slice is used up. */
 export async function runInSlices<Result>(work: Iterator<void, Result>): Promise<Result> {
   for (;;) {
     const endMs = performance.now() + sliceMs;
@@ -17,7 +16,7 @@ export async function runInSlices<Result>(work: Iterator<void, Result>): Promise
   }
 }
 
-/** Runs `work` to its end at once, where nobody waits. */
+/** Runs `work` to its end without pauses. */
 export function runAtOnce<Result>(work: Iterator<void, Result>): Result {
   for (;;) {
     const step = work.next();

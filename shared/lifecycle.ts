@@ -1,5 +1,5 @@
 // From the first line of a program to its exit code: start, wait for a signal, stop in bounded time.
-// What is started and in which order is left to the composition roots.
+// Composition roots decide what is started, and in which order.
 import type { Writable } from 'node:stream';
 import { toCountText } from './count-text.ts';
 import { AppError, errorText } from './errors.ts';
@@ -12,9 +12,9 @@ export const exitCodes = { ok: 0, failed: 1, wrongUsage: 2 } as const;
 export interface Program {
   readonly log: Log;
   /**
-   * Resolves once the program serves. `signal` aborts when the stop begins before that; whatever
-   * `start` does then, resolving or rejecting, is fine. Otherwise a rejection ends the process with
-   * exit code 1, and an AppError is printed without a stack.
+   * Resolves once the program serves. `signal` aborts when the stop begins before that; `start` may then
+   * resolve or reject. Otherwise a rejection ends the process with exit code 1, and an AppError is printed
+   * without a stack.
    */
   start(signal: AbortSignal): Promise<void>;
   /** Called once, after `start` settled, also when `start` failed (`reason` is then undefined):
@@ -22,7 +22,7 @@ export interface Program {
   stop(reason: StopSignal | undefined): Promise<void>;
   /** Called at once with the signal, before anything is waited for: the place to turn unhealthy. */
   onStopping?(reason: StopSignal): void;
-  /** How long all of the stop may take; then the process ends as it is. */
+  /** Time limit of the whole stop; then the process exits. */
   readonly stopTimeoutMs: number;
 }
 
@@ -32,10 +32,10 @@ const signalWords: Readonly<Record<StopSignal, string>> = {
   SIGHUP: 'hangup',
 };
 
-/** How long the last lines may take to leave the process. */
+/** Time limit for writing the last log lines. */
 const outputTimeoutMs = 500;
 
-/** Says every problem of the settings and ends the process; `help` is the command that lists them all. */
+/** Logs every problem of the settings and ends the process; `help` is the command that lists all settings. */
 export function refuseSettings(log: Log, problems: readonly string[], help: string): never {
   for (const problem of problems) log.error(problem);
   const count = toCountText(problems.length, 'setting is', 'settings are');
@@ -44,10 +44,10 @@ export function refuseSettings(log: Log, problems: readonly string[], help: stri
 }
 
 /**
- * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any
- * time and lead to exit code 0, a second one exits at once (behaviour: bounded-stop). What is
- * thrown outside every promise and callback is a defect: it is logged with its stack and ends the
- * process with exit code 1, since nothing is known about the state that it left.
+ * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any time and
+ * lead to exit code 0, a second one exits at once (behaviour: bounded-stop). What is thrown outside every
+ * promise and callback is a defect: it is logged with its stack and ends the process with exit code 1,
+ * since the state is unknown after it.
  */
 export async function runUntilStopped(program: Program): Promise<never> {
   const { log, stopTimeoutMs } = program;
@@ -111,7 +111,7 @@ function settlesWithin(promise: Promise<boolean>, timeoutMs: number): Promise<bo
 }
 
 async function endProcess(code: number): Promise<never> {
-  // Set first: should the last lines fail to leave, the code is still right.
+  // Set first: the code is right even if the last lines cannot be written.
   process.exitCode = code;
   await settlesWithin(
     Promise.all([drain(process.stderr), drain(process.stdout)]).then(() => true),

@@ -1,9 +1,8 @@
-// Whole lines to standard error or standard output, without ever waiting for whoever reads them.
-// What the lines hold is left to the callers (shared/log.ts, worker/metrics).
+// Writes whole lines to standard error or standard output and never waits for the reader.
 import type { Writable } from 'node:stream';
 
 export interface LineOutput {
-  /** True while lines given now would be kept. */
+  /** True while the output takes lines without dropping them. */
   readonly ready: boolean;
   /** `lines` ends with a newline. What does not fit is dropped and counted. */
   write(lines: string): void;
@@ -11,14 +10,14 @@ export interface LineOutput {
   readonly droppedCount: number;
 }
 
-/** Enough for a burst; a reader that stands still must not make the process grow. */
+/** Enough for a burst, and bounded where the reader has stopped. */
 const maxBufferedBytes = 4 * 1024 * 1024;
 
-/** Wraps `process.stderr`, `process.stdout`, or what a test gives. The stream stays the caller's. */
+/** Wraps `process.stderr`, `process.stdout` or a test's stream, which the caller keeps owning. */
 export function createLineOutput(stream: Writable): LineOutput {
   let droppedCount = 0;
   let broken = false;
-  // A reader that went away (EPIPE) must not end the process, and there is nowhere to say it.
+  // A reader that went away (EPIPE) must not end the process, and there is nowhere to log it.
   stream.on('error', () => {
     broken = true;
   });

@@ -1,5 +1,5 @@
-// The log of both programs: one line per message, in the forms that readers of the reference's log
-// know. What is worth saying, and how often, is left to the callers.
+// The log of both programs: one line per message, in the formats of the reference service.
+// shared/repeated-log.ts limits repeats.
 import { styleText } from 'node:util';
 import { pino } from 'pino';
 import { trimEnd } from './trim-end.ts';
@@ -8,16 +8,16 @@ import { trimEnd } from './trim-end.ts';
 export const logLevels = ['panic', 'fatal', 'error', 'warning', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** `terminal` is for a person who looks on: short, and a message of several lines stays so. */
+/** `terminal` is for a person: short, and messages keep their line breaks. */
 export const logFormats = ['text', 'json', 'terminal'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/** Messages go to standard error, one line each. Secrets are never passed in. */
+/** One line per message. Callers never pass secrets. */
 export interface Log {
   debug(message: string): void;
   info(message: string, detail?: LogDetail): void;
-  /** What went well, and answers a question of whoever looks at the default level: written at the level
-   * info wherever warnings are. */
+  /** A success that operators want to see at the default level: marked info, written wherever warnings are.
+   * A success that operators want to see at the default level: marked info, written wherever warnings are. */
   notice(message: string): void;
   warning(message: string, detail?: LogDetail): void;
   error(message: string, detail?: LogDetail): void;
@@ -40,11 +40,11 @@ export interface LogOptions {
   readonly format: LogFormat;
   /** Takes one line, its newline included. */
   readonly write: (line: string) => void;
-  /** Milliseconds since the epoch, with a fraction where the clock has one. It may be set back and forth. */
+  /** Milliseconds since the epoch, with a fraction where the clock has one; may jump in both directions. */
   readonly wallMs?: () => number;
 }
 
-/** A debug line may quote a request of any size; nobody reads more than this of it. */
+/** Where longer lines are cut: a debug line may quote a request of any size. */
 const maxMessageLength = 64 * 1024;
 
 /** How a line is written (behaviour: log-lines). */
@@ -107,7 +107,7 @@ const toLine = {
   },
   terminal({ level, message, detail }: Line, dateTime: string): string {
     const time = dateTime.slice('yyyy-mm-ddT'.length, 'yyyy-mm-ddThh:mm:ss'.length);
-    // Further lines are indented, so that no message can look like another line of the log.
+    // Further lines are indented, so that a message cannot forge another line of the log.
     const lines = (detail?.shown ?? message)
       .split('\n')
       .map((part) => onOneLine(JSON.stringify(part)).slice(1, -1));
@@ -138,8 +138,8 @@ const levelStyles = {
   trace: 'gray',
 } as const satisfies Record<LogLevel, string>;
 
-/** JSON that stays on its line in a terminal too: nothing in it moves the cursor, ends the line or
- * turns the direction of writing. */
+/** JSON that is safe on a terminal: nothing in it moves the cursor, ends the line or changes the text
+ * direction. */
 function onOneLine(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufeff]/g,

@@ -2,7 +2,7 @@
 import { editDistance } from './edit-distance.ts';
 import { toExcerpt } from './text-excerpt.ts';
 
-/** Longer words are no typos of ours, and must not cost time. */
+/** Longer words are not compared: they are no typos, and would cost time. */
 const maxLength = 64;
 
 /**

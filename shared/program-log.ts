@@ -1,4 +1,4 @@
-// The log of a program: on standard error, for a person where one looks on.
+// A program's log, on standard error. On a terminal the format `text` becomes `terminal`.
 import { createLineOutput } from './line-output.ts';
 import { createLog, type Log, type LogFormat, type LogLevel } from './log.ts';
 

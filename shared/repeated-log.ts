@@ -1,17 +1,17 @@
-// Keeps what happens again and again from flooding the log: it is said when it begins, then at most once in
-// a while with the number of times, and its end once. Level and words are the caller's.
+// Keeps repeated events from flooding the log: logs the first, then at most one line per interval with the
+// number of events, and the end once. Callers choose level and text.
 import type { Clock } from './clock.ts';
 
 export interface RepeatedLog {
-  /** `text` is one sentence without a final full stop. Reports under one key are about one matter: when a
-   * line stands for several it has the text of the latest. */
+  /** `text` is one sentence without a final full stop. Reports with the same key are about one matter; a
+   * line for several has the text of the latest. */
   report(text: string, key?: string): void;
   /**
-   * The matter is over. Returns how long it lasted and how often it was reported, to be said, unless
-   * nothing was said of it since it was last over.
+   * The matter is over. Returns how long it lasted and how often it was reported, for the caller to log;
+   * undefined when nothing was logged of it.
    */
   recover(key?: string): { readonly seconds: number; readonly times: number } | undefined;
-  /** Says what was only counted, and forgets everything. */
+  /** Logs what was only counted so far, and forgets everything. */
   flush(): void;
 }
 
@@ -21,16 +21,16 @@ export interface RepeatedLogDeps {
   /** The least time between two lines about one matter; default 1,000. */
   readonly intervalMs?: number;
   /**
-   * When a matter that goes on is said again, after that time:
+   * When a matter that goes on is logged again, after that time:
    * - `when-reported` (the default): with the next report, and the number of reports;
-   * - `in-time`: without waiting for a report, and the number; what was not reported meanwhile is forgotten.
-   *   For matters whose end nobody reports;
+   * - `in-time`: by a timer, with the number of reports; a matter that was not reported meanwhile is
+   *   forgotten. For matters whose end nobody reports;
    * - `when-changed`: with the next report that has another text.
    */
   readonly again?: 'when-reported' | 'in-time' | 'when-changed';
 }
 
-/** Further keys share one, so that callers who vary what they do flood nothing either. */
+/** Further keys share one entry, so that callers cannot flood the log with ever new keys. */
 const maxKeys = 32;
 
 class Matter {
@@ -38,7 +38,7 @@ class Matter {
   firstMs: number | undefined;
   times = 0;
   saidMs = Number.NEGATIVE_INFINITY;
-  /** What was said of it since it was last over. */
+  /** What was logged of it since it was last over. */
   saidText: string | undefined;
   latest = '';
   unsaid = 0;
@@ -84,7 +84,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
 
   return {
     report(text, key = '') {
-      // Called for each decision while a store is away.
+      // Called for each decision while a store is unreachable.
       const matter = matters.get(key) ?? open(key);
       const now = clock.monotonicMs();
       matter.firstMs ??= now;

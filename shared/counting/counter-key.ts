@@ -5,7 +5,8 @@ import type { Window } from './window.ts';
 
 /**
  * `<prefix><domain>_<key>_<value>_..._<window start>`, nothing escaped; an empty value leaves two
- * underscores. What is no plain fixed window ends in a tag, which no digit ends. `sharedValues` has the pattern that stands for the value where it is shared.
+ * underscores. Other limits than plain fixed windows add a tag, which never ends in a digit.
+ * `sharedValues` has the pattern that replaces a shared value.
  */
 export function toCounterKey(
   prefix: string,

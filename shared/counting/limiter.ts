@@ -1,7 +1,7 @@
-// Limits that are not fixed windows: what a counter holds, which hits it admits, and how long it takes
-// until it admits more. Pure arithmetic, used by the in-process store to decide and for other stores to
-// find out what their script has decided (worker/counters/redis/limiter-scripts.ts has the same steps).
-// (behaviour: sliding-window, token-bucket)
+// Sliding windows and token buckets: what a counter holds, which hits it admits, and how long until it
+// admits more. Pure arithmetic: the in-process store decides by it, and other stores interpret with it
+// what their script decided (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour:
+// sliding-window, token-bucket)
 
 import type { Limiter } from '../rules/limit-shape.ts';
 
@@ -13,15 +13,14 @@ import type { Limiter } from '../rules/limit-shape.ts';
  */
 export type LimiterReading = readonly number[];
 
-/** Far above any number of hits, and exact. */
+/** Far above any number of hits, and exact as a double. */
 const mostHits = 2 ** 52;
-/** What rounding may take from a whole number of hits. */
+/** Tolerance for rounding errors in a number of hits. */
 const rounding = 1e-9;
 
 /**
- * A counter at one moment. `room` is the number of hits that would be admitted: a whole number, below 0
- * where hits over the limit were counted. Time stands still while hits are taken one after the other, so
- * that only `room` changes, and by whole numbers.
+ * A counter at one moment. `room` is the number of hits that would be admitted: a whole number, negative
+ * where hits over the limit were counted. Only `room` changes while hits are taken, as time does not move.
  */
 export abstract class LimiterCounter {
   readonly #limiter: Limiter;
@@ -37,7 +36,8 @@ export abstract class LimiterCounter {
     this.#lowest = lowest;
   }
 
-  /** All of the hits or none. Returns whether they are over the limit; 0 hits are when room is below 0. */
+  /** Takes all of the hits or none. Returns whether they are over the limit; 0 hits are over it when room
+   * is negative. */
   take(hits: number): boolean {
     const isOver = hits > this.room;
     if (!isOver) this.room -= hits;
@@ -49,12 +49,12 @@ export abstract class LimiterCounter {
     this.room = Math.min(this.#highest, this.room + hits);
   }
 
-  /** Milliseconds until that many hits would be admitted if nothing else came; until all is free again for
-   * more than can ever be. */
+  /** Milliseconds until that many hits would be admitted without further traffic; for more than the limit,
+   * until all of it is free. */
   abstract msUntil(hits: number): number;
-  /** Milliseconds until the whole limit is free again if nothing else came. */
+  /** Milliseconds until the whole limit is free again without further traffic. */
   abstract msUntilFree(): number;
-  /** To be kept by the store; undefined when it says no more than a missing one. */
+  /** The state to store; undefined when it equals that of a missing counter. */
   abstract save(): LimiterReading | undefined;
 }
 
@@ -95,7 +95,7 @@ class SlidingWindow extends LimiterCounter {
     const spare = this.#limit - hits;
     if (this.#current <= spare) {
       if (this.room >= hits) return 0;
-      // Within this window: when the one before weighs little enough.
+      // Within this window: when the weight of the one before has fallen enough.
       return rest - ((spare - this.#current) * this.#windowMs) / this.#previous;
     }
     return rest + this.#windowMs - (spare * this.#windowMs) / this.#current;
@@ -113,14 +113,14 @@ class SlidingWindow extends LimiterCounter {
   }
 }
 
-/** Tokens come evenly. What is kept is the time at which the bucket is full (GCRA's theoretical arrival
- * time), here as the time until then. */
+/** Tokens come evenly. The state is the time at which the bucket is full (GCRA's theoretical arrival time),
+ * here as the time until then. */
 class TokenBucket extends LimiterCounter {
   readonly #limiter: Limiter;
   readonly #fullInUs: number;
   readonly #windowUs: number;
   readonly #roomBefore: number;
-  /** What is there of the next token. Lost where the bucket is full or as empty as it gets. */
+  /** The fraction of the next token. Lost where the bucket is full or at its lowest. */
   readonly #part: number;
   #isAtEnd = false;
 
@@ -128,7 +128,7 @@ class TokenBucket extends LimiterCounter {
     const { limit, countsOver } = limiter;
     const capacity = limit === 0 ? 0 : limiter.capacity;
     const lowest = countsOver ? -capacity : 0;
-    // A limit that was changed may have left more behind than its bucket holds.
+    // After a change of the limit the stored state may exceed the bucket.
     const tokens = Math.max(lowest, capacity - (fullInUs * limit) / windowUs);
     const room = Math.floor(tokens + rounding);
     super(limiter, room, capacity, lowest);

@@ -10,11 +10,11 @@ export interface Window {
 export interface WindowOptions {
   /** 0 is Sunday, 6 is Saturday. Thursday (4) is the weekday of the Unix epoch. */
   readonly weekResetDay: number;
-  /** Months from the first to the last day, UTC, instead of 30 days from the epoch. */
+  /** Calendar months (UTC) instead of periods of 30 days from the epoch. */
   readonly calendarMonths: boolean;
 }
 
-/** Kinds of windows whose latest one is kept. */
+/** How many kinds of windows are cached, the latest of each. */
 const maxLatest = 10_000;
 const daySeconds = 86_400;
 const epochWeekday = 4;
@@ -39,7 +39,7 @@ function calendarMonthsAt(nowSeconds: number, count: number): Window {
 }
 
 function startOfMonth(month: number): number {
-  // Date.UTC takes the years before 100 for those of the last century.
+  // Date.UTC reads years below 100 as 1900 to 1999.
   return new Date(0).setUTCFullYear(Math.floor(month / 12), month % 12) / 1000;
 }
 
@@ -49,8 +49,8 @@ export type WindowAt = (unit: Unit, multiplier: number, nowSeconds: number) => W
 /**
  * Windows of several units begin at multiples of their length from where those of one unit begin.
  *
- * The same object is returned for as long as the window lasts: nearly every call falls into the
- * window of the call before it.
+ * The same object is returned while the window lasts: nearly every call falls into the window of the
+ * previous one.
  */
 export function createWindows(options: WindowOptions): WindowAt {
   const weekOffset = ((options.weekResetDay - epochWeekday + 7) % 7) * daySeconds;

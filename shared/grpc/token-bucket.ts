@@ -1,4 +1,4 @@
-// Bounds how often something may happen: so many at once, and so many each second after that.
+// A token bucket: a burst, and a rate per second after it.
 
 export interface TokenBucket {
   /** False when there are too few tokens; then none is taken. `nowMs`: monotonic. */
