@@ -1,5 +1,5 @@
-// Finds and reads the rules files below one directory: which names count, what is skipped, and the
-// bounds. When to look again is left to the callers, what the text means to shared/rules.
+// Finds and reads the rules files below one directory: which names count, what is skipped, and the bounds.
+// shared/rules parses them.
 import type { Stats } from 'node:fs';
 import { constants } from 'node:fs';
 import { lstat, open, opendir, stat } from 'node:fs/promises';
@@ -20,9 +20,9 @@ import {
 
 /** What is there, without its content. */
 export interface Listing {
-  /** In the order in which they take effect; empty when there is more than the bounds allow. */
+  /** In the order in which they take effect; empty when there are more than the bounds allow. */
   readonly files: readonly ListedFile[];
-  /** All directories that were looked into, for the watch. */
+  /** All directories that were read, for the watch. */
   readonly directories: readonly string[];
   readonly problems: readonly Problem[];
   /** Links to directories: none of them is followed. */
@@ -45,14 +45,14 @@ export interface ListedFile {
 export interface ListOptions {
   /** The directory whose files are the rules, subdirectories included. */
   readonly directory: string;
-  /** Another directory and a prefix: what begins with it there is rules as well, files and directories. */
+  /** Another directory and a prefix: files and directories there that begin with the prefix count as well. */
   readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
   readonly ignoreDotFiles: boolean;
   readonly bounds: Bounds;
 }
 
-/** Which names and links count (behaviour: files-of-rules). Never rejects; what cannot be looked at
- * is a problem. */
+/** Which names and links count (behaviour: files-of-rules). Never rejects; what cannot be read is a
+ * problem. */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const { directory, beside, ignoreDotFiles, bounds } = options;
   const files: ListedFile[] = [];
@@ -81,7 +81,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     const { path } = look;
     if ('error' in look) {
       const { error } = look;
-      // It was removed since its name was read.
+      // Removed since its name was read.
       if (look.isGone) return;
       if (isRulesPath(name)) addProblem('error', 'unreadable-file', path, unreadable(error));
       else addProblem('warning', 'ignored-file', path, `${unreadable(error)}; it is ignored`);
@@ -151,7 +151,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     for (const name of (await readNames(beside.directory, true)) ?? []) {
       if (!name.startsWith(beside.prefix) || isSkipped(name)) continue;
       const path = join(beside.directory, name);
-      // Whatever else lies there has nothing to do with rules.
+      // Other entries there are ignored.
       const kind = await kindOf(path);
       if (kind === 'directory' || (kind === 'file' && isRulesPath(name))) {
         await visitEntry(name, await lookAt(path), 0);
@@ -176,7 +176,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
 /** How many files are looked at, or read, at the same time. */
 const atOnce = 32;
 
-/** One entry of a directory: itself, and what it leads to if it is a link. */
+/** One entry of a directory: itself, and its target if it is a link. */
 type Look =
   | { readonly path: string; readonly own: Stats; readonly target: Stats }
   | { readonly path: string; readonly error: unknown; readonly isGone: boolean };
@@ -218,7 +218,7 @@ async function readText(path: string, bounds: Bounds): Promise<string | Problem>
     try {
       const { size } = await handle.stat();
       if (size > maxBytes) return tooLarge(path, size, bounds);
-      // One byte more than allowed tells a file that grew meanwhile.
+      // One byte more than allowed detects a file that grew meanwhile.
       const buffer = Buffer.alloc(Math.min(size + 4096, maxBytes + 1));
       let length = 0;
       while (length < buffer.length) {

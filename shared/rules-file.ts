@@ -1,5 +1,5 @@
-// What a file of rules may be, wherever it is kept: its name, size and encoding, and how many there may be; with
-// the words for what is not read.
+// The limits of rules files, wherever they are kept: names, sizes, encoding and number, with the messages
+// for those that are not read.
 
 import { createPositions } from './rules/document-reporter.ts';
 import { type Problem, problemOf } from './rules/problem.ts';
@@ -10,7 +10,7 @@ export interface RulesFile {
   readonly text: string;
 }
 
-/** What a directory of rules may hold. Far above real use; a mistaken mount is told apart by it. */
+/** Limits of a directory of rules: far above real use, to detect a mistaken mount. */
 export interface Bounds {
   readonly fileBytes: number;
   readonly totalBytes: number;

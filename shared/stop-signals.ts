@@ -1,21 +1,20 @@
-// The signals that ask a program to stop, and which of them is a second one.
+// The signals that stop a program, and which of them count as a second one.
 
 export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof stopSignals)[number];
 
 /**
  * A terminal sends Ctrl-C to npm and to the script that npm runs, and npm passes its own on: the script
- * gets two for one. Nobody presses it again as fast as that.
+ * gets two for one. A person is not that fast.
  */
 const copyWithinMs = 1_000;
 
 let isListening = false;
 
-/** Until `listenForStopSignals` is called nothing is open yet that would have to be closed, so a signal ends
- * the process, and with 0 as always. To be called before anything else is loaded: a process with the id 1,
- * as in a container, does not hear of a signal otherwise. */
+/** Exits with 0 on a signal until `listenForStopSignals` is called: nothing is open yet. Call it before
+ * anything else is loaded: a process with id 1, as in a container, ignores signals without a listener. */
 export function endOnStopSignals(): void {
-  // The listeners stay: without any, a signal that is on its way would be lost.
+  // The listeners stay: without any, a signal in flight would be lost.
   for (const name of stopSignals) {
     process.on(name, () => {
       if (!isListening) process.exit(0);

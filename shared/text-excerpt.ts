@@ -1,4 +1,4 @@
-// Shortens a value for a message, so that a huge one does not fill it.
+// Shortens a value for a message.
 
 /** At most `length` UTF-16 code units of `text`, and `...` when something was cut. */
 export function toExcerpt(text: string, length = 60): string {

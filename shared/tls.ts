@@ -1,5 +1,5 @@
 // The files of TLS: authorities, a certificate chain and its private key, read as one set that fits
-// together, and read again when they change. What they are used for is left to the callers.
+// together, and read again when they change.
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, getCACertificates } from 'node:tls';
@@ -24,14 +24,14 @@ export type TlsReading =
   | { readonly ok: true; readonly material: TlsMaterial }
   | {
       readonly ok: false;
-      /** For people: names the file, and nothing of its content. */
+      /** For people: names the file, without its content. */
       readonly problem: string;
     };
 
-/** No certificate file is larger; somebody gave the path of something else. */
+/** No certificate file is larger: a larger one is a wrong path. */
 const maxFileBytes = 4 * 1024 * 1024;
 
-/** Reads all files and makes sure that they can be used together. */
+/** Reads all files and checks that they fit together. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsReading> {
   const [ca, cert, key] = await Promise.all([files.ca, files.cert, files.key].map(readTlsFile));
   for (const file of [ca, cert, key]) if (file?.problem !== undefined) return bad(file.problem);
@@ -59,7 +59,7 @@ function checkMaterial(
   { ca, cert, key }: TlsFiles,
   material: TlsMaterial,
 ): (TlsReading & { readonly ok: false }) | undefined {
-  // A secure context takes an authority that is none without a word, and then trusts nobody.
+  // A secure context silently accepts an invalid authority, and then trusts nobody.
   const wrongCa = failureOf(() => material.ca && new X509Certificate(material.ca));
   if (wrongCa !== undefined) return bad(`${ca} is not a certificate (${wrongCa})`);
   const wrongPair = failureOf(() =>
@@ -83,7 +83,7 @@ function bad(problem: string): TlsReading & { readonly ok: false } {
   return { ok: false, problem };
 }
 
-/** The authorities that this host trusts, with `ca` added to them, in PEM. */
+/** The authorities that this host trusts plus `ca`, in PEM. */
 export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
   const trusted = new Set([...getCACertificates('default'), ...getCACertificates('system')]);
   return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
@@ -91,24 +91,24 @@ export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
 
 export interface TlsWatchDeps {
   readonly files: TlsFiles;
-  /** What is in use when the watch begins. */
+  /** The material in use when the watch begins. */
   readonly material: TlsMaterial;
   readonly clock: Clock;
   /** How often the files are read. Not every change of a mounted secret raises an event. */
   readonly intervalMs: number;
   /** The files have changed and fit together. */
   readonly onChange: (material: TlsMaterial) => void;
-  /** The files have changed and cannot be used: said once for each different problem. */
+  /** The files have changed and cannot be used; called once for each different problem. */
   readonly onProblem: (problem: string) => void;
 }
 
 export interface TlsWatch {
-  /** Nothing is called after that. Idempotent. */
+  /** No callback follows. Idempotent. */
   close(): void;
 }
 
-/** While the files cannot be used, as between the writing of a certificate and of its key, what was
- * used before stays in use. */
+/** While the files cannot be used, as between writing a certificate and its key, the previous ones stay in
+ * use. */
 export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
   const { files, clock, intervalMs, onChange, onProblem } = deps;
   let inUse = fingerprint(deps.material);

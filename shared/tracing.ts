@@ -1,6 +1,5 @@
-// Traces as the rest of the code sees them: spans that are started, described and ended. Without a
-// tracer there is nothing: no library is loaded and no object made. How spans are recorded and sent
-// is in tracing/otel-tracer.ts.
+// The interface to tracing: spans are started, described and ended. Without a tracer no library is loaded
+// and no object made. tracing/otel-tracer.ts records and sends spans.
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 
@@ -13,9 +12,9 @@ export interface Span {
   end(failure?: string): void;
 }
 
-/** What spans belong to. */
+/** A trace. */
 export interface SpanParent {
-  /** `scope` names the part of the program that the span is about. */
+  /** `scope` names the part of the program. */
   startSpan(scope: string, name: string, attributes?: SpanAttributes): Span;
 }
 

@@ -1,15 +1,15 @@
-// What clients make us hold by not finishing the requests that they have begun: so many bytes of all of them
-// together, and each for a time. A stream on which no request is begun holds nothing, and never ends by this.
+// Bounds what unfinished requests of clients hold: the bytes of all together, and the time of each. A
+// stream without a started request holds nothing, and is never ended by this.
 import type { Clock } from './clock.ts';
 
 export interface UnfinishedRequests {
-  /** For one stream; `end` is called when its request is not waited for any longer. */
+  /** For one stream; `end` is called when its request exceeds a bound. */
   open(end: (reason: string) => void): UnfinishedRequest;
 }
 
 export interface UnfinishedRequest {
-  /** How many bytes are held of a request that is not whole, whenever that changes; `isNext`: another one
-   * has been completed since the last call. */
+  /** Call it whenever the held bytes of an incomplete request change; `isNext`: another request was
+   * completed since the last call. */
   holds(bytes: number, isNext: boolean): void;
 }
 
@@ -29,12 +29,12 @@ export function createUnfinishedRequests({
   maxBytes,
   timeoutMs,
 }: UnfinishedRequestsDeps): UnfinishedRequests {
-  /** The one that was begun first is the first. */
+  /** The oldest is first. */
   const requests = new Set<Begun>();
   let totalBytes = 0;
 
-  /** By when they were begun: bytes that trickle in buy no time, and who sends a whole request is done
-   * before others have filled up what there is. */
+  /** The oldest is ended first: trickling bytes gain no time, and a client that sends complete requests is
+   * done before others fill the bound. */
   function relieve(): void {
     for (const { end } of requests) {
       if (totalBytes <= maxBytes) return;

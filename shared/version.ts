@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 
-/** Of the sources, or of what was built from them, one folder deeper. */
+/** package.json of the sources, or of the build, one folder deeper. */
 export function readVersion(): string {
   const folder = extname(import.meta.filename) === '.js' ? '../..' : '..';
   const file = new URL(`${folder}/package.json`, import.meta.url);

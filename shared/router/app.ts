@@ -17,26 +17,26 @@ import { buildTable } from './table.ts';
 import { loadXml } from './xml.ts';
 
 export interface AppOptions {
-  /** Folders of controllers; several merge, and the later one wins. Unset: by `env`, else the
-   * folder `controllers`. */
+  /** Folders of controllers; several merge, and the later one wins. Default: from `env`, else the folder
+   * `controllers`. */
   readonly controllerPrefix?: string | readonly string[];
-  /** Where ENDPOINTS_PREFIX is looked up, usually the process's environment. */
+  /** Environment with ENDPOINTS_PREFIX, usually the process's. */
   readonly env?: Environment;
-  /** In place of reading folders: what a prefix stands for, as a bundle has it. */
+  /** Replaces reading folders: the modules of a prefix, for bundles. */
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
-  /** Run before those of classes and methods. */
+  /** Guards that run before those of classes and methods. */
   readonly guard?: Guard | readonly Guard[];
-  /** A method that has no guard and is not `public: true` keeps the app from starting. For what is not
-   * everybody's: a guard that was forgotten is then noticed. */
+  /** The app does not start while a method has no guard and is not `public: true`, so that no guard is
+   * forgotten. */
   readonly requireGuards?: boolean;
-  /** For classes that do not declare their own. */
+  /** Default for classes that do not declare their own. */
   readonly cors?: Cors;
   readonly limits?: Partial<Limits>;
-  /** Kinds of body that are understood, XML aside, which classes allow; all, unless set. */
+  /** Kinds of body that are accepted, all by default. XML is allowed per class. */
   readonly bodyKinds?: readonly BodyKind[];
   /** Only the canonical spelling of a name is served: kebab-case, lower case. */
   readonly strictNames?: boolean;
-  /** For a verb that a class does not have: 405 with Allow (the default), or 501 without. */
+  /** Status for a verb that a class does not have: 405 with Allow (the default), or 501 without. */
   readonly missingVerb?: 405 | 501;
   /** How a text is sent where its method names no media type: JSON (the default), or raw. */
   readonly stringReturn?: 'application/json' | 'text/html';
@@ -44,17 +44,18 @@ export interface AppOptions {
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
   readonly otherPaths?: OpenApiFrame['paths'];
-  /** Hears at the start of a class that a module hides. Unset: a line on standard error. */
+  /** Called at the start for each class that a module hides. Default: a line on standard error. */
   readonly warn?: (text: string) => void;
-  /** Hears of requests that fail for a reason of ours. Unset: a JSON line on standard error. */
+  /** Called for requests that fail because of a defect or a failure of ours. Default: a JSON line on
+   * standard error. */
   readonly reportError?: ReportError;
 }
 
 export interface App {
   readonly dispatch: Dispatch;
-  /** For `node:http` and what speaks its interface. */
+  /** For `node:http` and compatible servers. */
   readonly listener: Listener;
-  /** For servers of the WHATWG fetch interface. */
+  /** For servers with the WHATWG fetch interface. */
   readonly fetch: Fetch;
   /** The OpenAPI 3.1 document: the same for the same controllers. */
   readonly describe: () => OpenApiDocument;
@@ -63,7 +64,7 @@ export interface App {
   readonly limits: Limits;
 }
 
-/** Rejects with a StartError that names everything in the way of serving. */
+/** Rejects with a StartError that names every reason why it cannot serve. */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const limits: Limits = { ...defaultLimits, ...options.limits };
   const load = options.loadModules ?? readModuleTree;

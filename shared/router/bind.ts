@@ -25,25 +25,25 @@ export interface BodyArguments {
 export interface Binder {
   /** Whether the method takes that many path parts, if its keywords are right. */
   fits(partCount: number): boolean;
-  /** Whether anything that a body can say is an argument of the method. */
+  /** Whether any argument of the method can come from a body. */
   readonly takesBody: boolean;
-  /** Throws 404 where there are more parts than the method takes: known before the body is read. */
+  /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;
   /** The arguments in order. Throws 404 or 400. */
   bind(given: Given): unknown[];
 }
 
-/** What a keyword was given, and by whom. */
+/** The value of a keyword, and where it came from. */
 interface Value {
   readonly value: unknown;
   readonly from: Origin;
   readonly in: 'query' | 'body';
 }
 
-/** Of those that one answer names. */
+/** How many problems one answer names. */
 const maxProblems = 20;
 
-/** Throws an Error that says what in the declaration cannot be understood. */
+/** Throws an Error that names the invalid part of the declaration. */
 export function compileBinder(
   declared: Op | undefined,
   { compiler, limits }: { readonly compiler: SchemaCompiler; readonly limits: Limits },
@@ -58,7 +58,7 @@ export function compileBinder(
   const rest = restSchema && toParameter(restSchema, compiler);
   const keywords = toKeywords(declared, compiler);
   const positional = new Set(path.map(({ keyword }) => keyword));
-  // A part that may not come by keyword must be there, and so must all before it.
+  // A part that cannot come by keyword must be present, with all before it.
   const minParts = path.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
@@ -187,7 +187,7 @@ export function compileBinder(
   };
 }
 
-/** A copy, so that no request changes what the next one gets. */
+/** A copy, so that no request changes the default of the next. */
 function defaultOf(parameter: Parameter): unknown {
   return 'default' in parameter.schema ? structuredClone(parameter.schema.default) : undefined;
 }

@@ -1,5 +1,4 @@
-// The body's bytes under the limit and the deadline, and what they say by their media type
-// (behaviour: bodies).
+// Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
 import type { BodyArguments } from './bind.ts';
 import { BadRequest, HttpError } from './errors.ts';
 import { parseJson } from './json.ts';
@@ -22,14 +21,13 @@ export interface BodyReader {
 }
 
 export interface BodyReading {
-  /** A body that is not has nothing for the method, and is read to find whether it is more than
-   * nothing. */
+  /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
   readonly taken: boolean;
   /** Where XML is allowed. */
   readonly xml: Xml | undefined;
 }
 
-/** Of a body that its method does not take: `{}` and the like. */
+/** Bytes of a body that the method does not take: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;
 
 export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
@@ -81,11 +79,11 @@ function fromValue(value: unknown, from: 'json' | 'xml', { listItems }: Limits):
   if (typeof value !== 'object' || value === null) {
     return { keywords: createKeywords(), positionals: [value], from };
   }
-  // Names that are not allowed are refused with the text; how many there are, its size bounds.
+  // Forbidden names are refused while parsing; the size limit bounds their number.
   return { keywords: Object.assign(createKeywords(), value), positionals: [], from };
 }
 
-/** Charsets other than UTF-8 make a type that is not understood. */
+/** A charset other than UTF-8 makes the type unsupported. */
 function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefined {
   if (essence === 'multipart/form-data') return 'multipart';
   const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
@@ -96,7 +94,7 @@ function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefine
   return essence === 'text/plain' ? 'text' : undefined;
 }
 
-/** Stops reading at the limit; the rest of the stream is the mount's business. */
+/** Stops reading at the limit; the mount handles the rest of the stream. */
 async function readBytes(
   body: AsyncIterable<Uint8Array>,
   { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
@@ -117,7 +115,7 @@ async function readBytes(
       chunks.push(next.value);
     }
   } catch (error) {
-    // Not awaited: where the body has stalled, the return waits for it too.
+    // Not awaited: `return` of a stalled body would wait as well.
     iterator.return?.().catch(() => {});
     if (error instanceof HttpError) throw error;
     throw new BadRequest('the body broke off');

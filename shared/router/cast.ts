@@ -1,6 +1,5 @@
-// Turns what came as text (or as JSON of another type) into the type that a schema declares. Strict:
-// what has no single meaning is refused (behaviour: strict-casts). Constraints are left to the
-// compiled schema.
+// Converts text (or JSON of another type) to the type that a schema declares. Strict: a value without a
+// single meaning is refused (behaviour: strict-casts). The compiled schema checks constraints.
 import type Type from 'typebox';
 import { isUpload } from './upload.ts';
 
@@ -15,13 +14,13 @@ const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
 
-/** Where a value comes from. As text it is from a path, a query or a form: a list is a repeated name
- * or a text with commas. XML knows only texts too, but within objects as well. */
+/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name or a text with
+ * commas. XML has only texts too, but nested in objects. */
 export type Origin = 'text' | 'json' | 'xml';
 
 export interface CastOptions {
   readonly from: Origin;
-  /** Of one list, unless its schema says how many. */
+  /** Items of one list, unless its schema has a bound. */
   readonly listItems: number;
 }
 
@@ -92,7 +91,7 @@ function castList(schema: PlainSchema, value: unknown, options: CastOptions): Ca
   return { ok: true, value: values };
 }
 
-/** An object of XML, where an element without anything in it stands for one as well. */
+/** An object of XML, where an empty element is an empty object. */
 function castFields(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
   if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
   if (!isPlainObject(value)) return refuse('must be an object');
@@ -100,7 +99,7 @@ function castFields(schema: PlainSchema, value: unknown, options: CastOptions): 
   const fields = new Map<string, unknown>();
   for (const [name, field] of Object.entries(value as object)) {
     const [declared, ...others] = schemasAt(branches, name);
-    // Of several that apply, none says alone what the text stands for.
+    // Of several schemas that apply, none alone decides what the text means.
     if (declared === undefined || others.length > 0) {
       fields.set(name, field);
       continue;
@@ -112,7 +111,7 @@ function castFields(schema: PlainSchema, value: unknown, options: CastOptions): 
   return castWhole([schema], Object.fromEntries(fields), options);
 }
 
-/** A value that stays as it is, as everything within an object does: its lists are bounded too. */
+/** A value that is not converted, as everything within an object: its lists are bounded too. */
 function castWhole(
   schemas: readonly PlainSchema[],
   value: unknown,
@@ -124,7 +123,7 @@ function castWhole(
     : refuse(`holds a list of more than ${tooLong} items`);
 }
 
-/** How many items a list within the value may have that has more. */
+/** The bound of a list within the value that exceeds it, if any does. */
 function findLongList(
   schemas: readonly PlainSchema[],
   value: unknown,
@@ -136,7 +135,7 @@ function findLongList(
     const declared = all
       .map((schema) => schema['maxItems'])
       .filter((max) => typeof max === 'number');
-    // Of several branches the largest: which of them holds is the compiled schema's business.
+    // The largest bound of several branches: the compiled schema decides which branch applies.
     const maxItems = declared.length === 0 ? listItems : Math.max(...declared);
     if (value.length > maxItems) return maxItems;
   }
@@ -148,13 +147,13 @@ function findLongList(
   return undefined;
 }
 
-/** The schema with all those that it puts together or lets choose from. */
+/** The schema and all that it combines (allOf, anyOf, oneOf). */
 function toBranches(schema: PlainSchema): readonly PlainSchema[] {
   const within = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => schema[keyword] ?? []);
   return [schema, ...within.filter(isSchema).flatMap(toBranches)];
 }
 
-/** What may be declared of a property or an item. */
+/** Schemas that apply to a property or an item. */
 function schemasAt(schemas: readonly PlainSchema[], key: string): readonly PlainSchema[] {
   return schemas
     .flatMap(({ properties, patternProperties, additionalProperties, items }) => {

@@ -1,5 +1,5 @@
-// Which values of a module are controllers, and what such a class has (behaviour: private-parts):
-// looked at through property descriptors, so that looking runs no code.
+// Which values of a module are controllers, and what such a class has (behaviour: private-parts). Read
+// through property descriptors, which runs no getters.
 import { Controller } from './controller.ts';
 import { isPrivateName } from './names.ts';
 import { isOp } from './op.ts';
@@ -12,8 +12,8 @@ export function classNameOf(exported: string, value: unknown): string {
   return value.name === 'default' || value.name === '' ? 'Default' : value.name;
 }
 
-/** Whether a value has a place in the table: a controller, or a class around one. What is private
- * takes its nested classes with it. */
+/** Whether a value belongs in the table: a controller, or a class that contains one. The nested classes of
+ * a private class are private too. */
 export function isRouted(
   name: string,
   value: unknown,

@@ -1,4 +1,4 @@
-// The base class of everything that is routed. How its subclasses become paths is left to table.ts.
+// The base class of all controllers. table.ts turns subclasses into paths.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
 import type { OpenApiDocument } from './openapi-document.ts';
@@ -12,22 +12,21 @@ export interface ControllerContext {
 }
 
 /**
- * Methods are named after HTTP methods (`GET`, `POST`, `ANY`, `POST_reset_all`) and take the
- * keyword arguments as one object, then the positional ones; what they take is declared by a static
- * `op(...)` of the same name. There is one instance per request.
+ * Methods are named after HTTP methods (`GET`, `POST`, `ANY`, `POST_reset_all`) and take the keyword
+ * arguments as one object, then the positional ones; a static `op(...)` of the same name declares their
+ * parameters. There is one instance per request.
  */
 export class Controller {
-  /** True on the class itself (not inherited): the class does not exist for routing. */
+  /** True on the class itself (not inherited): the class is not routed. */
   static readonly private?: boolean;
   /** Methods without a guard are meant to be open to everybody. */
   static readonly public?: boolean;
   /** Run before the body is read, after those of the application. */
   static readonly guard?: Guard | readonly Guard[];
-  /** Which other origins a browser may use this class from; off unless set. */
+  /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;
 
-  /** Bodies may be XML beside what the application understands, and answers that are values are XML
-   * where the client prefers that to JSON. */
+  /** Also accepts XML bodies, and answers values in XML where the client prefers that to JSON. */
   static readonly xml?: boolean;
 
   readonly request: RoutedRequest;

@@ -36,10 +36,10 @@ export interface DispatchDeps {
 
 type HeaderList = readonly (readonly [string, string])[];
 
-/** What is known of a request so far, for its answer and the log. */
+/** What is known so far of a request, for its answer and the log. */
 interface Progress {
   request: RoutedRequest;
-  /** That every answer to it carries. */
+  /** Headers of every answer to it. */
   headers: HeaderList;
 }
 
@@ -161,7 +161,7 @@ function findRoute(node: ClassNode, method: string): Route | undefined {
   return undefined;
 }
 
-/** `OPTIONS *` asks for the server's abilities; no other method has this target. */
+/** `OPTIONS *` asks what the server supports; no other method has this target. */
 function answerServer(method: string): ResponseLike {
   if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
   return noContent([['allow', allowedMethods(anyVerbs).join(', ')]]);

@@ -1,5 +1,4 @@
-// What is said about a request that failed for a reason of ours: one JSON line, without its body,
-// its query and its credentials.
+// The report of a request that failed because of us: one JSON line, without body, query and credentials.
 import type { RoutedRequest } from './request.ts';
 
 export interface ErrorReport {

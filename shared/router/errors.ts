@@ -1,9 +1,8 @@
-// What a controller or guard throws to answer with something other than its return value, and what
-// a start that cannot serve rejects with. How each becomes a response is left to problem.ts
-// (behaviour: failures).
+// What a controller or guard throws to answer with something other than its return value, and what a start
+// that cannot serve rejects with. problem.ts makes the responses (behaviour: failures).
 
 export interface HttpErrorOptions {
-  /** Read by the client, except for a status of 500 or above: that text only reaches the log. */
+  /** Sent to the client, except with a status of 500 or above: then only logged. */
   readonly detail?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON in place of the problem document; never for a status of 500 or above. */
@@ -67,7 +66,7 @@ export class Stop extends Error {
   }
 }
 
-/** Sends the client elsewhere; the location is given by code, never taken from a request unseen. */
+/** Redirects the client. Never pass a location from a request unchecked. */
 export class Redirect extends Error {
   readonly location: string;
   readonly status: number;
@@ -99,8 +98,7 @@ export class AccessDenied extends HttpError {
   }
 }
 
-/** 501: the method exists and does nothing yet. It is expected: neither the client nor the log is
- * told the detail. */
+/** 501: the method is not implemented yet. It is expected, so the detail is neither sent nor logged. */
 export class NotImplemented extends HttpError {
   constructor(detail?: string) {
     super(501, detail === undefined ? {} : { detail });
@@ -108,8 +106,7 @@ export class NotImplemented extends HttpError {
   }
 }
 
-/** Serving is impossible; every reason found is in the message, each on a line of its own (with
- * more below it where the source is shown). */
+/** Serving is impossible. The message has every reason found, one per line, some with source lines below. */
 export class StartError extends Error {
   readonly problems: readonly string[];
 

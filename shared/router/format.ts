@@ -9,8 +9,7 @@ interface Range {
   readonly weight: number;
 }
 
-/** JSON where both are as welcome, and where the header says nothing; undefined where it has room for
- * neither. */
+/** JSON where both are equally preferred or the header is missing; undefined where it accepts neither. */
 export function chooseFormat(accept: string | null): Format | undefined {
   const ranges = splitOutsideQuotes(accept ?? '', ',').flatMap((entry): Range[] => {
     const range = parseMediaType(entry);
@@ -24,7 +23,7 @@ export function chooseFormat(accept: string | null): Format | undefined {
   return xml > 0 ? 'xml' : undefined;
 }
 
-/** The more exact a range is, the more it counts. */
+/** A more specific range takes precedence. */
 function weightOf(format: Format, ranges: readonly Range[]): number {
   let best = { exactness: 0, weight: 0 };
   for (const { essence, weight } of ranges) {

@@ -1,6 +1,5 @@
-// Guards decide whether a request reaches its method; they run after routing and before the body
-// is read (behaviour: guards-before-bodies). Who may do what is left to the functions that an
-// application gives them.
+// Guards decide whether a request reaches its method; they run after routing and before the body is read
+// (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AccessDenied, HttpError } from './errors.ts';
 import type { RoutedRequest } from './request.ts';
@@ -8,7 +7,7 @@ import type { RoutedRequest } from './request.ts';
 type MaybePromise<Value> = Value | Promise<Value>;
 
 export interface Guard {
-  /** Whether it knows who asks; a route needs one such guard, or `public: true`. */
+  /** Whether it authenticates the caller; a route needs one such guard, or `public: true`. */
   readonly authenticates: boolean;
   /** Its OpenAPI security scheme, and the name of that. */
   readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
@@ -75,8 +74,8 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
 }
 
 /**
- * Refuses unsafe methods that a browser sends for another origin than these: 403. For applications
- * that know their users by a cookie, since forms and plain texts cross origins unasked.
+ * Refuses unsafe methods that a browser sends from another origin than these: 403. For applications with
+ * cookie sessions, since browsers send forms and plain texts across origins without a preflight.
  */
 export function fromOrigins(origins: readonly string[]): Guard {
   const allowed = new Set(origins);
@@ -92,7 +91,7 @@ export function fromOrigins(origins: readonly string[]): Guard {
   };
 }
 
-/** Compares secrets in a time that does not depend on what they share. */
+/** Compares secrets in constant time. */
 export function isSameSecret(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
@@ -103,7 +102,10 @@ export function toGuards(guard: Guard | readonly Guard[] | undefined): readonly 
   return 'check' in guard ? [guard] : guard;
 }
 
-/** What a header `Authorization` has of this scheme; undefined when it is of another, or malformed. */
+/**
+ * The credentials of an `Authorization` header with this scheme; undefined for another scheme or a
+ * malformed header.
+ */
 export function readCredentials(
   authorization: string | null | undefined,
   scheme: 'basic' | 'bearer',

@@ -1,8 +1,8 @@
-// JSON text from outside to a value that is safe to hand on: bounded depth, no names that reach for
-// a prototype, no integers that a double cannot hold.
+// Parses untrusted JSON into a safe value: bounded depth, no names that reach a prototype, no integers
+// that a double cannot hold.
 import { BadRequest } from './errors.ts';
 
-/** Throws 400. Of duplicate names the last one counts. */
+/** Throws 400. The last of duplicate names wins. */
 export function parseJson(text: string, maxDepth: number): unknown {
   refuseDepth(text, maxDepth);
   try {

@@ -1,6 +1,5 @@
-// Names with values from a query, a form or a JSON object, on their way to become keyword
-// arguments. Built on objects without a prototype, so that a name is never more than data
-// (behaviour: names-are-data).
+// Names and values from a query, a form or a JSON object that become keyword arguments. The objects have
+// no prototype, so that a name is only data (behaviour: names-are-data).
 import { BadRequest } from './errors.ts';
 import type { Limits } from './limits.ts';
 import { decodePercent } from './target.ts';

@@ -1,21 +1,19 @@
-// The bounds of what one request may ask for (behaviour: bounds). Time limits of
-// connections are the servers' own.
+// The limits of one request (behaviour: bounds). Servers have their own time limits of connections.
 
-/** All may be set per application; counts and bytes are inclusive. */
+/** Each can be set per application; counts and bytes are inclusive. */
 export interface Limits {
   /** Of the request target without scheme and host; more is 414. */
   readonly targetBytes: number;
   readonly pathParts: number;
   /** Names in a query or a form; those of a JSON object are bounded by its bytes. */
   readonly keys: number;
-  /** Values of one name, and items of one list, wherever it is, whose schema has no `maxItems`. */
+  /** Values of one name, and items of any list whose schema has no `maxItems`. */
   readonly listItems: number;
-  /** Of objects and lists within each other in JSON, and of elements in XML. */
+  /** Nesting of objects and lists in JSON, and of elements in XML. */
   readonly jsonDepth: number;
   /** Elements and attributes of an XML body, with its comments and the like. */
   readonly xmlNodes: number;
-  /** More is 413; the body is never held beyond it. Of one that is no argument of its method, less
-   * is enough. */
+  /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit. */
   readonly bodyBytes: number;
   readonly multipartParts: number;
   /** From the first wait for the body to its end; more is 408. */

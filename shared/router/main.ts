@@ -82,7 +82,7 @@ withPrefix(program.command('openapi').description('print the OpenAPI 3.1 documen
 try {
   await program.parseAsync();
 } catch (error) {
-  // Told by commander already; a help that was asked for has the code 0.
+  // Commander has printed it already; requested help has the code 0.
   if (error instanceof CommanderError) {
     process.exitCode = error.exitCode === 0 ? 0 : 2;
   } else if (error instanceof StartError) {
@@ -123,7 +123,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** For people: what reads the output does not see it. */
+/** For people: on standard error, so a program that reads the output does not see it. */
 function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -1,6 +1,5 @@
-// Where controllers come from: a folder read once, at start, or a tree that is there already
-// (behaviour: start-loads-all). Links are followed inside the folder only; what the exports mean is
-// left to table.ts.
+// Where controllers come from: a folder read once, at start, or a tree that is there already (behaviour:
+// start-loads-all). Links are followed inside the folder only. table.ts interprets the exports.
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -36,8 +35,8 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
   return tree;
 }
 
-/** Of what does not parse, Node puts the place before the stack: file and line, the source, a mark.
- * Plain JavaScript that is imported has none of that. */
+/** For syntax errors Node puts the place before the stack: file and line, source, a mark. It has none for
+ * imported plain JavaScript. */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const [place = ''] = (error.stack ?? '').split('\n    at ', 1);

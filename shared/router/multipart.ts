@@ -1,5 +1,5 @@
-// `multipart/form-data` to keywords: fields as texts, file parts as Files. The body is in memory
-// already, within its limit.
+// `multipart/form-data` to keywords: fields as texts, file parts as Files. The body is already in memory,
+// within its limit.
 import { Busboy } from '@fastify/busboy';
 import { BadRequest } from './errors.ts';
 import { addKeyword, createKeywords, type Keywords } from './keywords.ts';
@@ -22,7 +22,7 @@ export function parseMultipart(type: MediaType, bytes: Buffer, limits: Limits): 
     };
     const parser = new Busboy({
       headers: { 'content-type': `multipart/form-data; boundary="${escapeQuotes(boundary)}"` },
-      // Every part is taken as bytes, so that a field that is not UTF-8 is refused, not repaired.
+      // Every part is read as bytes, so that a field that is not UTF-8 is refused instead of repaired.
       isPartAFile: () => true,
       limits: { parts: limits.multipartParts, headerPairs: headerPairsPerPart },
     });

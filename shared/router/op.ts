@@ -1,5 +1,5 @@
-// What one method of a controller takes and answers, declared as data beside it: the same schemas
-// check the arguments, type them and describe them. Binding is left to bind.ts.
+// Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
+// type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
 import type { Guard } from './guard.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
@@ -9,31 +9,31 @@ type PathEntry = Type.TSchema | PathPart;
 export interface OpSpec {
   /** Positional parameters in order; optional ones last. */
   readonly path?: readonly PathEntry[];
-  /** Each of any further path parts, and of the items of a JSON array as body. */
+  /** Schema of each further path part, and of each item of a JSON array as body. */
   readonly rest?: Type.TSchema;
   /** Keyword arguments, described as query parameters. */
   readonly query?: Type.TObject;
   /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
    * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. */
   readonly body?: Type.TObject;
-  /** Other names for keywords: the parameter's name, then what it may be called instead. */
+  /** Aliases of keywords: from the parameter's name to its other names. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; for descriptions. */
   readonly returns?: Readonly<Record<number, Type.TSchema>>;
-  /** The media type of what is returned; JSON, unless set. For descriptions. */
+  /** The media type of the result; default JSON. For descriptions. */
   readonly produces?: string;
-  /** How it fails besides what every method may: by status, with a schema where the body says more than
-   * a problem's usual members. For descriptions. */
+  /** Its own error statuses, with a schema where the body has more than the usual members of a problem. For
+   * descriptions. */
   readonly failures?: Readonly<Record<number, Type.TSchema | undefined>>;
-  /** Headers of requests that it reads. For descriptions. */
+  /** Request headers that it reads. For descriptions. */
   readonly headers?: Type.TObject;
-  /** Further forms of the body, by media type. For descriptions. */
+  /** Other kinds of body, by media type. For descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
-  /** What is different when only so many positional parameters are given. For descriptions. */
+  /** What differs when fewer positional parameters are given, by their number. For descriptions. */
   readonly shorter?: Readonly<Record<number, ShorterSpec>>;
-  /** Run after those of the class, before the body is read. */
+  /** Guards that run after those of the class, before the body is read. */
   readonly guard?: Guard | readonly Guard[];
-  /** Open to everybody: guards of the class and the application that authenticate do not run. */
+  /** Open to everybody: authenticating guards of the class and the application do not run. */
   readonly public?: boolean;
   readonly summary?: string;
   readonly description?: string;

@@ -29,7 +29,7 @@ export interface OpenApiOptions extends OpenApiFrame {
 
 interface Variant {
   readonly path: string;
-  /** Positional parameters in the path; those beyond come by keyword, or not at all. */
+  /** Number of positional parameters in the path; further ones come by keyword, or not at all. */
   readonly count: number;
 }
 
@@ -59,7 +59,7 @@ export function toOpenApi(
         if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
         item[verb.toLowerCase()] = {
           operationId: toOperationId(verb, variant.path, ids),
-          // Where others ask for something, that this one asks for nothing is said.
+          // Where other methods need credentials, this one states that it needs none.
           ...(hasSchemes && { security: [] }),
           ...toOperation(entry, verb, variant, bodyKinds),
         };
@@ -87,8 +87,8 @@ export function toOpenApi(
   };
 }
 
-/** A path for each number of positional parameters that the method takes; further ones of a rest
- * are like the one that is shown. */
+/** One path for each number of positional parameters that the method takes; of a rest parameter one is
+ * shown. */
 function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[] {
   const declared = route.op?.path ?? [];
   const least = declared.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
@@ -175,7 +175,7 @@ function toRequestBody(
   otherBodies: OpSpec['otherBodies'] = {},
 ): Json {
   const properties = Object.entries<Type.TSchema>(object.properties);
-  // The schema has no such member where all properties are optional, whatever its type says.
+  // Despite its type, the schema lacks this member where all properties are optional.
   const isRequired = new Set<string>(object.required);
   const required = properties
     .filter(([name, schema]) => isRequired.has(name) && !('default' in schema))

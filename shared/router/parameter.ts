@@ -1,4 +1,4 @@
-// The parameters of a method, compiled from its declaration; bind.ts gives them their values.
+// The parameters of a method, compiled from its declaration. bind.ts supplies the values.
 import type Type from 'typebox';
 import type { Op } from './op.ts';
 import type { Check, SchemaCompiler } from './schema.ts';
@@ -10,20 +10,20 @@ export interface Parameter {
 
 export interface Keyword extends Parameter {
   readonly name: string;
-  /** Where it is described; it may come from either. */
+  /** Where it is documented; it may come from either. */
   readonly in: 'query' | 'body';
   readonly required: boolean;
 }
 
 export interface Keywords {
   readonly byName: ReadonlyMap<string, Keyword>;
-  /** What any further keyword must be; undefined where there may be none. */
+  /** Schema of further keywords; undefined where none are allowed. */
   readonly others: Parameter | undefined;
   /** From an alias to the parameter's name. */
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** Everything else would be silently ignored, since each property is checked by itself. */
+/** Other schema keywords would be silently ignored, since each property is checked by itself. */
 const understood: ReadonlySet<string> = new Set([
   'type',
   'properties',
@@ -37,7 +37,7 @@ export function toParameter(schema: Type.TSchema, compiler: SchemaCompiler): Par
   return { schema, check: compiler.compile(schema) };
 }
 
-/** Throws an Error that says what in the declaration cannot be understood. */
+/** Throws an Error that names the invalid part of the declaration. */
 export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): Keywords {
   const byName = new Map<string, Keyword>();
   const positional = new Set(

@@ -1,7 +1,7 @@
 // Positional parameters: what an entry of `op({ path: [...] })` may be.
 import Type from 'typebox';
 
-/** One positional parameter; `Optional` decides its type, `byKeyword` who else may give it. */
+/** One positional parameter; `Optional` decides its type, `byKeyword` whether it may come as a keyword. */
 export interface PathPart<
   Schema extends Type.TSchema = Type.TSchema,
   Optional extends boolean = boolean,
@@ -35,7 +35,7 @@ export function named(
   return { kind: 'path-part', name, schema, optional: false, byKeyword: true };
 }
 
-/** May be absent: the method gets the schema's default, as it is, or undefined. */
+/** Optional: when absent, the method gets the schema's default unchanged, or undefined. */
 export function optional<Schema extends Type.TSchema>(
   entry: Schema | PathPart<Schema, false>,
 ): PathPart<Schema, true> {

@@ -1,4 +1,4 @@
-// What a regular expression is made of, as far as pattern.ts needs it. It is one that compiles.
+// Parses a regular expression, known to compile, as far as pattern.ts needs it.
 
 export type PatternNode =
   /** One character: the source of what it may be. */
@@ -16,12 +16,11 @@ export type PatternNode =
 
 const groupStart = /\((?:\?(?:<[^>=!]+>|[ims-]*:))?/y;
 const quantifier = /(?:[*+?]|\{(\d+)(,(\d*))?\})\??/y;
-/** A surrogate pair, though of two escapes, is one character. */
+/** A surrogate pair written as two escapes is one character. */
 const character =
   /\\(?:u\{[^}]*\}|u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u\w{4}|x\w\w|c\w|[pP]\{[^}]*\}|.)|\[(?:\\.|[^\]\\])*\]|./suy;
 
-/** Throws an Error that says what it has that takes more than linear time: look-around and
- * back-references. */
+/** Throws an Error for what takes more than linear time: look-around and back-references. */
 export function parsePattern(pattern: string): PatternNode {
   let at = 0;
 

@@ -1,15 +1,15 @@
-// Which regular expressions a schema may use: those that a backtracking matcher is soon done with,
-// whatever the text. It counts the ways in which one text may be read: each may be tried to its end.
+// Decides which regular expressions a schema may use: those that a backtracking matcher finishes quickly
+// on any text. It counts the ways to match one text, since a matcher may try each to its end.
 import { type PatternNode, parsePattern } from './pattern-tree.ts';
 
-/** So many times a linear one's time: a repetition that may end anywhere in a text of 256 characters.
- * A body of 1 MiB that holds nothing else then takes some tenths of a second. */
+/** Cost limit as a multiple of linear time: one repetition that may end anywhere in a text of 256
+ * characters. A body of 1 MiB of such text then takes some tenths of a second. */
 const mostWays = 257;
 
 /**
- * Why a pattern, which compiles, may take far more than linear time for a text of `maxLength`
- * characters, or undefined. Conservative: a group that is repeated may hold no further repetition
- * and no choice, such as `?` is, unless it is a fixed number; look-around and back-references are refused.
+ * The reason why a pattern, known to compile, may take far more than linear time on a text of `maxLength`
+ * characters, or undefined. Conservative: a group that is repeated may hold no further repetition and no
+ * choice, such as `?` is, unless it is a fixed number; look-around and back-references are refused.
  */
 export function whyNotLinear(
   pattern: string,
@@ -38,13 +38,13 @@ export function whyNotLinear(
 
 /** For each character of the text. */
 function countTries(tree: PatternNode, length: number, overlap: Overlap): number {
-  // From each place anew, as far as it can go without having matched.
+  // Attempts start at each place, and run as far as they can without a match.
   const starts = isAnchored(tree) ? 1 : Math.max(1, Math.min(length, longestFailureOf(tree)));
   return starts * countWays(tree, [], length, overlap);
 }
 
-/** `next` is what the character after the node may be. Where it tells whether a repetition goes on,
- * or which branch is taken, there is no more than one way that does not end at once. */
+/** `next` is the set of characters that may follow the node. Where the next character decides whether a
+ * repetition goes on, or which branch is taken, all ways but one end at once. */
 function countWays(
   node: PatternNode,
   next: readonly string[],
@@ -74,7 +74,7 @@ function countWays(
   return ways;
 }
 
-/** What its first character may be; that of `next` too where the node may be empty. */
+/** The characters it may begin with, including `next` where the node may be empty. */
 function firstOf(node: PatternNode, next: readonly string[]): readonly string[] {
   if (node.kind === 'character') return [node.source];
   if (node.kind === 'place') return next;
@@ -94,7 +94,7 @@ function longestOf(node: PatternNode): number {
   return length === 0 ? 0 : length * node.most;
 }
 
-/** A repetition at the very end has matched with its least. */
+/** A repetition at the very end matches with its minimum. */
 function longestFailureOf(node: PatternNode): number {
   if (node.kind === 'repetition') return node.least === 0 ? 0 : longestOf(node.item) * node.least;
   if (node.kind === 'choice') return Math.max(...node.branches.map(longestFailureOf));
@@ -131,7 +131,7 @@ function insideOf(node: PatternNode): readonly PatternNode[] {
 /** Whether some character is among both. */
 type Overlap = (some: readonly string[], others: readonly string[]) => boolean;
 
-/** Under flags such as `(?i:`, everything is taken to overlap. */
+/** Under flags such as `(?i:`, all characters are taken to overlap. */
 function createOverlap(hasFlags: boolean): Overlap {
   const known = new Map<string, boolean>();
   function overlap(one: string, other: string): boolean {
@@ -148,11 +148,11 @@ function createOverlap(hasFlags: boolean): Overlap {
   return (some, others) => some.some((one) => others.some((other) => overlap(one, other)));
 }
 
-/** The source of a character that is none but of ASCII, as most are: few to look at. */
+/** Sources with ASCII characters only, as most are: few to test. */
 const isAscii =
   /^(?:[^\\.[\u0080-\u{10ffff}]|\\[dw\W]|\[(?!\^)(?:[^\\\]\u0080-\u{10ffff}]|\\[dw\W])*\])$/u;
 
-/** From the last to the first, so that no two surrogates make a pair. */
+/** Descending, so that no two surrogates form a pair. */
 function charactersTo(last: number): string {
   let text = '';
   for (let code = last; code >= 0; code -= 1) text += String.fromCodePoint(code);

@@ -1,16 +1,16 @@
-// Where to look for controllers, by who says so: the constructor (or the command line, which calls
-// it), else the environment, else the folder `controllers`.
+// Where controllers are: from the constructor (or the command line, which calls it), else the environment,
+// else the folder `controllers`.
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const numbered = /^ENDPOINTS_PREFIX_(\d+)$/;
 
-/** Several prefixes merge, the later one wins; a source that is given replaces the lower ones. */
+/** Several prefixes merge, the later one wins; a source replaces those after it. */
 export function choosePrefixes(
   given: string | readonly string[] | undefined,
   env: Environment,
 ): readonly string[] {
-  // An empty one names nothing, as in the environment: as a path it would be this very folder.
+  // An empty one is ignored, as in the environment: as a path it would be the working directory.
   const named = [given ?? []].flat().filter((prefix) => prefix !== '');
   if (named.length > 0) return named;
   const fromEnvironment = readEnvironment(env);

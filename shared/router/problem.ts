@@ -1,4 +1,4 @@
-// Anything thrown as a response, in one place. Texts of unexpected errors never leave the process.
+// Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { BadRequest, HttpError, NotImplemented, Redirect } from './errors.ts';
 import type { ResponseLike } from './request.ts';
 
@@ -59,14 +59,14 @@ export const problemSchema = {
   required: ['type', 'title', 'status', 'requestId'],
 } as const;
 
-/** On every answer. A method or a thrown error may say otherwise of the last two. */
+/** Headers of every answer. A method or a thrown error may override the last two. */
 export function setCommonHeaders(headers: Headers, requestId: string): void {
   headers.set('x-request-id', requestId);
   if (!headers.has('x-content-type-options')) headers.set('x-content-type-options', 'nosniff');
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
 }
 
-/** What was thrown as a whole answer; what cannot be sent as it is becomes a 500. */
+/** The answer for a thrown error; a 500 where that cannot be sent. */
 export function toErrorResponse(error: unknown, requestId: string): ResponseLike {
   const response = toBareResponse(error, requestId);
   setCommonHeaders(response.headers, requestId);
@@ -80,7 +80,7 @@ function toBareResponse(error: unknown, requestId: string): ResponseLike {
       return toProblemResponse(error, requestId);
     }
   } catch {
-    // A header or a body of the error that cannot be sent: the error itself is in the report.
+    // The error has a header or body that cannot be sent; the error itself is in the report.
   }
   return toProblemResponse(new HttpError(500), requestId);
 }
@@ -110,7 +110,7 @@ function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
   return toJsonResponse(status, headers, problem, 'application/problem+json');
 }
 
-/** What is not implemented has not failed, and is not in the log. */
+/** An unimplemented method is no failure, and not logged. */
 function detailOfOurs(known: HttpError): string {
   return known instanceof NotImplemented
     ? 'this method is not implemented'

@@ -1,5 +1,5 @@
-// From path parts to the node of the table that they name: the longest module, then the longest
-// class in it, else its Default (behaviour: longest-module-wins). What was not used is positional.
+// From path parts to the node of the table that they name: the longest module, then the longest class in
+// it, else its Default (behaviour: longest-module-wins). The remaining parts are positional.
 import { canonicalPart } from './names.ts';
 import type { ClassNode, ModuleNode } from './table.ts';
 
@@ -8,7 +8,7 @@ export interface Match {
   readonly positionals: readonly string[];
 }
 
-/** Undefined where nothing is served. `strict`: a name in another spelling names nothing. */
+/** Undefined where nothing is served. `strict`: only the canonical spelling matches. */
 export function resolvePath(
   root: ModuleNode,
   parts: readonly string[],

@@ -1,4 +1,4 @@
-// Everything that a table serves, as a list: for people and for descriptions.
+// All routes of a table as a list, for people and for descriptions.
 import type { ClassNode, ModuleNode, Route } from './table.ts';
 
 export interface RouteEntry {
@@ -54,7 +54,7 @@ function addClass(
   }
 }
 
-/** By position, so that one path has one template whichever verb is asked. */
+/** By position, so that a path has the same template for all verbs. */
 function parameterNames(routes: readonly Route[]): readonly string[] {
   const names: string[] = [];
   const length = Math.max(0, ...routes.map(({ op }) => (op?.path.length ?? 0) + 1));

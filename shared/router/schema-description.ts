@@ -1,4 +1,4 @@
-// A schema as descriptions show it: plain JSON Schema 2020-12, without what only this package reads.
+// A schema for descriptions: plain JSON Schema 2020-12, without this package's own keywords.
 import type Type from 'typebox';
 import { uploadKeyword } from './upload.ts';
 

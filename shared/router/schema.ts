@@ -1,5 +1,5 @@
-// Schemas compiled ahead of time, at start. Values are checked as they are: casting text is left
-// to cast.ts, defaults of keywords to bind.ts.
+// Compiles schemas at start. Values are checked as they are; cast.ts converts text, bind.ts adds defaults
+// of keywords.
 import { Ajv, type AnySchemaObject, type ErrorObject, str, type ValidateFunction } from 'ajv';
 import type Type from 'typebox';
 import { whyNotLinear } from './pattern.ts';
@@ -11,18 +11,18 @@ export interface SchemaProblem {
   readonly reason: string;
 }
 
-/** No problems: an empty list. Else those of the value, 20 at most; of a large value the first one
- * alone, with those of all branches where none of several fits. May fill in defaults inside it. */
+/** The problems of the value, at most 20; empty when it is valid. Of a large value only the first, or those
+ * of all branches where none of several fits. May fill in defaults inside the value. */
 export type Check = (value: unknown) => readonly SchemaProblem[];
 
 export interface SchemaCompiler {
-  /** Throws an Error that says what the schema has that is not understood. */
+  /** Throws an Error that names what the schema has that is not supported. */
   compile(schema: Type.TSchema): Check;
 }
 
 const maxProblems = 20;
-/** Up to so many values within it, all problems of a value are looked for: a long list of wrong items
- * would make as many problems. */
+/** Up to this many nested values all problems are collected: a long list of wrong items would make as many
+ * problems. */
 const smallSize = 1_000;
 
 const formats = {
@@ -36,7 +36,7 @@ export function createSchemaCompiler(): SchemaCompiler {
   const all = createAjv(true);
   return {
     compile(schema) {
-      // A default of the value itself is not the checker's business, and it may break the schema.
+      // The checker ignores a default of the value itself, which may violate the schema.
       const { default: _default, $id: _id, ...rest } = schema as Record<string, unknown>;
       const validate = first.compile(rest);
       let validateWhole: ValidateFunction | undefined;
@@ -67,7 +67,7 @@ function createAjv(allErrors: boolean): Ajv {
       ),
     },
   });
-  // Ajv's own looks for a pattern in texts that are too long as well.
+  // Ajv's own keyword matches texts that are too long as well.
   ajv.removeKeyword('pattern');
   ajv.addKeyword({
     keyword: 'pattern',
@@ -85,7 +85,7 @@ function createAjv(allErrors: boolean): Ajv {
   return ajv;
 }
 
-/** The count ends at the bound, so it costs as little for a large value. */
+/** Counting stops at the bound, so a large value costs no more. */
 function isSmall(value: unknown): boolean {
   const open = [value];
   for (let count = 0; count < open.length; count++) {
@@ -99,7 +99,7 @@ function isSmall(value: unknown): boolean {
   return true;
 }
 
-/** A text that is longer than its schema allows is passed over: `maxLength` refuses it. */
+/** A text longer than its schema allows is skipped: `maxLength` refuses it. */
 function createPatternCheck(
   pattern: string,
   { maxLength }: AnySchemaObject,
@@ -109,13 +109,13 @@ function createPatternCheck(
   return (text) => isLonger(text, bound) || regExp.test(text);
 }
 
-/** In characters, of which each is one or two of the text's units. */
+/** In characters: each is one or two UTF-16 units. */
 function isLonger(text: string, maxLength: number): boolean {
   if (text.length <= maxLength) return false;
   return text.length > 2 * maxLength || [...text].length > maxLength;
 }
 
-/** Of names in `patternProperties`, too, whose length nothing bounds. */
+/** Also for names in `patternProperties`, whose length nothing bounds. */
 function createLinearRegExp(pattern: string, flags: string, maxLength?: number): RegExp {
   const regExp = new RegExp(pattern, flags);
   const reason = whyNotLinear(pattern, maxLength);

@@ -8,7 +8,7 @@ import { type ListenAddress, toHostPort } from './listen-address.ts';
 import { createNodeServer } from './mounts/node-http.ts';
 
 export interface Serving {
-  /** As it is reached: `http://localhost:8000`. */
+  /** Its address, such as `http://localhost:8000`. */
   readonly url: string;
   /** Lets requests under way finish, for a while. */
   stop(): Promise<void>;
@@ -32,7 +32,7 @@ export async function startServing(app: App, address: ListenAddress): Promise<Se
   return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(server) };
 }
 
-/** Says what to do about the mistakes that are made most; Node's own text for the rest. */
+/** Adds what to do about the most frequent mistakes; otherwise Node's own text. */
 function toReason(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = 'code' in cause ? cause.code : undefined;
@@ -44,7 +44,7 @@ function toReason(cause: unknown): string {
 async function stop(server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // A connection that was busy when the server closed becomes idle later, and would stay.
+  // A connection that was busy when the server closed becomes idle later, and would stay open.
   const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;

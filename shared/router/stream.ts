@@ -1,4 +1,4 @@
-// Streams that methods return: as chunks of bytes, watched while they are sent, and ended where
+// Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
 // nobody reads them.
 
 interface NodeStream extends AsyncIterable<unknown> {
@@ -37,7 +37,7 @@ export function toChunks(stream: NodeStream): Chunks {
   });
 }
 
-/** The same chunks; a failure on the way is told before it is passed on. */
+/** The same chunks; a failure is reported before it is thrown on. */
 export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
   return toIterable(() => {
     const iterator = chunks[Symbol.asyncIterator]();

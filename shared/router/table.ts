@@ -1,6 +1,6 @@
-// The routing table: built once, at start, from the modules' exports; requests only look up Maps.
-// Two classes of one path are a mistake (behaviour: one-class-for-a-path). Which entry a path meets
-// is left to resolve.ts.
+// The routing table, built once at start from the modules' exports; requests only look up Maps. Two
+// classes of one path are a mistake (behaviour: one-class-for-a-path). resolve.ts finds the entry of a
+// path.
 import Type from 'typebox';
 import { type Binder, compileBinder } from './bind.ts';
 import type { ControllerContext } from './controller.ts';
@@ -53,7 +53,7 @@ export interface Route {
   readonly xml: boolean;
   /** Its answers are JSON or XML, as the client prefers. */
   readonly negotiated: boolean;
-  /** By the class's extension, where the method declares what it returns. */
+  /** Media type from the class's extension, where the method declares a result. */
   readonly mediaType: string | undefined;
   /** Makes an instance and calls its method. */
   call(context: ControllerContext, args: readonly unknown[]): unknown;
@@ -66,14 +66,14 @@ export interface TableOptions {
   /** A method that has no guard and is not public keeps the app from starting. */
   readonly requireGuards: boolean;
   readonly cors: Cors | undefined;
-  /** Hears of a class that nobody reaches. */
+  /** Called for a class that no path reaches. */
   readonly warn: (text: string) => void;
 }
 
-/** What a POST takes that declares nothing: whatever fields there are, as one object. */
+/** Parameters of a POST without a declaration: any fields, as one object. */
 const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
 
-/** Throws a StartError with everything that is wrong. */
+/** Throws a StartError with all mistakes. */
 export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
   const problems: string[] = [];
   const root = createModuleNode();
@@ -112,7 +112,7 @@ function buildModules(tree: ModuleTree, options: TableOptions, problems: string[
 
 interface Building {
   readonly module: string;
-  /** The classes around; one that refers back to them is not nested again. */
+  /** The enclosing classes; one that refers back to them is not nested again. */
   readonly within: readonly object[];
   readonly options: TableOptions;
   readonly problems: string[];
@@ -256,7 +256,7 @@ function buildRoute(
   }
 }
 
-/** Undefined where nobody has said who may call the method. */
+/** Undefined where no guard and no `public` says who may call the method. */
 function guardsOf(
   controller: ControllerClass,
   declared: Op | undefined,
@@ -280,8 +280,8 @@ function createModuleNode(): ModuleNode {
   return { modules: new Map(), classes: new Map(), fallback: undefined };
 }
 
-/** What the later tree has replaces what the earlier one has of that path: class or module. Two
- * modules become one. */
+/** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules
+ * merge. */
 function merge(into: ModuleNode, from: ModuleNode): void {
   const named = [...from.classes.keys(), ...(from.fallback?.children.keys() ?? [])];
   for (const part of named) if (!from.modules.has(part)) into.modules.delete(part);

@@ -1,6 +1,5 @@
-// The request target in its parts. Resolution is that of WHATWG URLs, so that every mount and every
-// gateway before it sees the same path (behaviour: one-meaning-of-a-path); what the parts mean is
-// left to resolve.ts.
+// The request target in its parts. Resolution follows WHATWG URLs, so that every mount and every gateway
+// before it sees the same path (behaviour: one-meaning-of-a-path). resolve.ts interprets the parts.
 import { BadRequest, HttpError } from './errors.ts';
 import type { Limits } from './limits.ts';
 
@@ -64,7 +63,7 @@ export function decodePercent(text: string, where: 'path' | 'query' | 'body'): s
   return decoded;
 }
 
-/** Before empty parts go, as in URLs: `/a//../b` is `/a/b`. Nothing leads above the root. */
+/** Done before empty parts are removed, as in URLs: `/a//../b` is `/a/b`. Nothing leads above the root. */
 function resolveDots(parts: readonly string[]): string[] {
   const resolved: string[] = [];
   for (const part of parts) {

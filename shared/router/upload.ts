@@ -1,7 +1,7 @@
 // The schema of a file that comes in a multipart body.
 import Type from 'typebox';
 
-/** The keyword that the schema compiler knows and descriptions leave out. */
+/** A schema keyword of ours, which descriptions leave out. */
 export const uploadKeyword = 'x-upload';
 
 /** A `File`: its bytes are in memory, within the body's limit. */

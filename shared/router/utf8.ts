@@ -13,7 +13,7 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return text;
 }
 
-/** Throws 400 for what a decoder put in the place of bytes that are not UTF-8, and for NUL. */
+/** Throws 400 for replacement characters, which stand for bytes that are not UTF-8, and for NUL. */
 export function refuseRepaired(text: string): void {
   if (text.includes('\ufffd')) throw new BadRequest('the body is not UTF-8');
   refuseNul(text);

@@ -1,5 +1,4 @@
-// The names that make a method of a class a handler, and which verb answers a request method
-// (behaviour: verbs).
+// The method names that are handlers, and which verb answers a request method (behaviour: verbs).
 
 export type Verb =
   | 'GET'
@@ -29,7 +28,7 @@ const knownMethods: ReadonlySet<string> = new Set([
 /** What `ANY` stands for where verbs are listed. */
 export const anyVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** `POST_reset_all` is the verb POST under the sub-path `reset_all`; other names are no handlers. */
+/** `POST_reset_all` is the verb POST under the sub-path `reset_all`; other names are not handlers. */
 export function parseHandlerName(
   name: string,
 ): { readonly verb: Verb; readonly suffix: string | undefined } | undefined {

@@ -1,23 +1,23 @@
-// What reader and writer of XML agree on: the marks for what elements and texts cannot say alone.
-// The README tells people the same.
+// The marks that reader and writer of XML share, for what elements and texts cannot express alone.
+// Documented in the README.
 
-/** Of the prefix, which is understood as it is written. */
+/** Namespace of the prefix; the prefix is recognised literally. */
 export const marksNamespace = 'urn:ratelane:json';
 export const marksPrefix = 'json:';
 /** What the element holds: one of `markedTypes`. */
 export const typeMark = 'json:type';
 /** On the only item of a list. */
 export const itemMark = 'json:item';
-/** A field whose name is no XML name has it in the attribute `name`, as within a JSON string. */
+/** Element of a field whose name is no XML name: the attribute `name` has it, escaped as in a JSON string. */
 export const fieldElement = 'json:field';
 
 export const markedTypes = ['object', 'array', 'string', 'number', 'boolean', 'null'] as const;
 export type MarkedType = (typeof markedTypes)[number];
 
-/** Of an element whose attributes hold fields too. No element can have this name. */
+/** Field for the text of an element whose attributes hold fields too. No element can have this name. */
 export const textField = '#text';
 
-/** Whether XML would call it white space, or nothing. */
+/** Whether it is empty or XML white space. */
 export function isBlank(text: string): boolean {
   return !/[^ \t\n\r]/.test(text);
 }

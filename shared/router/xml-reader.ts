@@ -1,5 +1,5 @@
-// XML text from outside to the value that a JSON text would say: names are fields, repeated names are
-// lists, and every text is a text unless it is marked (behaviour: xml). Declared types are left to cast.ts.
+// Reads untrusted XML into the value that the same JSON would have: names are fields, repeated names are
+// lists, and text stays text unless it is marked (behaviour: xml). cast.ts applies declared types.
 import { parseXml, XmlDeclaration, type XmlDocument, XmlElement, XmlText } from '@rgrove/parse-xml';
 import { BadRequest, HttpError } from './errors.ts';
 import { parseJson, refuseUnsafe } from './json.ts';
@@ -18,7 +18,7 @@ import { refuseXmlSize } from './xml-size.ts';
 
 /** Throws 400 for what is no XML, is too large, or fits no value; 415 for another encoding. */
 export function readXml(text: string, limits: Limits): unknown {
-  // As XML does it, and the parser takes quadratic time to do the same.
+  // Line ends as XML defines them; the parser takes quadratic time for the same.
   const normalized = text.replace(/\r\n?/g, '\n');
   refuseXmlSize(normalized, limits);
   const document = parse(normalized);
@@ -40,7 +40,7 @@ function parse(text: string): XmlDocument {
   }
 }
 
-/** The bytes were read as UTF-8, so the text must not claim that they are something else. */
+/** The bytes were read as UTF-8, so the declaration must not name another encoding. */
 function refuseEncoding({ children }: XmlDocument): void {
   const declaration = children.find((node) => node instanceof XmlDeclaration);
   const encoding = declaration?.encoding?.toLowerCase() ?? 'utf-8';
@@ -110,7 +110,7 @@ function toScalar(element: XmlElement, type: MarkedType, text: string): unknown 
   return value;
 }
 
-/** Undefined for what is no JSON text. */
+/** Undefined when it is not JSON. */
 function parseMarked(text: string): unknown {
   try {
     return parseJson(text, 0);
@@ -127,7 +127,7 @@ function markedType({ name, attributes }: XmlElement): MarkedType | undefined {
   return known;
 }
 
-/** Without those that say how the text is meant. */
+/** Without those that mark how the text is meant. */
 function dataAttributes({ name, attributes }: XmlElement): (readonly [string, string])[] {
   return Object.entries(attributes).filter(([key]) => {
     if (key.startsWith(marksPrefix) && key !== typeMark && key !== itemMark) {

@@ -1,6 +1,6 @@
-// Bounds an XML text before it is parsed, since the parser makes a tree of all of it and calls itself
-// for each level. It goes over the text once, and is exact as far as the text is well-formed: what is
-// not, the parser refuses where it begins.
+// Checks the size limits of XML before it is parsed, since the parser builds a tree of all of it and
+// recurses for each level. One pass over the text, exact up to the first malformed place, which the parser
+// refuses.
 import { BadRequest } from './errors.ts';
 import type { Limits } from './limits.ts';
 
@@ -10,7 +10,7 @@ const sections = [
   { begin: '<?', end: '?>' },
 ] as const;
 
-/** Throws 400, for a document type declaration too: with it come entities. */
+/** Throws 400, also for a document type declaration, which could define entities. */
 export function refuseXmlSize(
   text: string,
   { jsonDepth, xmlNodes }: Pick<Limits, 'jsonDepth' | 'xmlNodes'>,
@@ -40,7 +40,7 @@ export function refuseXmlSize(
   }
 }
 
-/** The end of the text where it has none. */
+/** The end of the text where it is missing. */
 function endOfSection(text: string, at: number): number {
   const section = sections.find(({ begin }) => text.startsWith(begin, at));
   if (section === undefined) {

@@ -1,4 +1,4 @@
-// A value as XML text that readXml makes the same value of. How it is written is told in the README.
+// Writes a value as XML that readXml reads back as the same value. The README describes the format.
 import {
   fieldElement,
   isBlank,
@@ -14,9 +14,9 @@ const nameStart =
   'A-Z_a-z\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f' +
   '\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}';
 const nameMore = '.0-9\\xb7\\u0300-\\u036f\\u203f\\u2040-';
-/** Without a colon, which would make a prefix. Names that begin with xml are not for everybody. */
+/** Without a colon, which would make a prefix; names that begin with xml are reserved. */
 const plainName = new RegExp(`^(?![xX][mM][lL])[${nameStart}][${nameStart}${nameMore}]*$`, 'u');
-/** XML has no way to say any other character, not even by its number. */
+/** XML cannot express any other character, not even as a number. */
 const sayable = /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 
 /** Throws where the value has no JSON text. */
@@ -56,7 +56,7 @@ function writeElement(pieces: string[], begin: string, value: Json): void {
   }
 }
 
-/** A list is its elements one after another, where they alone tell that it is one. */
+/** A list is written as repeated elements where that is unambiguous. */
 function writeField(pieces: string[], name: string, value: Json): void {
   const begin = plainName.test(name)
     ? name
@@ -78,7 +78,7 @@ function endOf(begin: string): string {
   return `</${at < 0 ? begin : begin.slice(0, at)}>`;
 }
 
-/** A text in quotes, of characters that XML can say. */
+/** A quoted text, with characters that XML can express. */
 function toJsonText(text: string): string {
   return JSON.stringify(text).replace(/[\ufffe\uffff]/g, (character) =>
     character === '\ufffe' ? '\\ufffe' : '\\uffff',

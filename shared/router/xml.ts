@@ -1,4 +1,4 @@
-// XML for applications that have a controller that allows it: only then is any of it loaded.
+// XML support, loaded only for applications with a controller that allows it.
 import type { Limits } from './limits.ts';
 
 export interface Xml {

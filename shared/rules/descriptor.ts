@@ -78,7 +78,7 @@ function readDescriptor(
   });
 }
 
-/** What is written `10/minute` elsewhere. */
+/** A hint that shows the mapping, with the numbers of a text such as `10/minute`. */
 function describeLimit(node: TreeNode): string {
   const source = 'source' in node ? node.source : '';
   const [, count = '3', unit = 'minute'] =
@@ -104,7 +104,7 @@ function checkDuplicate(
   fields.errorOfAll('duplicate-descriptor', message, hint);
 }
 
-/** What is legal on a descriptor without a limit of its own, and hardly ever meant. */
+/** Warns of what is legal on a descriptor without a limit of its own, and hardly ever meant. */
 function warnWithoutLimit(fields: MapReader): void {
   const { node: map, path, reporter } = fields;
   if (isEmptyList(map, 'descriptors')) {
@@ -186,7 +186,7 @@ function readLimitList(descriptor: MapReader): readonly RateLimitBlock[] | undef
 const shapeKeys = ['unit_multiplier', 'algorithm', 'burst', 'count_over_limit', 'lease'] as const;
 const longestWindowSeconds = 100 * 365 * 86_400;
 
-/** What a limit is beside its unit and number. */
+/** The fields of a limit beside unit and number. */
 function readShape(
   fields: MapReader,
   unit: Unit | undefined,
@@ -196,7 +196,7 @@ function readShape(
   const burst = fields.count('burst', maxCount, 1);
   const countOverLimit = fields.flag('count_over_limit') ?? false;
   const windowSeconds = windowSecondsOf({ unit, unitMultiplier });
-  // Without a unit another problem has been reported.
+  // Without a unit a problem has already been reported.
   const lease = readLease(fields, unit === undefined ? undefined : windowSeconds);
   if (windowSeconds > longestWindowSeconds) {
     const message = `a window of ${unitMultiplier} ${unit}s is longer than 100 years`;
@@ -237,7 +237,7 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   return Object.freeze({ share: percent / 100, forMs });
 }
 
-/** Undefined where it is not known, which has been reported. */
+/** Undefined where it is unknown, which has been reported. */
 function readAlgorithm(fields: MapReader): Algorithm | undefined {
   const text = readText(fields, 'algorithm');
   if (text === '' || text === undefined) return 'fixed_window';
@@ -250,7 +250,7 @@ function readAlgorithm(fields: MapReader): Algorithm | undefined {
   return undefined;
 }
 
-/** Of keys that say nothing here. */
+/** Warns of keys that have no effect here. */
 function refuseIdleKeys(
   fields: MapReader,
   names: readonly (typeof shapeKeys)[number][],
@@ -295,7 +295,7 @@ function checkCount(
   }
 }
 
-/** Says where a key stands that is missing in rate_limit because it was written beside it. */
+/** A hint for a key that is missing in rate_limit because it was written beside it. */
 function strayHint(name: string, { node, reporter }: MapReader): string | undefined {
   const stray = node.entries.get(name)?.key;
   return stray && `move the ${name} at ${reporter.place(stray.offset)} into rate_limit`;

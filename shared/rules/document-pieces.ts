@@ -1,20 +1,20 @@
-// A rules document on its way between threads or processes: in pieces, each small enough to be read within
-// a millisecond or two, so that the receiving side can give way to others between them.
+// Splits a rules document for the way between threads or processes: into pieces that each take a
+// millisecond or two to read, so that the receiver can serve others between them.
 import type { Position } from './document-reporter.ts';
 import type { JsonValue } from './rule.ts';
 import type { RateLimitBlock, Replacement, RuleDescriptor, RuleDocument } from './rule-document.ts';
 
 /** Plain data, as structured cloning takes it. */
 export interface DocumentPiece {
-  /** What is known of the document itself; in the first piece only. */
+  /** Fields of the document itself; in the first piece only. */
   readonly head: Head | undefined;
   /** Parents before their children. */
   readonly descriptors: readonly FlatDescriptor[];
-  /** Lines of the text that `descriptors` are on and that no earlier piece had, by their numbers. */
+  /** Source lines of `descriptors` that no earlier piece had, by number. */
   readonly lines: readonly (readonly [line: number, text: string])[];
 }
 
-/** The text of the line travels once, however many rules are on it. */
+/** The text of a line is sent once, however many rules are on it. */
 type Place = Pick<Position, 'line' | 'column'> | undefined;
 
 type Head = Pick<RuleDocument, 'file' | 'domain'> & Counted;
@@ -35,7 +35,7 @@ type FlatLimit = Omit<RateLimitBlock, 'replaces'> & {
   readonly replaces: readonly { readonly name: string; readonly place: Place }[];
 };
 
-/** Of one piece. A rule with more text than this is a piece of its own. */
+/** Size limit of a piece. A rule with more text than this is a piece of its own. */
 const maxDescriptors = 100;
 const maxCharacters = 64 * 1024;
 
@@ -97,7 +97,7 @@ export function* toDocumentPieces(document: RuleDocument): Generator<DocumentPie
   if (head !== undefined || descriptors.length > 0) yield take();
 }
 
-/** Takes the pieces of one document in their order. */
+/** Takes the pieces of one document in order. */
 export interface DocumentJoiner {
   take(piece: DocumentPiece): void;
   /** Throws before the last piece. */

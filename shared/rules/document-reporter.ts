@@ -1,5 +1,5 @@
-// How the problems of documents are collected: without repeats, bounded in number, and those of a text by
-// offset, turned into lines and columns here.
+// Collects the problems of documents: without repeats, bounded in number, and with offsets turned into
+// lines and columns.
 import { toCountText } from '../count-text.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
@@ -86,7 +86,7 @@ export function createDocumentReporter(text: string, file: string): DocumentRepo
   });
 }
 
-/** For a source that has places of its own. */
+/** For a source with its own kind of places. */
 export function createReporter(
   file: string,
   position: DocumentReporter['position'],
@@ -123,14 +123,14 @@ export interface Position {
   readonly line: number;
   /** 1-based, in UTF-16 code units. */
   readonly column: number;
-  /** Undefined for a line too long to carry around. */
+  /** Undefined for a line that is too long to keep. */
   readonly sourceLine: string | undefined;
 }
 
-/** A line above this length is generated or hostile; a hundred problems must not hold it each. */
+/** A longer line is generated or hostile; a hundred problems must not each keep it. */
 const maxSourceLineLength = 16_384;
 
-/** The positions of offsets in the text; its lines are looked for with the first one. */
+/** Turns offsets into positions; the lines are found with the first one. */
 export function createPositions(text: string): (offset: number) => Position {
   let lineStarts: readonly number[] | undefined;
   return (offset) => {

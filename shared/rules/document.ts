@@ -1,5 +1,5 @@
-// Reads one rules document from YAML, with every problem told at once (behaviour: rule-documents).
-// What takes several documents to see is left to rule-set.ts.
+// Reads one rules document from YAML and reports all its problems at once (behaviour: rule-documents).
+// rule-set.ts checks across documents.
 
 import { toExcerpt } from '../text-excerpt.ts';
 import { readDescriptors } from './descriptor.ts';
@@ -35,8 +35,7 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   return { document: reporter.hasErrors ? undefined : document, problems: reporter.toProblems() };
 }
 
-/** What the tree says, whether it was written in YAML or came as a message; the document is of use
- * only when no error was reported. */
+/** The document of a tree, whether from YAML or from a message; use it only when no error was reported. */
 export function readRuleDocument(
   map: TreeMap,
   file: string,
@@ -61,7 +60,7 @@ export function readRuleDocument(
 const emptyDomain = 'config file cannot have empty domain';
 const nameDomain = "name the domain: 'domain: <name>'";
 
-/** Of a file that is for Kubernetes; a rules document has neither of these keys. */
+/** Keys of Kubernetes manifests; a rules document has neither. */
 function findKubernetesKind(map: TreeMap): string | undefined {
   const kind = map.entries.get('kind')?.value;
   return map.entries.has('apiVersion') && kind?.kind === 'text' ? kind.source : undefined;

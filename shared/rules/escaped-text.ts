@@ -1,6 +1,6 @@
-// Text of others on a terminal or in a log, where it must not act.
+// Escapes foreign text for terminals and logs, where it must not act.
 
-/** Tabs become two spaces; what a terminal would act on, or not show, becomes `\u{...}`. */
+/** Tabs become two spaces; control and invisible characters become `\u{...}`. */
 export function escapeText(text: string): string {
   return text
     .replaceAll('\t', '  ')

@@ -1,5 +1,5 @@
-// The JSON Schema of a rules document, for editors: made of the rows of rule-keys.ts. It knows less than
-// `check`, which also sees what takes several keys or files.
+// The JSON Schema of a rules document, for editors, made from the rows of rule-keys.ts. It finds less than
+// `check`, which also compares keys and files.
 import { type Place, type RuleKey, ruleKeys } from './rule-keys.ts';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -43,12 +43,12 @@ function describeMeaning({ meaning }: RuleKey): string {
   return meaning.replaceAll('`', '');
 }
 
-/** A key without a value is one that is not there. */
+/** A key without a value counts as absent. */
 function describeValue(row: RuleKey): JsonSchema {
   switch (row.type) {
     case 'text':
       if (row.words) return describeWords(row.words);
-      // Numbers and true or false are taken as the text that they are written with.
+      // Numbers and booleans are taken as the text they are written with.
       return { type: ['string', 'integer', 'boolean', ...(row.isRequired ? [] : ['null'])] };
     case 'count':
       return { type: 'integer', minimum: row.min, maximum: row.max };
@@ -56,7 +56,7 @@ function describeValue(row: RuleKey): JsonSchema {
     case 'limit_flag':
       return { type: ['boolean', 'null'] };
     case 'map':
-      // Beside a $ref nothing else counts, not even the description.
+      // Beside a $ref all other keywords are ignored, even the description.
       return { allOf: [{ $ref: refOf(row.holds) }] };
     case 'list':
       return { type: ['array', 'null'], items: { $ref: refOf(row.holds) } };
@@ -65,7 +65,7 @@ function describeValue(row: RuleKey): JsonSchema {
   }
 }
 
-/** The words are offered; other cases of their letters are taken as well. */
+/** The words are suggested; other letter cases are accepted as well. */
 function describeWords(words: readonly string[]): JsonSchema {
   const anyCase = words.map((word) =>
     [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(''),

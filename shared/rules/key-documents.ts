@@ -1,4 +1,4 @@
-// What documents and editors take from the keys of a rules document.
+// What documents and editors get from the table of rule keys.
 import { type GeneratedSection, toTable } from '../generated-section.ts';
 import { createRuleSchema } from './json-schema.ts';
 import { ruleKeys } from './rule-keys.ts';
@@ -12,7 +12,7 @@ export const ruleKeySection: GeneratedSection = {
   ),
 };
 
-/** As it is kept in rules.schema.json and printed by `schema`. */
+/** The text of rules.schema.json, which `schema` prints. */
 export function formatRuleSchema(): string {
   return `${JSON.stringify(createRuleSchema(), undefined, 2)}\n`;
 }

@@ -1,28 +1,29 @@
-// What a limit allows in which time, whatever its name and place are: its numbers, its words for people, and
-// the tag by which counters of another kind than fixed windows are told apart (behaviour: limit-algorithms).
+// What a limit allows in which time, without its name and place: its numbers, its description for people,
+// and the tag that distinguishes counters of other algorithms than fixed windows (behaviour:
+// limit-algorithms).
 import type { Unit } from './unit.ts';
 
 export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 export type Algorithm = (typeof algorithms)[number];
 
-/** Those that are no fixed windows. */
+/** Algorithms other than fixed windows. */
 export const limiterAlgorithms = ['sliding_window', 'token_bucket'] as const;
 export type LimiterAlgorithm = (typeof limiterAlgorithms)[number];
 
-/** What a limit of such an algorithm allows. */
+/** What a limit with such an algorithm allows. */
 export interface Limiter {
   readonly algorithm: LimiterAlgorithm;
   /** Hits in a window; 0 admits none. */
   readonly limit: number;
   /** The most hits that can ever be admitted at once: `burst` of a bucket, else `limit`. */
   readonly capacity: number;
-  /** Whether hits that are over the limit are counted. */
+  /** Whether hits over the limit are counted. */
   readonly countsOver: boolean;
 }
 
-/** How many hits a worker takes at once from a counter, and for how long (behaviour: leases). */
+/** How many hits a worker takes from a counter at once, and for how long (behaviour: leases). */
 export interface Lease {
-  /** The part of what is left, above 0 and at most 0.5. */
+  /** The share of what is left, above 0 and at most 0.5. */
   readonly share: number;
   readonly forMs: number;
 }
@@ -40,11 +41,11 @@ export interface LimitShape {
   readonly burst: number | undefined;
   /** Whether hits over the limit are counted; fixed windows count them always. */
   readonly countOverLimit: boolean;
-  /** Undefined where each hit is asked for. */
+  /** Undefined where the store is asked for each hit. */
   readonly lease: Lease | undefined;
 }
 
-/** What every limit was before there were other kinds. */
+/** The shape of a limit with defaults for all newer fields. */
 export const plainShape = {
   unitMultiplier: 1,
   algorithm: 'fixed_window',
@@ -93,7 +94,7 @@ function toPercent({ share }: Lease): number {
   return Number((share * 100).toPrecision(12));
 }
 
-/** What is not as in a plain limit, by its names in YAML. */
+/** The fields that differ from a plain limit, by their names in YAML. */
 export function listShape(shape: LimitShape): [name: string, value: ShapeValue][] {
   const { unitMultiplier, algorithm, burst, countOverLimit, lease } = shape;
   const all: [string, ShapeValue | undefined, unknown][] = [
@@ -116,7 +117,7 @@ export function describeTime({
   return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier} ${unit}s`;
 }
 
-/** `100 per minute`, `100 per 5 minutes`, and what another algorithm makes of it. */
+/** `100 per minute`, `100 per 5 minutes`, with the algorithm where it is another. */
 export function describeShape(shape: LimitShape): string {
   const { requestsPerUnit, algorithm, burst, countOverLimit } = shape;
   const time = describeTime(shape);

@@ -1,5 +1,5 @@
-// Reads the fields of one mapping of a YAML document by name, and reports what is wrong with them, with its
-// place and a hint. Which fields there are, and what they mean, is left to the callers.
+// Reads the fields of a YAML mapping by name, and reports what is wrong with them, with place and hint.
+// Callers know the fields and their meaning.
 import { parseDuration } from '../duration.ts';
 import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
@@ -8,7 +8,7 @@ import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
-/** A value with the place where it stands. */
+/** A value with its place. */
 export interface PlacedNode {
   readonly node: TreeNode;
   /** Such as `descriptors[0].rate_limit`. */
@@ -17,7 +17,7 @@ export interface PlacedNode {
 
 type Describe = (node: TreeNode) => string | undefined;
 
-/** Each method gives undefined for what it has reported, so that one mistake makes one problem. */
+/** Methods return undefined for what they have reported, so that one mistake makes one problem. */
 export class MapReader {
   readonly node: TreeMap;
   readonly path: string;
@@ -149,7 +149,7 @@ export class MapReader {
     );
   }
 
-  /** Of the field, or where it is missing. */
+  /** Place of the field, or where it is missing. */
   offsetOf(name: string): number {
     return this.node.entries.get(name)?.value.offset ?? this.node.offset;
   }
@@ -174,7 +174,7 @@ export class MapReader {
     reportKind({ node, path: this.pathOf(name) }, name, wanted, this.reporter, hint);
   }
 
-  /** Reports the keys that are none of `known`; gives those of `known` that are surely meant by them. */
+  /** Reports keys that are not in `known`; returns the known ones that they certainly stand for. */
   refuseOthers(known: readonly string[]): ReadonlySet<string> {
     const meant = new Set<string>();
     for (const name of this.node.entries.keys()) {
@@ -184,7 +184,7 @@ export class MapReader {
     return meant;
   }
 
-  /** Reports an unknown key of the mapping; gives the one of `known` that is meant, if one is near. */
+  /** Reports an unknown key of the mapping; returns the key of `known` that is most likely meant, if any. */
   refuseKey(name: string, known: readonly string[]): string | undefined {
     const key = this.node.entries.get(name)?.key;
     const shown = toExcerpt(name);
@@ -205,7 +205,7 @@ export class MapReader {
     return guess;
   }
 
-  /** Warns of the keys that are none of `known`. */
+  /** Warns of keys that are not in `known`. */
   warnOfOthers(known: readonly string[]): void {
     for (const [name, { key }] of this.node.entries) {
       if (known.includes(name)) continue;
@@ -222,7 +222,7 @@ export class MapReader {
   }
 }
 
-/** Undefined when it is no mapping, which has been reported; `name` is what a person calls it. */
+/** Undefined when it is not a mapping, which has been reported; `name` is its name for people. */
 export function readMap(
   node: TreeNode,
   path: string,
@@ -234,7 +234,7 @@ export function readMap(
   return undefined;
 }
 
-/** Reports that a value is not what is `wanted`; `name` is what a person calls it. */
+/** Reports that a value is not `wanted`; `name` is its name for people. */
 export function reportKind(
   { node, path }: PlacedNode,
   name: string,

@@ -1,5 +1,5 @@
-// The name under which a descriptor's hits are counted in the statistics (behaviour: metric-keys).
-// Characters that an output cannot carry are left to the metrics.
+// The name under which a descriptor's hits are counted in the statistics (behaviour: metric-keys). The
+// outputs replace characters that they cannot carry.
 import type { Entry } from './rule.ts';
 
 /** `sanitizeDots` is SANITIZE_DESCRIPTOR_METRIC_DOTS. The domain is never changed. */

@@ -1,5 +1,5 @@
-// Why no rule takes a descriptor, and which rule was most likely meant: for pages and commands that
-// tell of traffic that silently matches nothing. Never on the path of a decision.
+// Why no rule matches a descriptor, and which rule was most likely meant: for pages and commands that
+// report unmatched traffic. Never used by a decision.
 import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { PlacedRule } from './placed-rule.ts';
@@ -13,25 +13,25 @@ import {
 } from './possible-rules.ts';
 
 export interface NoMatch {
-  /** How many entries were taken before the lookup ended. */
+  /** How many entries matched before the lookup ended. */
   readonly depth: number;
   /** The rule that comes nearest; undefined when none resembles the descriptor. */
   readonly nearest: NamedRule | undefined;
   /** A sentence without a final full stop. */
   readonly reason: string;
-  /** What to write instead; undefined when nobody can know. */
+  /** What to write instead; undefined where it cannot be known. */
   readonly hint: string | undefined;
 }
 
-/** Rules and entries that are looked at for another order. */
+/** Limit of rules and entries when other orders of entries are tried. */
 const maxOrderLooks = 5_000;
-/** Rules that are looked at elsewhere in the tree. */
+/** Limit of rules that are searched elsewhere in the tree. */
 const maxLooks = 20_000;
-/** Words that a misspelled one is compared with. */
+/** Limit of words that a misspelled one is compared with. */
 const maxWords = 5_000;
 const maxWordsShown = 5;
 
-/** `rules` is the top level of the domain. Undefined when a rule takes the descriptor, or may. */
+/** `rules` is the top level of the domain. Undefined when a rule matches the descriptor, or may. */
 export function explainNoMatch(
   domain: string,
   rules: readonly PlacedRule[],
@@ -123,7 +123,7 @@ function explainValue(
   return { nearest, reason, hint: `${didYouMean(guess)}${why}` };
 }
 
-/** A rule has a key that this one may be a slip of. */
+/** A rule has a key that this one may be a typo of. */
 function explainKey(
   level: readonly NamedRule[],
   { key }: SoughtEntry,
@@ -157,7 +157,7 @@ function explainSurplus(
   return undefined;
 }
 
-/** The key is there, below another one. */
+/** The key exists, below another one. */
 function explainElsewhere(
   domain: string,
   rules: readonly PlacedRule[],

@@ -1,5 +1,5 @@
-// Characters that are not what they look like: quotes of a word processor, spaces that are none,
-// characters that cannot be seen, and letters of another alphabet that look like Latin ones.
+// Finds characters that are not what they look like: typographic quotes, special spaces, invisible
+// characters, and letters of other alphabets that look like Latin ones.
 import { toExcerpt } from '../text-excerpt.ts';
 
 export interface OddCharacter {
@@ -7,22 +7,22 @@ export interface OddCharacter {
   readonly index: number;
   /** Such as `a no-break space (U+00A0)`. */
   readonly description: string;
-  /** What is most likely meant instead; '' where it is best left out. */
+  /** The character most likely meant; '' where it is best left out. */
   readonly replacement: string;
 }
 
-/** Each letter of another alphabet stands where `latinLetters` has the one that it looks like. */
+/** Letters of other alphabets, each at the index of its Latin look-alike in `latinLetters`. */
 const otherLetters = 'аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοαινυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ';
 const latinLetters = 'aeopcyxijshdqwABEKMHOPCTYXIJSoaivuABEZHIKMNOPTYX';
 const lookAlikes = new Map([...otherLetters].map((letter, at) => [letter, latinLetters[at] ?? '']));
 
 const plainText = /^[\t -~]*$/;
-/** Within a text they may be meant, as in a name. */
+/** Inside a text they may be intended, as in a name. */
 const outerQuote = /^[‘’‚‛“”„‟‹›«»＂＇]|[‘’‚‛“”„‟‹›«»＂＇]$/u;
 const space = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/u;
 const invisible =
   /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/u;
-/** They join letters and signs of other scripts, and have no business beside Latin ones. */
+/** They join letters and signs of other scripts, and have no use beside Latin ones. */
 const joinerOfLatin = /(?:^|(?<=[ -~]))[\u200c\u200d]|[\u200c\u200d](?=[ -~]|$)/u;
 const mixedWord = /[\p{L}\p{M}]+/gu;
 
@@ -39,10 +39,10 @@ export function findOddCharacter(text: string): OddCharacter | undefined {
   return found.sort((a, b) => a.index - b.index)[0];
 }
 
-/** Longer texts are no typos, and must not cost time. */
+/** Longer texts are not examined: they are no typos, and would cost time. */
 const maxRepaired = 200;
 
-/** The text that a person most likely means, without spaces at its ends. */
+/** The text most likely meant, without spaces at its ends. */
 export function withoutOddCharacters(text: string): string {
   let plain = text;
   if (text.length > maxRepaired) return text;
@@ -73,7 +73,7 @@ function describeSpace(sign: string): string {
   return sign === '\u00a0' ? 'a no-break space (U+00A0)' : `an unusual space (${toCode(sign)})`;
 }
 
-/** In a word that has Latin letters as well: one that is all of another alphabet is what it looks like. */
+/** Only in a word with Latin letters: a word entirely of another alphabet is intended. */
 function findLookAlike(text: string): OddCharacter | undefined {
   for (const { 0: letters, index } of text.matchAll(mixedWord)) {
     if (!/[A-Za-z]/.test(letters)) continue;

@@ -5,14 +5,14 @@ import { parseRuleDocument } from './document.ts';
 import { toDocumentPieces } from './document-pieces.ts';
 import type { ParsedHead, ParsingJob } from './parsing-thread.ts';
 
-/** So that others keep their processor where there are few. Elsewhere than on Linux it would be the whole
- * process that steps back. */
+/** Lower priority, so that decisions keep the processor where there are few. Outside Linux this would slow
+ * down the whole process. */
 function stepBack(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // A sandbox may forbid it; then it parses beside the others.
+    // A sandbox may forbid it; parsing then runs with normal priority.
   }
 }
 

@@ -1,6 +1,5 @@
-// Parses large rules documents in a thread of its own, as others have to wait while a document is parsed.
-// The thread is started when a document needs it and ended when none has for a while. What a document says
-// is left to document.ts.
+// Parses large rules documents in a thread of its own, since parsing blocks the event loop. The thread
+// starts when a document needs it and ends when idle for a while. document.ts is the parser.
 import { extname, join } from 'node:path';
 import {
   MessageChannel,
@@ -16,11 +15,11 @@ import { type ParsedDocument, parseRuleDocument } from './document.ts';
 import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
 import { type Problem, problemOf } from './problem.ts';
 
-/** To the thread, one at a time. It answers 'parsed' when all pieces are on their way. */
+/** Sent to the thread, one at a time. It answers 'parsed' when all pieces have been sent. */
 export interface ParsingJob {
   readonly text: string;
   readonly file: string;
-  /** Takes a ParsedHead, then the pieces of the document. */
+  /** Port for a ParsedHead, then the pieces of the document. */
   readonly pieces: MessagePort;
 }
 
@@ -30,8 +29,8 @@ export interface ParsedHead {
 }
 
 export interface ParsingThread {
-  /** What parseRuleDocument gives. One at a time. Where the thread fails, which is logged, the document is
-   * parsed in this one. Rejects when it is closed meanwhile. */
+  /** As parseRuleDocument, one at a time. Where the thread fails, which is logged, the document is parsed
+   * in this one. Rejects when closed meanwhile. */
   parse(text: string, file: string): Promise<ParsedDocument>;
   /** Idempotent. */
   close(): Promise<void>;
@@ -46,20 +45,20 @@ export interface ParsingThreadDeps {
 /** Characters that take about two milliseconds to parse: some 200 rules. */
 const fewCharacters = 16 * 1024;
 
-/** Whether others would have to wait for the parsing of this text. */
+/** Whether parsing this text would block others. */
 export function isLargeText(text: string): boolean {
   return text.length > fewCharacters;
 }
 
-/** Far above what the longest legal document takes. */
+/** Far above the time that the longest legal document takes. */
 const deadlineMs = 120_000;
-/** A document that changed is often changed again. */
+/** A document that changed often changes again soon. */
 const idleMs = 10_000;
 
 /** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
 const entry = join(import.meta.dirname, `parsing-thread-main${extname(import.meta.filename)}`);
 
-/** What parsing in another thread came to nothing for, and in this one would as well. */
+/** Failures after which parsing in this thread would fail as well. */
 class TooMuch extends Error {}
 
 export function createParsingThread({
@@ -70,7 +69,7 @@ export function createParsingThread({
   let worker: Worker | undefined;
   let isClosed = false;
   let cancelEnd = () => {};
-  /** Ends the wait for the thread. */
+  /** Settles the wait for the thread. */
   let fail: ((error: Error) => void) | undefined;
 
   function useWorker(): Worker {
@@ -81,7 +80,7 @@ export function createParsingThread({
 
   function start(): Worker {
     const started = startWorker();
-    // A process that has nothing else to do may end.
+    // The thread does not keep an idle process alive.
     started.unref();
     started.on('error', (error) => drop(started, toFailure(error)));
     started.on('exit', (code) => drop(started, new Error(`it ended with code ${code}`)));
@@ -156,7 +155,7 @@ export function createParsingThread({
   };
 }
 
-/** What the thread has sent, a piece at a time: messages that an event brings are all read in one go. */
+/** Receives the thread's messages one at a time: `message` events would deliver all at once. */
 function* receive(pieces: MessagePort): Generator<void, ParsedDocument> {
   const head = receiveMessageOnPort(pieces)?.message as ParsedHead | undefined;
   if (head === undefined) throw new Error('it sent nothing');

@@ -1,5 +1,5 @@
-// The rules of documents together with their places, in the order in which they take effect: what
-// advice, explanations and comparisons start from. Matching requests is left to rule-tree.ts.
+// The rules of documents with their places, in the order in which they take effect, for advice,
+// explanations and comparisons. rule-tree.ts matches requests.
 import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';

@@ -61,7 +61,7 @@ export const problemRules = {
   'metric-mapping': 'A mapping of statistics cannot be used',
   'unwritable-path': 'A change names a path that cannot be written',
   'program-defect': 'A defect of the program itself',
-  /** What says how many problems were left out. */
+  /** The kind that reports how many problems were left out. */
   other: 'Something else',
 } as const;
 

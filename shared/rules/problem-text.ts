@@ -3,7 +3,7 @@ import type { LogDetail } from '../log.ts';
 import { escapeText } from './escaped-text.ts';
 import type { Problem } from './problem.ts';
 
-/** Columns of a source line that are shown; a longer line is cut around the place. */
+/** Columns of a source line to show; a longer line is cut around the place. */
 const maxShown = 100;
 const indent = '    ';
 
@@ -15,7 +15,7 @@ export function formatProblem(problem: Problem): string {
   return toText(problem, toHeading(problem, `${problem.severity}: `));
 }
 
-/** As `formatProblem`, where something else tells the severity. */
+/** As `formatProblem`, where the context shows the severity. */
 function formatUngraded(problem: Problem): string {
   return toText(problem, toHeading(problem));
 }
@@ -66,12 +66,12 @@ function isLowSurrogate(text: string, index: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-/** More lines about one document or load help nobody; other places have as many as were found. */
+/** Problems of a document or load to log; pages and reports have all that were found. */
 const maxLines = 50;
 
 /**
- * `write` is the method of the log for the severity of the problems, which has to be the same. Each line
- * begins with `start`; `consequence` ends the last one, and is a line by itself when there is no problem.
+ * `write` logs at the severity of the problems, which must all have the same. Each line begins with
+ * `start`; `consequence` ends the last one, or is the only line without problems.
  */
 export function logProblems(
   write: (message: string, detail?: LogDetail) => void,

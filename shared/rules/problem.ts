@@ -1,4 +1,4 @@
-// What is wrong with a rules document, in a form that every output (log, CLI, API) can print.
+// One thing that is wrong with a rules document, for every output (log, CLI, API).
 
 import type { ProblemRule } from './problem-rule.ts';
 
@@ -16,7 +16,7 @@ export interface Problem {
   readonly path: string;
   /** One sentence without a final full stop, naming the offending value. */
   readonly message: string;
-  /** What to do next, if it is not obvious. */
+  /** What to do, if it is not obvious. */
   readonly hint: string | undefined;
   /** The text of `line`, for the caret; undefined where there is none. */
   readonly sourceLine: string | undefined;
@@ -26,7 +26,7 @@ export function isError({ severity }: Pick<Problem, 'severity'>): boolean {
   return severity === 'error';
 }
 
-/** Of a file, or another source, as a whole. */
+/** A problem of a whole file or other source. */
 export function problemOf(
   severity: Problem['severity'],
   rule: ProblemRule,

@@ -1,6 +1,6 @@
-// Fields of a descriptor that the public RateLimitConfig message lacks: how they travel in the
-// descriptor's metadata, under one reserved key, and how a worker says that it knows them
-// (behaviour: fields-of-our-own). What the fields mean is left to the readers of descriptors.
+// Fields of a descriptor that the public RateLimitConfig message lacks: they travel in the descriptor's
+// metadata, under one reserved key, to workers that announce support (behaviour: fields-of-our-own).
+// descriptor.ts gives them their meaning.
 
 import { toExcerpt } from '../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
@@ -23,12 +23,12 @@ const wholeMetadata = 'metadata';
 
 const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
 
-/** The flags that are fields of the public message. */
+/** Flags that are fields of the public message. */
 export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
 const ourLimitKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
 
-/** For the metadata of a worker's node: announces that it reads the fields. */
+/** Added to the metadata of a worker's node: announces that it reads the fields. */
 export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   ourFieldsKey,
   [...ourFields.map(({ name }) => name), ...ourLimitKeys, 'rate_limits'].join(' '),
@@ -43,7 +43,7 @@ export function listOurFields({ rateLimit, furtherLimits, ...flags }: RuleDescri
   ];
 }
 
-/** The same with their values: those of the limit together, a list of limits whole. */
+/** The same with their values: fields of the limit together, a list of limits whole. */
 export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
   const { rateLimit, furtherLimits } = descriptor;
   const fields: [string, JsonValue][] = ourFields
@@ -92,7 +92,7 @@ export interface UnpackedMetadata {
   readonly fields: readonly (readonly [string, ValueMessage])[];
 }
 
-/** The reverse of `packMetadata`; reports what is not of its making. `path` is the descriptor's. */
+/** The reverse of `packMetadata`; reports what that cannot have written. `path` is the descriptor's. */
 export function unpackMetadata(
   message: StructMessage | null | undefined,
   path: string,

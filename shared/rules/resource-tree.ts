@@ -1,5 +1,5 @@
-// A RateLimitConfig message as the tree that the readers of rules documents take, so that a resource
-// is held to the same rules as a file. A node's offset stands for its path.
+// Turns a RateLimitConfig message into the tree that the readers of rules documents take, so that a
+// resource passes the same checks as a file. A node's offset stands for its path.
 import type {
   ConfigDescriptorMessage,
   RateLimitConfigMessage,
@@ -15,7 +15,7 @@ import type { ScalarKind } from './yaml-scalar.ts';
 
 export interface ResourceTree {
   readonly root: TreeMap;
-  /** Has told what no tree can show. */
+  /** Has reported what the tree cannot express. */
   readonly reporter: DocumentReporter;
 }
 
@@ -24,7 +24,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   const noLines = () => undefined;
   const reporter = createReporter(name, noLines, (offset) => paths[offset] ?? '');
 
-  /** Members that are undefined are left out. */
+  /** Undefined members are left out. */
   function toMap(path: string, members: readonly (readonly [string, TreeNode | undefined])[]) {
     const offset = paths.push(path) - 1;
     const entries = new Map<string, TreeEntry>();
@@ -70,7 +70,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
     ]);
   }
 
-  /** `shape`: those of our own fields that belong into it. */
+  /** `shape`: our own fields that belong into it. */
   function toPolicy(
     policy: RateLimitPolicyMessage,
     path: string,
@@ -124,7 +124,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   return { root, reporter };
 }
 
-/** Unknown numbers stand for themselves, so that the readers refuse them by what was sent. */
+/** Unknown numbers are kept, so that the readers' messages name what was sent. */
 function toUnitText(unit: number): string {
   return unit === 0 ? 'UNKNOWN' : (unitFromNumber(unit) ?? String(unit));
 }

@@ -1,5 +1,5 @@
-// Rules documents as resources of a management server and back, without loss. What travels beside
-// the public message, and how, is in resource-fields.ts.
+// Converts rules documents to resources of a management server and back, without loss. resource-fields.ts
+// has the fields beside the public message.
 import type {
   ConfigDescriptorMessage,
   RateLimitConfigMessage,
@@ -18,13 +18,13 @@ import type { RateLimitBlock, RuleDescriptor, RuleDocument } from './rule-docume
 import { unitNumbers } from './unit.ts';
 
 export interface ResourceOptions {
-  /** Only for workers that announce themselves (behaviour: fields-of-our-own): with the fields that
-   * the public message lacks. */
+  /** Includes the fields that the public message lacks; only for workers that announce support (behaviour:
+   * fields-of-our-own). */
   readonly withOurFields: boolean;
 }
 
 export interface Resource {
-  /** Fields with their default values are left out, so that equal rules are equal bytes. */
+  /** Default values are left out, so that equal rules give equal bytes. */
   readonly message: RateLimitConfigMessage;
   /** The fields that were not sent, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
@@ -80,9 +80,9 @@ function toPolicy(limit: RateLimitBlock): RateLimitPolicyMessage {
 }
 
 /**
- * The document of a resource; `name` is the name under which people know it, and becomes its `file`.
- * Held to the same rules as a file, and its problems name paths in place of lines. A missing
- * requests_per_unit is 0 (behaviour: missing-requests-per-unit).
+ * The document of a resource; `name` is its name for people, and becomes its `file`. Checked like a file,
+ * with paths instead of lines in problems. A missing requests_per_unit is 0 (behaviour:
+ * missing-requests-per-unit).
  */
 export function fromResource(message: RateLimitConfigMessage, name: string): ParsedDocument {
   const { root, reporter } = createResourceTree(message, name);

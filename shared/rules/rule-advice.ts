@@ -1,5 +1,5 @@
-// What is legal in rules and likely not meant, found by looking at all documents together. For
-// people who check or publish rules; a worker does not repeat it at each load.
+// Finds what is legal in rules but probably not meant, across all documents. For people who check or
+// publish rules; workers skip it.
 
 import { createProblemList } from './document-reporter.ts';
 import { placeRules } from './placed-rule.ts';

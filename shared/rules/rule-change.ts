@@ -1,5 +1,5 @@
-// Compares two sets of rules by what they mean for requests: the order of files and rules, comments
-// and the like do not matter, and a rule that goes is compared with the one that takes its place.
+// Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
+// not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
 import { describeShape, describeTime, windowSecondsOf } from './limit-shape.ts';
 import { type PlacedRule, placeRules } from './placed-rule.ts';
@@ -47,13 +47,13 @@ export interface RuleChange {
   readonly ruleAfter: PlacedRule | undefined;
 }
 
-/** Rules of one side: a valid set, and the documents that it was made of. */
+/** One side: a valid rule set, and the documents it was made of. */
 export interface ComparedRules {
   readonly ruleSet: RuleSet;
   readonly documents: readonly RuleDocument[];
 }
 
-/** In the order of domains, then of the rules before and the new ones after. */
+/** Ordered by domain, then by the old rules, then by the new ones. */
 export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
   const rulesBefore = placeRules(before.documents);
   const rulesAfter = placeRules(after.documents);
@@ -99,10 +99,10 @@ function groupRequests(
   return groups.values();
 }
 
-/** A character for private use: no rule has it, so only a star or a rule for any value takes it. */
+/** A private-use character: no rule has it, so only a star or a rule for any value matches it. */
 const anything = '\u{e000}';
 
-/** A request for which a rule is written, and no other rule more closely. */
+/** A request that the rule is written for, and no other rule more specifically. */
 function toSample({ key, value }: Entry): Entry {
   return {
     key: key.replaceAll('*', anything),
@@ -166,14 +166,17 @@ function compareLimits(
     if (wasBlocked && isBlocked) return undefined;
     return isBlocked ? 'blocked' : 'unblocked';
   }
-  // Multiplied across, so that equal rates are exactly equal.
+  // Cross-multiplied, so that equal rates compare as exactly equal.
   const was = before.requestsPerUnit * windowSecondsOf(after);
   const is = after.requestsPerUnit * windowSecondsOf(before);
   if (was !== is) return is > was ? 'raised' : 'lowered';
   return windowSecondsOf(before) === windowSecondsOf(after) ? undefined : 'window_changed';
 }
 
-/** What callers notice beside the rate: across a window's edge, at once, and after trying in vain. */
+/**
+ * What callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of refused
+ * hits.
+ */
 function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
   if (before.unlimited || after.unlimited) return [];
   const isOther =

@@ -8,12 +8,12 @@ export interface RuleDocument {
   /** The file's path, or the resource's name. */
   readonly file: string;
   readonly domain: string;
-  /** Where the domain is; undefined, here and below, when the source has no lines. */
+  /** Line of the domain; undefined, here and below, when the source has no lines. */
   readonly position: Position | undefined;
   readonly descriptors: readonly RuleDescriptor[];
 }
 
-/** What the fields mean is in the guide to writing rules, README.md. */
+/** The guide to writing rules, README.md, explains the fields. */
 export interface RuleDescriptor extends DescriptorFlags {
   readonly key: string;
   /** '' when the rule is for every value. */

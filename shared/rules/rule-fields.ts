@@ -1,5 +1,5 @@
-// What a rules document asks of its mappings beyond their fields: which keys they may have, lists of rules and
-// names, text without floats, free-form metadata.
+// Checks of the mappings of a rules document beyond single fields: allowed keys, lists of rules and names,
+// text without floats, free-form metadata.
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { joinPath, listOf, MapReader } from './map-reader.ts';
@@ -18,9 +18,9 @@ const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfPlace).flat());
 
 /** What was found among the keys of one mapping. */
 export interface KeyFindings {
-  /** True when the absence of `key` may be due to another problem that has been reported. */
+  /** True when a reported problem may explain the absence of `key`. */
   explainsAbsence(key: string): boolean;
-  /** True when a reported problem may explain why the mapping says nothing of use. */
+  /** True when a reported problem may explain why the mapping has no useful content. */
   readonly isSuspect: boolean;
 }
 
@@ -50,7 +50,7 @@ export function checkKeys(fields: MapReader, place: Place): KeyFindings {
   };
 }
 
-/** A required key of rate_limit that stands beside it is told where it is missing. */
+/** A required key of rate_limit that stands beside it is reported where it is missing. */
 function isMissedInside(map: TreeMap, name: string, place: Place): boolean {
   const limit = map.entries.get('rate_limit')?.value;
   return (
@@ -101,7 +101,7 @@ function describeHome(name: string, place: Place): string {
   return place === 'document' ? 'into an item of descriptors' : 'out, beside the key';
 }
 
-/** `firstKey` is what an item of this list begins with. */
+/** `firstKey` is the usual first key of an item. */
 function reportListItem(
   item: TreeNode,
   firstKey: string,
@@ -168,7 +168,7 @@ function describeList(node: TreeNode, name: string): string | undefined {
   return node.kind === 'map' ? "begin each item with '- '" : undefined;
 }
 
-/** Free-form data. Keys that are not text become it. */
+/** Free-form data. Other keys than text are converted to it. */
 export function readMetadata(fields: MapReader): JsonObject | undefined {
   const metadata = fields.map('metadata');
   return metadata && toJsonObject(metadata.node, metadata.path, metadata.reporter);

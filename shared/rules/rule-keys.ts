@@ -1,6 +1,6 @@
-// The keys of a rules document, one row each. What is the same for all keys of a type follows from the
-// rows: which keys are known and where, how a flag is read, sent over xDS, compared and explained, the
-// table in the guide, and the JSON Schema for editors. What a key does is written where it takes effect.
+// The keys of a rules document, one row each. From the rows come: which keys are known and where, how a
+// flag is read, sent over xDS, compared and explained, the table in the guide, and the JSON Schema for
+// editors. A key's effect is implemented where it applies.
 import { algorithms } from './limit-shape.ts';
 import { units } from './unit.ts';
 
@@ -42,12 +42,12 @@ interface FlagRow extends Row {
   readonly needsLimit: boolean;
 }
 
-/** Changes what is counted, or under which name. */
+/** It changes what is counted, or under which name. */
 interface MatchFlagRow extends FlagRow {
   readonly of: 'match';
 }
 
-/** A mode of the limit that stands beside it. */
+/** It is a mode of the limit beside it. */
 interface LimitModeRow extends FlagRow {
   readonly of: 'limit';
   /** What `explain` says of a limit in this mode. */
@@ -274,10 +274,10 @@ type LimitMode = Extract<Flag, { of: 'limit' }>;
 
 /** The flags of a descriptor, each by its name in camel case. */
 export type DescriptorFlags = FlagsOf<Flag>;
-/** Those that are modes of the limit beside them. */
+/** Flags that are modes of the limit beside them. */
 export type LimitModes = FlagsOf<LimitMode>;
 
-/** A row together with the property that holds its flag in objects. */
+/** A row with the property that holds its flag in objects. */
 type WithProperty<R extends Flag> = R extends Flag
   ? R & { readonly property: CamelCase<R['name']> }
   : never;

@@ -1,5 +1,5 @@
-// All rules in force, made of the documents of one load. What takes several documents to see is
-// checked here; what one document shows, in document.ts.
+// Builds all rules in force from the documents of one load, and checks across documents. document.ts
+// checks each by itself.
 
 import { runAtOnce } from '../in-slices.ts';
 import { didYouMean, nearestWord } from '../nearest-word.ts';
@@ -26,7 +26,7 @@ export interface RuleSetOptions {
   readonly mergeDomains: boolean;
   /** SANITIZE_DESCRIPTOR_METRIC_DOTS: dots of keys and values become `_` in metric keys. */
   readonly sanitizeMetricDots: boolean;
-  /** A memory cache counts, which has no scripts: limits of other algorithms are refused. */
+  /** The store is memcached, which has no scripts: limits with other algorithms are refused. */
   readonly fixedWindowsOnly?: boolean;
 }
 
@@ -35,10 +35,10 @@ export type BuildResult =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** Builds rule sets one after the other. A domain whose documents are the same objects as in the last set
- * is taken from it. */
+ * is reused. */
 export interface RuleSetBuilder {
-  /** The order of `documents` does not matter: they are taken by file name. Yields where a caller may give
-   * way to others. */
+  /** The order of `documents` does not matter: they are taken by file name. Yields where a caller may serve
+   * others. */
   build(documents: readonly RuleDocument[]): Generator<void, BuildResult>;
 }
 
@@ -49,7 +49,7 @@ export function buildRuleSet(
   return runAtOnce(createRuleSetBuilder(options).build(documents));
 }
 
-/** The rules of one domain, with what there is to say of them. */
+/** The rules of one domain with their warnings. */
 interface BuiltDomain {
   readonly documents: readonly RuleDocument[];
   readonly rules: DomainRules;
@@ -99,7 +99,7 @@ function isOf(
   );
 }
 
-/** Without rules where there are errors, or where those of other domains have decided already. */
+/** Without rules where there are errors, also of other domains. */
 function* buildDomain(
   domain: string,
   group: readonly RuleDocument[],
@@ -188,7 +188,8 @@ function describeLimit(fullKey: string, limit: Limit): string {
   return `${fullKey}: unit=${unit} requests_per_unit=${limit.requestsPerUnit}, ${rest}`;
 }
 
-/** What the public message lacks is only named where it is on, as the lines are known without it. */
+/** Fields that the public message lacks are named only where they are set, since the format of the lines is
+ * fixed without them. */
 function listModes(limit: Limit): [name: string, isOn: boolean][] {
   return limitModes
     .filter(({ wire, property }) => wire === 'public' || limit[property])
@@ -214,7 +215,7 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   }
 }
 
-/** Within one document the same check has been made on every level. */
+/** Within one document this has been checked on every level. */
 function* checkMergedKeys(
   documents: readonly RuleDocument[],
   problems: Problem[],
@@ -248,19 +249,19 @@ function* checkMergedKeys(
   }
 }
 
-/** How many descriptors are looked at before others have their turn: well below a millisecond. */
+/** How many descriptors are checked between two yields: well below a millisecond. */
 const descriptorsAtOnce = 1_000;
 
 /** Finding the nearest of many names takes time, and a few hints show the pattern. */
 const maxNameHints = 20;
 
-/** A rule may replace a name that no rule has, but then it replaces nothing. */
+/** A rule may replace a name that no rule has, but that has no effect. */
 function* checkReplacedNames(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
   const names = new Set<string>();
-  /** Those that replace names; most documents have none. */
+  /** Rules that replace names; most documents have none. */
   const replacing: { document: RuleDocument; limit: RateLimitBlock; path: string }[] = [];
   for (const document of documents) {
     let seen = 0;

@@ -1,5 +1,4 @@
-// Finds configurations whose limits are all in shadow mode: legal, and surely forgotten once the
-// limits have been tried out.
+// Finds configurations whose limits are all in shadow mode: legal, and probably left over from a trial.
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 
@@ -13,7 +12,7 @@ export function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
   return [createRuleWarning('shadow-mode-only', first, 'shadow_mode', message, hint)];
 }
 
-/** An unlimited rule refuses nobody anyway. */
+/** An unlimited rule refuses nobody in any mode. */
 function listLimits(rule: PlacedRule): PlacedRule[] {
   const { rateLimit } = rule.descriptor;
   const isLimit = rateLimit !== undefined && !rateLimit.unlimited;

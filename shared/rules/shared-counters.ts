@@ -1,17 +1,17 @@
-// Finds rules of two domains whose hits can be counted under one key in the store. A counter's key is
-// the domain, keys and values joined by `_` with nothing escaped (counter-key.ts), so key `eu_user` of
-// domain `shop` and key `user` of domain `shop_eu` meet. The form of the key is that of the other
-// services on the same store and cannot change, so it is told.
+// Finds rules of two domains whose hits can be counted under one key in the store. A counter's key is the
+// domain, keys and values joined by `_` with nothing escaped (counter-key.ts), so key `eu_user` of domain
+// `shop` and key `user` of domain `shop_eu` meet. Other services on the store use the same keys, so their
+// format cannot change: only a warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
 import { createRuleWarning, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 
-/** Characters that are compared in all; what is left then is not looked at. */
+/** Limit of characters compared in all; the rest is not examined. */
 const maxSteps = 5_000_000;
 
-/** Of a counter's key; a longer one is no mistake of a person, and must not cost memory. */
+/** Longest counter key examined; a longer one is no human mistake, and would cost memory. */
 const maxSymbols = 1_000;
 
 /** One warning for each pair of domains, at the rule of the domain with the longer name. */
@@ -55,7 +55,7 @@ function createWarning(one: PlacedRule, other: PlacedRule): Problem {
   return createRuleWarning('shared-counter', other, undefined, message, hint);
 }
 
-/** What comes before each `_` of the name. */
+/** The parts of the name before each `_`. */
 function prefixesOf(name: string): string[] {
   const prefixes: string[] = [];
   for (let at = name.indexOf('_', 1); at !== -1; at = name.indexOf('_', at + 1)) {
@@ -66,7 +66,7 @@ function prefixesOf(name: string): string[] {
 
 interface CountedRule {
   readonly rule: PlacedRule;
-  /** What the counter's key begins with, up to the first value that can be any text. */
+  /** The beginning of the counter's key, up to the first value that can be any text. */
   readonly lead: string;
   /** The counter's key without the window: its characters, and undefined for any text. */
   readonly symbols: readonly (string | undefined)[];
@@ -95,7 +95,7 @@ function agree(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one);
 }
 
-/** Whether some text is what both stand for. */
+/** Whether both can stand for the same text. */
 function canBeEqual(
   left: readonly (string | undefined)[],
   right: readonly (string | undefined)[],
@@ -108,7 +108,7 @@ function canBeEqual(
       if (symbol === undefined) for (let end = at; end <= right.length; end++) next.add(end);
       else if (at < right.length && right[at] === undefined) next.add(at);
       else if (right[at] === symbol) next.add(at + 1);
-      // All later ones have been reached from the first.
+      // All later ones are reachable from the first.
       if (symbol === undefined) break;
     }
     if (next.size === 0) return false;

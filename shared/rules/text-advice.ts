@@ -1,4 +1,4 @@
-// What is legal in the text of a name, a key or a value, and hardly ever meant.
+// Finds what is legal in the text of a name, a key or a value, and hardly ever meant.
 import { toExcerpt } from '../text-excerpt.ts';
 import type { MapReader } from './map-reader.ts';
 import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';

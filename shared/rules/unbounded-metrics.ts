@@ -1,5 +1,5 @@
-// Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys).
-// What a worker does about it at run time is left to its metrics.
+// Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys). The
+// metrics bound their number at run time.
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 
@@ -52,7 +52,7 @@ function describe(flag: 'detailed' | 'value', { descriptor }: PlacedRule): strin
 /** True when the values that reach the statistics' names are not in the configuration. */
 function hasOpenValues({ descriptor, isWildcard }: PlacedRule): boolean {
   if (descriptor.value === '') return true;
-  // A shared pattern stands in the name with the part before its star.
+  // Of a shared pattern the name has the part before its star.
   return isWildcard && !(descriptor.shareThreshold && !descriptor.key.includes('*'));
 }
 
@@ -60,7 +60,7 @@ function isCounted({ descriptor }: PlacedRule): boolean {
   return descriptor.rateLimit !== undefined && !descriptor.rateLimit.unlimited;
 }
 
-/** A limit with detailed_metric has a name of its own making, whatever stands above it. */
+/** A limit with detailed_metric has its own name, whatever the rules above it. */
 function namesStatistics(rule: PlacedRule): boolean {
   const isNamed = isCounted(rule) && !rule.descriptor.detailedMetric;
   return isNamed || rule.children.some(namesStatistics);

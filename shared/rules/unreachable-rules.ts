@@ -1,4 +1,4 @@
-// Finds rules that no request reaches, because an earlier one takes all that they are for
+// Finds rules that no request reaches, because an earlier one matches everything that they would
 // (behaviour: lookup-order; the first wildcard that fits, then the rule without a value).
 
 import { toExcerpt } from '../text-excerpt.ts';
@@ -6,7 +6,10 @@ import { createRuleWarning, type PlacedRule, toPlaceText } from './placed-rule.t
 import type { Problem } from './problem.ts';
 import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
 
-/** Every wildcard is compared with those before it; a level of thousands would take minutes. */
+/**
+ * Limit of comparisons: every wildcard is compared with those before it, and a level of thousands would
+ * take minutes.
+ */
 const maxComparisons = 5_000_000;
 
 interface ParsedWildcard {
@@ -19,7 +22,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
   const problems: Problem[] = [];
   let comparisons = 0;
 
-  /** The first of the first `count` wildcards that takes every text for which `pattern` stands. */
+  /** The first of the first `count` wildcards that matches every text of `pattern`. */
   function findCover(
     wildcards: readonly ParsedWildcard[],
     count: number,
@@ -29,7 +32,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
     if (comparisons > maxComparisons) return undefined;
     for (let index = 0; index < count; index++) {
       const { rule, wildcard } = wildcards[index] as ParsedWildcard;
-      // Only a star fits the pattern's own star, so to fit the pattern is to fit all its texts.
+      // Only a star matches the pattern's own star, so what matches the pattern matches all its texts.
       if (matchesWildcard(wildcard, pattern)) return rule;
     }
     return undefined;

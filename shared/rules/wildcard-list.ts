@@ -1,11 +1,11 @@
-// The wildcards of one level of rules, of which the first in the order of the configuration applies.
-// Many are not tried one by one: only those whose text before the first `*` begins the text at hand.
+// The wildcards of one level of rules, of which the first in the order of the configuration applies. In a
+// long list only those are tried whose text before the first `*` begins the given text.
 import { matchesAfterPrefix, matchesWildcard, type Wildcard } from './wildcard.ts';
 
-/** Of so few each is tried: looking for prefixes would compare as often. */
+/** Up to this many, all are tried: finding prefixes would compare as often. */
 const fewEnough = 8;
 
-/** The first that matches, in the order in which they were given. */
+/** The first match in the given order. */
 export type FindWildcard<Rule> = (text: string) => Rule | undefined;
 
 interface Placed<Rule> {
@@ -20,7 +20,7 @@ interface Group<Rule> {
   readonly prefix: string;
   /** In the order of the configuration. */
   readonly members: Placed<Rule>[];
-  /** The group of the longest other prefix that this one begins with. */
+  /** The group with the longest proper prefix of this one. */
   parent: Group<Rule> | undefined;
 }
 
@@ -80,8 +80,8 @@ function toGroups<Rule>(placed: readonly Placed<Rule>[]): readonly Group<Rule>[]
 }
 
 /**
- * The group of the longest prefix that `text` begins with. What is sorted between that prefix and the
- * text begins with it, too, so it is the last group before the text or one of its parents.
+ * The group of the longest prefix that `text` begins with. Everything sorted between that prefix and the
+ * text also begins with it, so it is the last group before the text or one of its parents.
  */
 function longestPrefixOf<Rule>(
   sorted: readonly Group<Rule>[],

@@ -1,4 +1,4 @@
-// Finds documents that only our own workers read whole, because the public RateLimitConfig message
+// Finds documents that only our own workers read completely, because the public RateLimitConfig message
 // lacks some of their fields (behaviour: fields-of-our-own).
 import { listOf } from './map-reader.ts';
 import { createRuleWarning, type PlacedRule } from './placed-rule.ts';

@@ -1,6 +1,6 @@
-// Reads the YAML that files of rules are made of, many times faster than the library: block mappings
-// and lists, scalars and flow collections on one line, comments. It tells no problems: whatever is
-// out of the ordinary, wrong or not, is left to the library whole (yaml-text.ts).
+// Reads the YAML that files of rules are made of, many times faster than the library: block mappings and
+// lists, scalars and flow collections on one line, comments. It reports no problems: a document with
+// anything unusual, wrong or not, goes to the library (yaml-text.ts).
 
 import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
@@ -22,10 +22,10 @@ const quotedText = /'([^'\\\t\r\n]{0,500})'|"([^"\\\t\r\n]{0,500})"/y;
 const flowSeparator = / *, */y;
 const flowSpace = / */y;
 
-/** Thrown to leave a document to the library. */
+/** Thrown to pass the document to the library. */
 const outOfTheOrdinary = new Error('not ordinary YAML');
 
-/** Undefined for a document that has to be read by the library, because it is wrong or unusual. */
+/** Undefined for a wrong or unusual document, which the library has to read. */
 export function readOrdinaryYaml(text: string): TreeNode | undefined {
   try {
     return createReader(text)();
@@ -37,7 +37,7 @@ export function readOrdinaryYaml(text: string): TreeNode | undefined {
 
 function createReader(text: string): () => TreeNode {
   let at = text.startsWith('---\n') ? 4 : 0;
-  /** Of the line with content that `at` is on; -1 when there is none left. */
+  /** Indentation of the line with content at `at`; -1 at the end. */
   let column = 0;
   let scalars = 0;
 

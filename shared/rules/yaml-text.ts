@@ -1,5 +1,5 @@
-// YAML text to the library's nodes: syntax, and the bounds on what one document may cost.
-// Kinds of scalars, aliases and merges are left to yaml-tree.ts.
+// YAML text to the library's nodes: syntax, and the bounds on what one document may cost. yaml-tree.ts
+// resolves scalars, aliases and merges.
 import {
   Composer,
   type CST,
@@ -21,7 +21,7 @@ const maxDescribedLine = 1_000;
 /** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
 export const maxDepth = 200;
 
-/** What YAML does not allow in a text, and the sign left by decoding bytes that are not UTF-8. */
+/** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
 const forbiddenCharacter =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
@@ -119,7 +119,7 @@ function composeDocument(
 ): ParsedNode | null | undefined {
   const composer = new Composer({
     version: '1.1',
-    // Scalars stay text here, so that their source is what is read.
+    // Scalars stay text here, so that their source is kept.
     schema: 'failsafe',
     resolveKnownTags: false,
     uniqueKeys: false,
@@ -136,7 +136,7 @@ function composeDocument(
       if (first && error.pos[0] < first.pos[0]) first = error;
     }
     if (!first) return document?.contents ?? null;
-    // One slip makes several errors in the syntax, so only the first of them is told.
+    // One slip makes several syntax errors, so only the first is reported.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
     const offset = locateError(first, document?.contents ?? null, source);
@@ -148,11 +148,11 @@ function composeDocument(
   }
 }
 
-/** Where a person looks for the slip, which is not always where the library noticed it. */
+/** Where a person would look for the slip, which is not always where the library noticed it. */
 function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
   let offset = Math.min(error.pos[0], text.length);
   if (error.message.startsWith('Missing closing') && contents !== null) {
-    // Noticed at the end of the text: the quote that was opened last is the one.
+    // Noticed at the end of the text: the slip is the quote opened last.
     visit(contents, {
       Scalar(_, { type, range }) {
         if (type?.startsWith('QUOTE') && range) offset = range[0];
@@ -164,7 +164,7 @@ function locateError(error: YAMLParseError, contents: ParsedNode | null, text: s
   return offset;
 }
 
-/** A slip that the line shows by itself; undefined when it shows none. */
+/** A slip that is visible in the line alone; undefined when there is none. */
 function describeLine(text: string, offset: number): string | undefined {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const end = text.indexOf('\n', offset);

@@ -1,5 +1,5 @@
 // From a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
-// What the keys mean is left to document.ts.
+// document.ts interprets the keys.
 import {
   type Alias,
   isAlias,
@@ -20,15 +20,15 @@ import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
 
-/** Nodes read through aliases: a few anchors within anchors can stand for billions. */
+/** Limit of nodes read through aliases: a few nested anchors can stand for billions. */
 const maxAliasedNodes = 500_000;
 /** Finding the nearest of many names takes time. */
 const maxGuessedAnchors = 100;
 
 export interface ParsedYaml {
-  /** Undefined when nothing of the text is usable; an empty document is a null scalar. */
+  /** Undefined when nothing in the text is usable; an empty document is a null scalar. */
   readonly root: TreeNode | undefined;
-  /** Has told what is wrong so far, and takes what readers of the tree find. */
+  /** Has the problems so far, and takes those that readers of the tree find. */
   readonly reporter: DocumentReporter;
 }
 
@@ -61,7 +61,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
       return { kind: 'gap', offset };
     }
     if (aliasDepth > 0 && ++aliasedNodes > maxAliasedNodes) {
-      // Only the first time: all that follows is passed over.
+      // Only the first time: all that follows is skipped.
       if (aliasedNodes === maxAliasedNodes + 1) {
         const message = `aliases stand for more than ${maxAliasedNodes} values`;
         reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
@@ -217,7 +217,7 @@ function toScalar(
   const source = scalar.source ?? '';
   const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
   const text: ScalarValue = { kind: 'text', value: source };
-  // An escape can make one of what the text itself may not have; no wire could carry it.
+  // An escape can make a character that the text itself may not have, and protobuf cannot carry.
   if (!source.isWellFormed()) {
     const hint = 'write the character itself, or both halves of its escape';
     reporter.error('text-encoding', offset, path, 'the text has half of a surrogate pair', hint);
@@ -237,7 +237,7 @@ function toScalar(
   return { kind: 'gap', offset };
 }
 
-/** The value of a key that is repeated, for a person who looks for it. */
+/** The value of a repeated key, to help a person find it. */
 function describeLost(value: TreeNode): string {
   if ('source' in value) return `'${toExcerpt(value.source)}'`;
   if (value.kind === 'list') return `a list of ${value.items.length}`;

@@ -49,7 +49,7 @@ export function toMarkdown(table: SettingsTable): string {
   return [contents, ...sections].join('\n\n');
 }
 
-/** As GitHub makes it of a heading. */
+/** The anchor that GitHub makes of a heading. */
 function toAnchor(title: string): string {
   return title
     .toLowerCase()

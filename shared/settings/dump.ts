@@ -1,4 +1,4 @@
-// The settings in force as the debug port shows them: the value, where it came from, no secrets.
+// The settings in force for the debug port: values with their origin, without secrets.
 import type { TableReading } from './parse-settings.ts';
 import { type SettingsTable, toRows } from './setting.ts';
 import { maskSecret } from './shown-value.ts';
@@ -15,8 +15,8 @@ export interface DumpRow {
 }
 
 /**
- * One row per setting in the order of the table. `values` has the values in force at the places
- * where the table has its rows; it may be more than what the table itself describes.
+ * One row per setting in the order of the table. `values` has the values in force by the keys of the
+ * table, and may have further ones.
  */
 export function toDump<T extends SettingsTable>(
   table: T,

@@ -5,7 +5,7 @@ import { formatDuration, parseDuration } from '../duration.ts';
 import { nearestWord } from '../nearest-word.ts';
 import type { Setting, SettingNames, ValueResult } from './setting.ts';
 
-/** What every row says about itself; see `Setting`. */
+/** What every row has; see `Setting`. */
 interface RowOptions {
   readonly names: SettingNames;
   readonly otherNames?: readonly string[];
@@ -123,7 +123,7 @@ export function float(options: RowOptions & RangeOptions<number>): Setting<numbe
   });
 }
 
-/** A little less than what a timer of Node can wait (2^31 ms), jitter of a tenth included. */
+/** A little less than Node's longest timer (2^31 ms), with jitter of a tenth. */
 const longestMs = 480 * 3_600_000;
 
 /**

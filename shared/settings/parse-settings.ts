@@ -1,5 +1,5 @@
-// Reads the rows of a table from an environment: defaults, equal names, and all problems at once.
-// Rules between several settings are left to the program that owns the table.
+// Reads the rows of a table from an environment: defaults, equal names, and all problems at once. The
+// program that owns the table checks rules between settings.
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Environment,
@@ -14,11 +14,11 @@ import { showGiven } from './shown-value.ts';
 
 /** One setting as an environment has it. */
 export interface SettingReading<T> {
-  /** The default when the setting is not given or not right. */
+  /** The default when the setting is not given or invalid. */
   readonly value: T;
   /** The name and text that were given, the preferred name first; undefined for a default. */
   readonly given: { readonly name: string; readonly text: string } | undefined;
-  /** Sentences for people; empty when the setting is right. */
+  /** Sentences for people; empty when the setting is valid. */
   readonly problems: readonly string[];
 }
 
@@ -72,7 +72,7 @@ function isInjected(setting: Setting<unknown>, name: string, text: string): bool
   return setting.kind === 'int' && isServiceLink(name, text);
 }
 
-/** Whether Kubernetes made this variable, by its form, to point to a service. */
+/** Whether this looks like a variable that Kubernetes made for a service. */
 export function isServiceLink(name: string, text: string): boolean {
   return (
     /_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||

@@ -1,6 +1,6 @@
-// What a setting is, and how a table of settings is laid out: one row per setting, rows in named
-// sections, and the type of the parsed settings follows from the table. Reading the environment is
-// left to parse-settings.ts, the kinds of values to kind.ts.
+// What a setting is, and how a table of settings is laid out: one row per setting, rows in named sections,
+// and the type of the parsed settings follows from the table. parse-settings.ts reads the environment,
+// kind.ts has the kinds of values.
 
 /** Equal names of one setting; the first is the one that documents and messages prefer. */
 export type SettingNames = readonly [string, ...string[]];
@@ -16,22 +16,22 @@ export type ValueResult<T> =
 /** One row of a table. `T` is the type of the value that the program sees. */
 export interface Setting<T> {
   readonly names: SettingNames;
-  /** Names that are read as well, and that documents and messages do without. */
+  /** Further names that are read, but not documented. */
   readonly otherNames: readonly string[];
   readonly kind: 'text' | 'bool' | 'int' | 'float' | 'duration' | 'list' | 'map' | 'choice';
   /** The value of a setting that is not given; durations are in milliseconds. */
   readonly default: T;
-  /** How documents show the default, where the value does not tell. */
+  /** How documents show the default, where the value is not enough. */
   readonly defaultText: string | undefined;
   /** One sentence without a final full stop. */
   readonly doc: string;
-  /** What may be written, with an example, to follow the word "write". */
+  /** Completes a sentence that begins with "write": the valid values, with an example. */
   readonly accepts: string;
   /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
   readonly secret: 'no' | 'url' | 'whole';
-  /** What is missing, for a setting that is read and checked but has no effect so far. */
+  /** For a setting that is read and checked but has no effect yet: what is missing. */
   readonly notYet: string | undefined;
-  /** Why nobody should give it any more. */
+  /** Why it should no longer be used. */
   readonly deprecated: string | undefined;
   parse(text: string): ValueResult<T>;
   /** The text of a value, '' for an unset one. */

@@ -1,4 +1,4 @@
-// How the text of a setting appears where people read it: quoted, cut, and without secrets.
+// Shows the text of a setting to people: quoted, shortened, and without secrets.
 import type { Setting } from './setting.ts';
 
 const longestShown = 100;

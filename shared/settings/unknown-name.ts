@@ -1,10 +1,10 @@
-// Finds names in the environment that were probably meant as settings but are none. Everything that
-// other programs put there is left alone.
+// Finds names in the environment that were probably meant as settings but are not. Names of other programs
+// are ignored.
 import { editDistance } from '../edit-distance.ts';
 import { isServiceLink } from './parse-settings.ts';
 import type { Environment } from './setting.ts';
 
-/** Belongs to others, however close it comes: the OpenTelemetry exporter and npm. */
+/** Names of other programs, however similar: the OpenTelemetry exporter and npm. */
 const foreign = /^(OTEL_|npm_)/i;
 
 /** Shorter names (HOST, PORT) are too close to everything. */
@@ -14,9 +14,9 @@ const shortestNear = 8;
 const longestName = 100;
 
 /**
- * One sentence for each name in the environment that is not in `known` and either begins with one
- * of `prefixes` or is nearly a known name. In the order of the environment. `usual` has names that
- * others are known to set, and what they mean.
+ * One sentence for each name in the environment that is not in `known` and either begins with one of
+ * `prefixes` or is nearly a known name. In the order of the environment. `usual` has names that other
+ * programs set, and their meaning.
  */
 export function warnUnknownNames(
   environment: Environment,
@@ -37,7 +37,10 @@ export function warnUnknownNames(
   });
 }
 
-/** Much nearer than a word has to be: what other programs set is nobody's mistake. The first among equals. */
+/**
+ * A stricter distance than for words, since names of other programs are no mistake. The first among
+ * equals.
+ */
 function findNearest(
   name: string,
   known: ReadonlySet<string>,

@@ -1,6 +1,5 @@
-// The queue of recorded spans, in front of the exporter. The library's own queue drops spans one by
-// one once they have been made; this one knows beforehand that it is full, so that a receiver that
-// does not take spans costs nothing.
+// The queue of recorded spans, in front of the exporter. The library's own queue drops finished spans;
+// this one reports that it is full before a span is made, so that an unavailable receiver costs nothing.
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { errorText } from '../errors.ts';
 
@@ -26,7 +25,7 @@ export interface BoundedExport {
   hasRoom(): boolean;
 }
 
-/** Of ExportResult: the batch has arrived. */
+/** The code of an ExportResult for a delivered batch. */
 const successCode = 0;
 
 export function createBoundedExport(

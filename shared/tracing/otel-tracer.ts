@@ -1,5 +1,5 @@
-// The tracer over the OpenTelemetry library. It is built from parts and never registered globally:
-// parents are handed on, so that nothing has to follow calls through the event loop.
+// The tracer over the OpenTelemetry library. Built from parts and never registered globally: parents are
+// passed explicitly, so nothing has to track calls through the event loop.
 
 import {
   type Context,
@@ -49,10 +49,10 @@ import { type BatchOptions, createBoundedExport } from './bounded-export.ts';
 const maxAttributeLength = 4_096;
 /** In the reference's words (behaviour: spans). */
 const schemaUrl = 'https://opentelemetry.io/schemas/1.7.0';
-/** Different complaints of the library about its settings that are passed on. */
+/** Limit of different complaints of the library about its settings that are logged. */
 const maxComplaints = 20;
 
-/** A receiver that comes and goes, or is slow, is complained about at most this often. */
+/** The least time between log lines about a slow or unstable receiver. */
 const troubleIntervalMs = 60_000;
 
 type HeaderReader = (name: string) => string | undefined;
@@ -116,7 +116,7 @@ export async function createOtelTracer(
     onDrop();
     return false;
   };
-  // The library looks a scope up by a key that it builds each time.
+  // Cached: the library builds a key for each lookup of a scope.
   const scopes = new Map<string, OtelTracer>();
   const inScope = (scope: string): OtelTracer => {
     let found = scopes.get(scope);
@@ -152,7 +152,7 @@ export async function createOtelTracer(
       isStopped = true;
       const timedOut = Promise.withResolvers<void>();
       const cancel = clock.after(timeoutMs, timedOut.resolve);
-      // What could not be sent has been logged already.
+      // Failures to send have been logged already.
       const sent = provider.shutdown().catch(() => undefined);
       await Promise.race([sent, timedOut.promise]);
       cancel();
@@ -172,7 +172,7 @@ function toSpan(span: OtelSpan): Span {
   };
 }
 
-/** Only the exporter that is asked for is loaded. */
+/** Loads only the configured exporter. */
 async function createExporter(protocol: TracerOptions['protocol']): Promise<SpanExporter> {
   const { OTLPTraceExporter } =
     protocol === 'grpc'
@@ -197,8 +197,8 @@ function readBatchOptions(): BatchOptions {
 }
 
 /**
- * The library complains about OTEL_* settings that it cannot use. Each complaint is passed on once,
- * without what it quotes: that may be the secret header or the address with a password.
+ * The library complains about OTEL_* settings that it cannot use. Each is logged once, without quoted
+ * values, which may be a secret header or an address with a password.
  */
 function passOnComplaints(log: Log): void {
   const said = new Set<string>();

@@ -1,4 +1,4 @@
-// Messages of envoy.service.discovery.v3 as plain objects, with what they refer to.
+// Messages of envoy.service.discovery.v3 and those they contain, as plain objects.
 import type { StructMessage } from './struct-message.ts';
 
 export interface DiscoveryRequestMessage {

@@ -1,5 +1,5 @@
-// Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves
-// them and the worker that follows them. What the messages mean is left to both.
+// Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves them
+// and the worker that follows them.
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
@@ -14,7 +14,7 @@ type Method<Request, Response> = MethodDefinition<Request, Response, Request, Re
 type SotwMethod = Method<DiscoveryRequestMessage, DiscoveryResponseMessage>;
 type DeltaMethod = Method<DeltaDiscoveryRequestMessage, DeltaDiscoveryResponseMessage>;
 
-/** The type that both programs speak of on these streams. */
+/** The resource type of both programs. */
 export const rateLimitConfigTypeUrl =
   'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
 

@@ -1,5 +1,4 @@
-// Loads the interfaces of proto/ and gives them types. What the messages mean is left to the
-// folders that speak them.
+// Loads the interfaces of proto/ and gives them types.
 import { fileURLToPath } from 'node:url';
 import type {
   MessageTypeDefinition,

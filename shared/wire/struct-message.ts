@@ -4,7 +4,7 @@ export interface StructMessage {
   readonly fields?: { readonly [name: string]: ValueMessage };
 }
 
-/** One of the fields is set; `kind` names it in what was decoded. */
+/** One of the fields is set; `kind` names it in decoded messages. */
 export interface ValueMessage {
   readonly kind?: string;
   readonly nullValue?: number;

@@ -24,7 +24,7 @@ interface Mounted {
   readonly limits: Limits;
 }
 
-/** Those of which Fastify does not look at the Content-Type. */
+/** Methods for which Fastify ignores the Content-Type. */
 const unparsedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'TRACE']);
 
 /** For `Fastify({ ...fastifyOptions(app) })`: what a plugin cannot set, so that requests which do
@@ -49,8 +49,8 @@ export function fastifyPlugin({ dispatch }: Mounted): FastifyPluginAsync {
       }
     }
     instance.removeAllContentTypeParsers();
-    // A Content-Type that Fastify cannot read is refused before any guard has run, that of an empty
-    // body too: it is shown another one until it has chosen the parser.
+    // Fastify refuses a Content-Type that it cannot read before any guard has run, even with an empty
+    // body: show it another one until it has chosen the parser.
     instance.addHook('preParsing', async (request) => {
       if (unparsedMethods.has(request.method)) return;
       given.set(request, request.headers);

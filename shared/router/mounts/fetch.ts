@@ -18,7 +18,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
       remoteAddress: undefined,
     });
     if (body === undefined || body instanceof Uint8Array) {
-      // The type of a response's bytes excludes shared memory, which is never made here.
+      // The type of a response's bytes excludes shared memory, which is never used here.
       return new Response((body as Uint8Array<ArrayBuffer> | undefined) ?? null, {
         status,
         headers,

@@ -1,5 +1,5 @@
-// The application on node:http: a listener for a server that exists, and a server with the time
-// limits and the answers to unreadable requests that it should have.
+// The application on node:http: a listener for an existing server, or a server of its own with time limits
+// and answers to malformed requests.
 import {
   createServer,
   type IncomingMessage,
@@ -21,7 +21,7 @@ const requestTimeoutMs = 60_000;
 
 export function createListener(dispatch: Dispatch): Listener {
   return (request, response) => {
-    // Dispatching never fails; what does is the connection, or a stream halfway through an answer.
+    // Dispatching never fails; a connection or a stream in the middle of an answer can.
     answer(dispatch, request, response).catch(() => response.destroy());
   };
 }

@@ -1,5 +1,5 @@
-// Requests that the HTTP parser refuses never reach the application. They get the same kind of
-// answer: 501 for a method that the parser does not know, 400, 408 and 431 for the rest.
+// Answers requests that the HTTP parser refuses and the application never sees, in the same format: 501
+// for a method that the parser does not know, 400, 408 or 431 for the rest.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -7,7 +7,7 @@ import { HttpError, NotImplemented } from '../errors.ts';
 import { toErrorResponse } from '../problem.ts';
 import type { ResponseLike } from '../request.ts';
 
-/** The answers of a connection that have not been sent whole. */
+/** Answers of a connection that are not sent completely. */
 const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();
 
 /** For the server's `request` event. */
@@ -17,8 +17,7 @@ export function trackAnswer({ socket }: IncomingMessage, response: ServerRespons
   response.once('close', () => answers.delete(response));
 }
 
-/** For the server's `clientError` event: answers and closes. A connection on which an answer has
- * begun and not ended is only closed. */
+/** For the server's `clientError` event: answers and closes. In the middle of an answer it only closes. */
 export function answerUnreadable(error: Error, socket: Duplex): void {
   const isAnswering = [...(answersOf.get(socket) ?? [])].some(
     ({ headersSent, writableEnded }) => headersSent && !writableEnded,
@@ -27,7 +26,7 @@ export function answerUnreadable(error: Error, socket: Duplex): void {
   else writeRaw(socket, toErrorResponse(toHttpError(error), randomUUID()));
 }
 
-/** Writes a whole answer and closes. */
+/** Writes a complete answer and closes. */
 export function writeRaw(socket: Duplex, { status, headers, body }: ResponseLike): void {
   socket.on('error', () => socket.destroy());
   const lines = [`HTTP/1.1 ${status} `, 'connection: close'];
