@@ -113,6 +113,7 @@ const nothingYet = {
   domains: 0,
   isStoreReachable: true,
   storeSuccessAtMs: 0,
-  revisions: { accepted: 0, refused: 0 },
+  revisions: { accepted: 0, refused: 0, taken_back: 0 },
+  rollout: undefined,
   workers: { in_force: 0, pending: 0, refused: 0 },
 };

@@ -21,6 +21,8 @@ import { openTokenFile, type TokenFile } from './admin/tokens.ts';
 import type { WebhookDeps } from './admin/webhook-route.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
+import { openRecordFile } from './rollout/record.ts';
+import { createRollout } from './rollout/rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
@@ -80,6 +82,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     encode,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,
+    hasTrials: settings.rollout !== undefined,
     log,
     clock,
   });
@@ -87,7 +90,18 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let admin: AdminServer | undefined;
   let awaited: string | undefined = `the store ${store.description}`;
   const workers = { list: () => ads?.workers.list() ?? [] };
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  const rollout =
+    settings.rollout &&
+    createRollout({
+      plan: settings.rollout,
+      snapshots,
+      workers,
+      trafficOf: () => undefined,
+      record: openRecordFile(stateDirectory, store.description, log),
+      log,
+      clock,
+    });
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
   const open: { close(): void }[] = [];
 
   async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {
@@ -127,6 +141,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       snapshots,
       workers,
       examine: createExamine({ encode, options: build }),
+      rollout,
       allowsRemoval: settings.allowsRemoval,
       clock,
       audit,
@@ -183,6 +198,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
       await snapshots.start();
+      await rollout?.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -195,6 +211,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       for (const each of open) each.close();
       await ads?.stop(stopGraceMs);
       await admin?.stop(stopGraceMs);
+      await rollout?.stop();
       await snapshots.close();
       await store.close();
     },

@@ -31,6 +31,7 @@ test('a directory is all that has to be given', (t) => {
     stateDirectory: '/state/ratelane/127.0.0.1-18001',
     mergeDomains: false,
     allowsRemoval: false,
+    rollout: undefined,
     webhook: { secret: '', secretFile: undefined },
     xds: {
       address: { host: '0.0.0.0', port: 18_000 },

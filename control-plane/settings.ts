@@ -14,6 +14,7 @@ import {
 import { showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
+import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure } from './settings/exposure.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
@@ -45,6 +46,8 @@ export interface ControlPlaneSettings {
   readonly mergeDomains: boolean;
   /** Whether a revision may take most limits away without an approval. */
   readonly allowsRemoval: boolean;
+  /** Undefined: every worker gets a new revision at once. */
+  readonly rollout: RolloutPlan | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
@@ -78,10 +81,14 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   };
   const xdsAddress = readAddress(reading, rows.xds.address);
   const adminAddress = readAddress(reading, rows.admin.address);
+  const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
   const problems = [
     ...reading.problems,
     ...checkPlace(reading),
+    ...(rollout?.ok === false
+      ? [`${show(reading, controlPlaneTable.config.settings.rollout)}: ${rollout.reason}`]
+      : []),
     ...xdsAddress.problems,
     ...adminAddress.problems,
     ...checkPorts(xdsAddress, adminAddress),
@@ -119,6 +126,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ),
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
+    rollout: rollout?.ok ? rollout.plan : undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
     xds: {
       ...toListener(xds, xdsAddress.value),

@@ -2,6 +2,7 @@
 // the store and the workers say may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
@@ -13,6 +14,8 @@ export interface AdminApi {
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   readonly examine: Examine;
+  /** Undefined where revisions are not rolled out in steps. */
+  readonly rollout: Rollout | undefined;
   /** Whether any change may take most limits away. */
   readonly allowsRemoval: boolean;
   readonly clock: Clock;

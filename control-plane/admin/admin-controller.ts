@@ -30,6 +30,13 @@ export const allowRemoval = Type.Optional(
   Type.Boolean({ description: 'Whether the change may take away most limits, or the last domain' }),
 );
 
+export const rollout = Type.Optional(
+  Type.Union([Type.Literal('now'), Type.Literal('supersede')], {
+    description:
+      'Where revisions are rolled out in steps: to all workers at once (a message has to say why), or in place of a rollout that is under way',
+  }),
+);
+
 interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
   /** More exactly than what was asked for, where that is known only now. */
   readonly what?: string;
@@ -109,6 +116,9 @@ export class AdminController extends Controller {
   protected change(asked: string, prepare: () => Promise<PreparedChange>): Promise<MadeChange> {
     return this.audited(asked, async (entry) => {
       const request = await prepare();
+      if (request.rollout === 'now' && request.message === undefined) {
+        throw new HttpError(400, { detail: 'rollout now: the message has to say why' });
+      }
       entry.what = request.what ?? asked;
       const message =
         request.message ?? `${entry.what.charAt(0).toUpperCase()}${entry.what.slice(1)}`;

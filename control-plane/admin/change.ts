@@ -5,7 +5,13 @@ import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { findRemoval, withRemovalTrailer } from '../snapshot/removal-guard.ts';
+import { findRemoval } from '../snapshot/removal-guard.ts';
+import {
+  allowRemovalTrailer,
+  nowTrailer,
+  supersedeTrailer,
+  withTrailer,
+} from '../snapshot/revision-trailer.ts';
 import { byPath, type Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
@@ -34,6 +40,9 @@ export interface ChangeRequest {
   readonly expectedRevision: string | undefined;
   /** Whether it may take away most limits. */
   readonly allowsRemoval: boolean;
+  /** Where new revisions are rolled out in steps: to everybody at once, or in place of one whose rollout
+   * is under way. */
+  readonly rollout?: 'now' | 'supersede' | undefined;
   readonly author: Author;
   readonly message: string;
 }
@@ -96,7 +105,7 @@ export async function planChange(
 export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
   const { store } = deps;
   const { author } = request;
-  const message = request.allowsRemoval ? withRemovalTrailer(request.message) : request.message;
+  const message = toMessage(request);
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, examined } = await planChange(deps, request);
     const result = await store.write(change, {
@@ -110,6 +119,19 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     if (result.reason === 'busy') break;
   }
   throw new HttpError(409, { detail: 'others are changing the rules at the same time; try again' });
+}
+
+/** What its author has said of the change travels with it. */
+function toMessage({ message, allowsRemoval, rollout }: ChangeRequest): string {
+  const trailers = [
+    allowsRemoval ? allowRemovalTrailer : undefined,
+    rollout === 'now' ? nowTrailer : undefined,
+    rollout === 'supersede' ? supersedeTrailer : undefined,
+  ];
+  return trailers.reduce(
+    (text, trailer) => (trailer === undefined ? text : withTrailer(text, trailer)),
+    message,
+  );
 }
 
 /** Whether it has the content that the author started from. In Git, commits beside the folder are

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem.ts';
+import type { RolloutState } from '../rollout/rollout.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
@@ -24,7 +25,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       lastError: undefined,
       revision: r1,
     },
-    newest: { revision: r1, valid: true, isHeldBack: false, problems: [] },
+    newest: { revision: r1, valid: true, isHeldBack: false, isWaiting: false, problems: [] },
     inForce: {
       revision: r1,
       sinceMs: nowMs - 5_000,
@@ -34,7 +35,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       leftOut: [],
     },
     stale: undefined,
-    counts: { accepted: 1, refused: 0 },
+    counts: { accepted: 1, refused: 0, takenBack: 0 },
     ...change,
   } as SnapshotState;
 }
@@ -47,7 +48,11 @@ function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedW
   return { node, ...stream, sent: has, acked: has, nacked: undefined, wantedVersion, ...change };
 }
 
-function statusOf(state: SnapshotState, workers: readonly ConnectedWorker[] = []) {
+function statusOf(
+  state: SnapshotState,
+  workers: readonly ConnectedWorker[] = [],
+  rollout?: RolloutState,
+) {
   return toStatusJson({
     asked: undefined,
     storeDescription: '/rules',
@@ -58,6 +63,7 @@ function statusOf(state: SnapshotState, workers: readonly ConnectedWorker[] = []
     },
     workers,
     nowMs,
+    rollout,
   });
 }
 
@@ -68,6 +74,7 @@ const invalid = {
   revision: r2,
   valid: false,
   isHeldBack: false,
+  isWaiting: false,
   problems: [
     problemOf('warning', 'other', 'b.yaml', 'odd'),
     problemOf('error', 'other', 'a.yaml', 'wrong'),

@@ -6,6 +6,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
+import type { RolloutState } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
@@ -13,6 +14,7 @@ import type { ConnectedWorker } from '../xds/workers.ts';
 import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
+import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
 import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
@@ -37,12 +39,14 @@ export type AskedJson = Type.Static<typeof askedJson>;
 export const statusJson = Type.Object(
   {
     /** `held_back`: the newest revision would take away most limits, and waits for an approval.
+     * `taken_back`: it did not come through its rollout, or somebody has aborted that.
      * `no_workers`: the newest revision is served, and nobody is there to have it. */
     verdict: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('no_workers'),
       Type.Literal('pending'),
       Type.Literal('held_back'),
+      Type.Literal('taken_back'),
       Type.Literal('invalid'),
     ]),
     text: Type.String(),
@@ -73,6 +77,8 @@ export const statusJson = Type.Object(
       pending: Type.Integer(),
       refused: Type.Integer(),
     }),
+    /** Of a revision that reaches the workers in steps; null when none is under way. */
+    rollout: orNull(rolloutJson),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
     /** Domains with fields that only Ratelane's own workers can be told, and the fields. */
@@ -92,6 +98,8 @@ export interface StatusSources {
   readonly workers: readonly ConnectedWorker[];
   readonly asked: AskedJson | undefined;
   readonly nowMs: number;
+  /** Undefined when none is under way. */
+  readonly rollout: RolloutState | undefined;
 }
 
 export function toStatusJson(sources: StatusSources): StatusJson {
@@ -101,7 +109,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const stale = findStaleness(state);
   const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots));
   const counts = countWorkers(workers);
-  const { verdict, text } = judge(state, counts, workers, nowMs);
+  const { verdict, text } = judge(state, counts, workers, nowMs, sources.rollout);
   return {
     verdict,
     text,
@@ -130,6 +138,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       error: store.lastError ?? null,
     },
     workers: counts,
+    rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
       domain,
@@ -151,6 +160,7 @@ function judge(
   counts: StatusJson['workers'],
   workers: readonly WorkerJson[],
   nowMs: number,
+  rollout: RolloutState | undefined,
 ): Pick<StatusJson, 'verdict' | 'text'> {
   const { newest, inForce, store } = state;
   const kept = inForce
@@ -162,6 +172,10 @@ function judge(
     if (newest.isHeldBack) {
       const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${kept} until it is approved`;
       return { verdict: 'held_back', text };
+    }
+    const takenBack = errors.find(({ rule }) => rule === 'taken-back');
+    if (takenBack !== undefined) {
+      return { verdict: 'taken_back', text: `revision ${id} was ${takenBack.message}: ${kept}` };
     }
     const [first = ''] = errors[0] ? formatProblem(errors[0]).split('\n') : [];
     const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${kept}`;
@@ -179,7 +193,8 @@ function judge(
   }
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
-    return { verdict: 'pending', text: `${id} is not served yet: ${kept}` };
+    const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
+    return { verdict: 'pending', text: `${id} ${text}: ${kept}` };
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');

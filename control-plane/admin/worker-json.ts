@@ -1,6 +1,7 @@
 // A connected worker as the admin API shows it, and whether it has what it is to have. Pure.
 import Type from 'typebox';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 
@@ -29,17 +30,12 @@ export const workerJson = Type.Object(
 );
 export type WorkerJson = Type.Static<typeof workerJson>;
 
-/** The one place that decides whether a worker has what it is to have: of all that applies to its node,
- * what it wants. */
 export function toWorkerJson(
   worker: ConnectedWorker,
   snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
 ): WorkerJson {
   const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
-  const current = snapshots.current(node);
-  const expected = current && worker.wantedVersion(current);
-  const wantsNothing = current !== undefined && expected === undefined;
-  const hasIt = expected !== undefined && acked?.version === expected;
+  const { state, expected } = toWorkerState(worker, snapshots.current(node));
   return {
     id: node.id,
     cluster: node.cluster,
@@ -48,7 +44,7 @@ export function toWorkerJson(
     protocol: mode,
     connectedSince: toTime(sinceMs),
     group: snapshots.groupOf(node) ?? null,
-    state: wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending',
+    state,
     expected: expected ?? null,
     sent: toVersionJson(sent),
     acked: toVersionJson(acked),

@@ -12,6 +12,7 @@ import { addExplain } from './explain.ts';
 import { addHistory } from './history.ts';
 import { addPush } from './push.ts';
 import { addRollback } from './rollback.ts';
+import { addRollout } from './rollout.ts';
 import { addSchema } from './schema.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
@@ -27,6 +28,7 @@ const commands: readonly AddCommand[] = [
   addPush,
   addRollback,
   addApprove,
+  addRollout,
   addHistory,
   addWatch,
   addSchema,

@@ -46,7 +46,7 @@ Exit codes:
   0  the newest revision is valid, and in force on every connected worker
   2  wrong usage, no such revision, or no admin API gives an answer
   3  not yet, not everywhere, on too few workers, or not known
-  4  the newest revision is invalid, or held back until somebody approves it; workers keep what they have
+  4  the newest revision is invalid, taken back, or held back for an approval; workers keep what they have
 
 A warning tells of workers whose settings make them count differently; it changes no exit code. Nor does
 what --worker-debug shows.`,

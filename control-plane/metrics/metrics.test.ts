@@ -8,7 +8,8 @@ const served: Overview = {
   domains: 1,
   isStoreReachable: false,
   storeSuccessAtMs: undefined,
-  revisions: { accepted: 1, refused: 0 },
+  revisions: { accepted: 1, refused: 0, taken_back: 0 },
+  rollout: undefined,
   workers: { in_force: 0, pending: 0, refused: 0 },
 };
 

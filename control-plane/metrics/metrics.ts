@@ -19,7 +19,9 @@ export interface Overview {
   readonly domains: number;
   readonly isStoreReachable: boolean;
   readonly storeSuccessAtMs: number | undefined;
-  readonly revisions: Readonly<Record<'accepted' | 'refused', number>>;
+  readonly revisions: Readonly<Record<'accepted' | 'refused' | 'taken_back', number>>;
+  /** Undefined when none is under way. */
+  readonly rollout: { readonly isPaused: boolean; readonly workers: number } | undefined;
   /** Connected workers by what they have. */
   readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
 }
@@ -72,6 +74,14 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     'Warnings in the newest revision',
     ({ newest }) => newest?.warnings,
   );
+  gauge(
+    'rollout_workers',
+    'Workers that are given a revision whose rollout is under way; 0 when none is',
+    ({ rollout }) => rollout?.workers ?? 0,
+  );
+  gauge('rollout_paused', '1 when a rollout waits for somebody', ({ rollout }) =>
+    Number(rollout?.isPaused ?? false),
+  );
   gauge('domains', 'Domains in force', (given) => given.domains);
   gauge('stale', '1 when what is served may be older than what the author wants', (given) =>
     Number(given.isStale),
@@ -94,7 +104,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
 
   new Counter({
     name: `${prefix}revisions_total`,
-    help: 'Revisions that were taken up, and that were refused for their errors',
+    help: 'Revisions that were taken up, refused for their errors, or taken back in their rollout',
     labelNames: ['outcome'] as const,
     registers,
     collect() {

@@ -3,11 +3,16 @@
 import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
 import { toWorkerJson } from '../admin/worker-json.ts';
+import type { RolloutState } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';
 
-export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers): Overview {
+export function toOverview(
+  snapshots: SnapshotCache,
+  workers: ConnectedWorkers,
+  rollout: RolloutState | undefined,
+): Overview {
   const state = snapshots.state();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(workers.list().map((worker) => toWorkerJson(worker, snapshots)));
@@ -24,7 +29,15 @@ export function toOverview(snapshots: SnapshotCache, workers: ConnectedWorkers):
     domains: inForce?.domains.length ?? 0,
     isStoreReachable: store.reachable,
     storeSuccessAtMs: store.lastSuccessMs,
-    revisions: counts,
+    revisions: {
+      accepted: counts.accepted,
+      refused: counts.refused,
+      taken_back: counts.takenBack,
+    },
+    rollout: rollout && {
+      isPaused: rollout.phase === 'paused',
+      workers: rollout.workers.chosen,
+    },
     workers: { in_force: having.inForce, pending: having.pending, refused: having.refused },
   };
 }

@@ -26,6 +26,12 @@ export const controlPlaneTable = {
       default: false,
       doc: 'Whether a revision that takes most limits away is served without an approval',
     }),
+    rollout: text({
+      names: ['--rollout', 'RATELANE_ROLLOUT'],
+      default: '',
+      defaultText: 'every worker at once',
+      doc: 'In which steps a new revision reaches the workers, such as canary=10%,hold=60s or 5%:30s,25%:60s,100%; on-silence=stop and over-limit=10 may follow',
+    }),
   }),
   git: section('Git', {
     url: text({

@@ -1,12 +1,13 @@
 // The snapshots in force, made from the revisions of a store: all of a revision or nothing of it, and
-// the last good one for as long as there is no better. Serving them is left to control-plane/xds.
+// the last good one for as long as there is no better. Serving them is left to control-plane/xds, and
+// who gets a new revision first to control-plane/rollout.
 
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
@@ -17,14 +18,21 @@ import {
   type BuildOutcome,
   type BuiltSnapshots,
   buildSnapshots,
-  type GroupSnapshots,
   selectGroup,
   selectSnapshot,
 } from './build.ts';
+import { isSameToAll, keepIdentities } from './group-identity.ts';
 import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
-import { findRemoval, saysRemoval } from './removal-guard.ts';
-import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
+import { findRemoval } from './removal-guard.ts';
+import { countsOf, toTitle } from './revision-title.ts';
+import {
+  allowRemovalTrailer,
+  nowTrailer,
+  saysTrailer,
+  supersedeTrailer,
+} from './revision-trailer.ts';
+import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
 import type { InForceState, SnapshotState, Staleness } from './snapshot-state.ts';
 
 export interface SnapshotCache extends SnapshotProvider {
@@ -40,6 +48,12 @@ export interface SnapshotCache extends SnapshotProvider {
   state(): SnapshotState;
   /** Serves the revision that is held back; false when it is not this one that is. */
   approve(revisionId: string): boolean;
+  /** Gives the revision on trial to these nodes; all others have what is in force. */
+  offerTrial(takes: (node: NodeIdentity) => boolean): void;
+  /** The revision on trial is in force for everybody. */
+  endTrial(): void;
+  /** Nobody has the revision on trial any more: it is refused, for this reason. */
+  takeBackTrial(reason: string): void;
   /** To explain decisions by; undefined as long as nothing is in force. */
   readonly ruleSet: RuleSet | undefined;
   /** Resolves when what is in force is kept on disk. Idempotent; the store is left open. */
@@ -51,6 +65,8 @@ export interface SnapshotCacheDeps {
   readonly options: BuildOptions;
   /** Whether a revision may take most limits away without an approval. */
   readonly allowsRemoval: boolean;
+  /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
+  readonly hasTrials: boolean;
   readonly encode: (message: RateLimitConfigMessage) => Buffer;
   /** Of this control plane alone; keeps the last good revision. Made when it is missing. */
   readonly stateDirectory: string;
@@ -62,6 +78,12 @@ interface InForce {
   readonly revision: RevisionInfo;
   readonly sinceMs: number;
   readonly built: BuiltSnapshots;
+}
+
+interface Trial extends InForce {
+  /** As a whole, to be kept when it has come through. */
+  readonly whole: Revision;
+  readonly takes: (node: NodeIdentity) => boolean;
 }
 
 /** A good one that takes too much away is refused as if it had errors. */
@@ -80,6 +102,8 @@ interface Newest {
   readonly invalidSinceMs: number | undefined;
   /** The revision, when it is good and only held back. */
   readonly heldBack: Revision | undefined;
+  /** The revision, when it is good and waits for the end of a trial before it. */
+  readonly waiting: Revision | undefined;
 }
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
@@ -87,7 +111,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const lastGood = createLastGood({ stateDirectory, store: store.description, log });
   const parse = createRememberingParser();
   const listeners = new Set<() => void>();
+  let approvedId: string | undefined;
   let inForce: InForce | undefined;
+  let trial: Trial | undefined;
   /** What an earlier process served, until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
@@ -95,6 +121,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let stopWatching = () => {};
   let accepted = 0;
   let refused = 0;
+  let takenBack = 0;
 
   function apply(revision: Revision): void {
     if (revision.id === newest?.revision.id) return;
@@ -106,7 +133,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       ? { id: inForce.revision.id, ruleSet: inForce.built.ruleSet }
       : servedBefore;
     if (!outcome.ok || before === undefined || before.id === revision.id) return outcome;
-    if (deps.allowsRemoval || saysRemoval(revision)) return outcome;
+    if (deps.allowsRemoval || revision.id === approvedId) return outcome;
+    if (saysTrailer(revision, allowRemovalTrailer)) return outcome;
     const removal = findRemoval(before.ruleSet, outcome.built.ruleSet);
     if (removal === undefined) return outcome;
     return { ok: false, problems: [...outcome.warnings, removal], isHeldBack: true };
@@ -121,25 +149,71 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       problems,
       invalidSinceMs: outcome.ok ? undefined : (newest?.invalidSinceMs ?? clock.wallMs()),
       heldBack: outcome.ok || !outcome.isHeldBack ? undefined : revision,
+      waiting: undefined,
     };
     if (!outcome.ok) {
       refused++;
       sayRefused(info, problems);
       return;
     }
+    sayWarnings(outcome.warnings);
+    if (needsTrial(revision, outcome.built)) {
+      if (trial === undefined || saysTrailer(revision, supersedeTrailer)) {
+        beginTrial(revision, outcome.built);
+      } else {
+        newest = { ...newest, waiting: revision };
+        log.notice(
+          `Revision ${toTitle(info)} waits until ${toShortId(trial.revision.id)}, which is on trial, is in force or taken back`,
+        );
+      }
+      return;
+    }
+    trial = undefined;
     accepted++;
     const isFirst = inForce === undefined;
     const isNews = serve(info, outcome.built);
     lastGood.keep(revision);
-    sayWarnings(outcome.warnings);
     const text = `Revision ${toTitle(info)} is in force: ${countsOf(outcome.built)}${isNews ? '' : '; nothing changes for the workers'}`;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     if (isFirst || wasInvalid) log.notice(text);
     else log.info(text);
   }
 
+  /** What changes nothing for anybody has nothing to try. */
+  function needsTrial(revision: Revision, built: BuiltSnapshots): boolean {
+    if (!deps.hasTrials || inForce === undefined || saysTrailer(revision, nowTrailer)) return false;
+    return !isSameToAll(inForce.built.groups, built.groups);
+  }
+
+  function beginTrial(whole: Revision, built: BuiltSnapshots): void {
+    const revision = toRevisionInfo(whole);
+    const groups = inForce ? keepIdentities(built.groups, inForce.built.groups) : built.groups;
+    trial = {
+      whole,
+      revision,
+      sinceMs: clock.wallMs(),
+      built: { ...built, groups },
+      takes: () => false,
+    };
+    tellAll();
+  }
+
+  /** What waited for the end of a trial is next. */
+  function takeWaiting(): void {
+    const waiting = newest?.waiting;
+    if (waiting !== undefined) take(waiting, heldBackUnlessAllowed(waiting, build(waiting)));
+  }
+
+  function tellAll(): void {
+    for (const listener of [...listeners]) listener();
+  }
+
   function build(revision: Revision): BuildOutcome {
     return buildSnapshots(revision, options, { encode, parse: parse.next() });
+  }
+
+  function servedTo(node: NodeIdentity): InForce | undefined {
+    return trial?.takes(node) ? trial : inForce;
   }
 
   /** True when any node gets something else. */
@@ -148,7 +222,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const groups = before ? keepIdentities(built.groups, before.built.groups) : built.groups;
     inForce = { revision, sinceMs: clock.wallMs(), built: { ...built, groups } };
     const isNews = before === undefined || !isSameToAll(before.built.groups, groups);
-    if (isNews) for (const listener of [...listeners]) listener();
+    if (isNews) tellAll();
     return isNews;
   }
 
@@ -233,13 +307,23 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
         servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
       }
+      // A revision that has not come through its trial goes on with it: workers keep what they have.
+      if (deps.hasTrials && found.revision !== undefined && isOther(kept, found.revision)) {
+        restore(kept, `Revision ${toShortId(found.revision.id)} was not in force yet`);
+      }
       if (found.revision !== undefined) apply(found.revision);
       if (inForce === undefined) restore(kept, found.trouble);
       servedBefore = undefined;
       stopWatching = store.watch(apply);
     },
-    current: (node) => inForce && selectSnapshot(inForce.built.groups, node),
-    groupOf: (node) => inForce && selectGroup(inForce.built.groups, node)?.group.name,
+    current: (node) => {
+      const served = servedTo(node);
+      return served && selectSnapshot(served.built.groups, node);
+    },
+    groupOf: (node) => {
+      const served = servedTo(node);
+      return served && selectGroup(served.built.groups, node)?.group.name;
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => {
@@ -257,18 +341,50 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           revision: newest.revision,
           valid: newest.invalidSinceMs === undefined,
           isHeldBack: newest.heldBack !== undefined,
+          isWaiting: newest.waiting !== undefined,
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),
+        trial: trial && { revision: trial.revision, sinceMs: trial.sinceMs },
         stale: toStaleness(status),
-        counts: { accepted, refused },
+        counts: { accepted, refused, takenBack },
       };
     },
     approve(revisionId) {
       const heldBack = newest?.heldBack;
       if (heldBack?.id !== revisionId) return false;
+      approvedId = revisionId;
       take(heldBack, build(heldBack));
       return true;
+    },
+    offerTrial(takes) {
+      if (trial === undefined) return;
+      trial = { ...trial, takes };
+      tellAll();
+    },
+    endTrial() {
+      if (trial === undefined) return;
+      const { whole, revision, built } = trial;
+      trial = undefined;
+      accepted++;
+      serve(revision, built);
+      lastGood.keep(whole);
+      log.notice(`Revision ${toTitle(revision)} is in force: ${countsOf(built)}`);
+      takeWaiting();
+    },
+    takeBackTrial(reason) {
+      if (trial === undefined) return;
+      const { revision } = trial;
+      trial = undefined;
+      takenBack++;
+      tellAll();
+      const problem = problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
+      sayRefused(revision, [problem]);
+      if (newest?.revision.id === revision.id) {
+        const problems = [...newest.problems, problem];
+        newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };
+      }
+      takeWaiting();
     },
     async close() {
       stopWatching();
@@ -278,30 +394,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   };
 }
 
-/** Equal content stays the same object, by which the senders know that there is nothing to send. */
-function keepIdentities(
-  groups: readonly GroupSnapshots[],
-  before: readonly GroupSnapshots[],
-): GroupSnapshots[] {
-  const known = new Map<string, Snapshot>();
-  for (const { ours, others } of before) known.set(ours.version, ours).set(others.version, others);
-  const keep = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
-  return groups.map((each) => ({ ...each, ours: keep(each.ours), others: keep(each.others) }));
-}
-
-function isSameToAll(before: readonly GroupSnapshots[], after: readonly GroupSnapshots[]): boolean {
-  // Conditions count as well: a node may be in another group without any group's having changed.
-  const shown = (groups: readonly GroupSnapshots[]) =>
-    JSON.stringify(
-      groups.map(({ group: { match }, ours, others }) => [
-        match.id?.map(({ text }) => text),
-        match.cluster?.map(({ text }) => text),
-        [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
-        ours.version,
-        others.version,
-      ]),
-    );
-  return shown(before) === shown(after);
+function isOther(kept: Kept | undefined, found: Revision): boolean {
+  return kept !== undefined && 'outcome' in kept && kept.revision.id !== found.id;
 }
 
 function toState({ revision, sinceMs, built }: InForce): InForceState {
@@ -318,17 +412,4 @@ function toState({ revision, sinceMs, built }: InForce): InForceState {
     })),
     leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),
   };
-}
-
-function countsOf({ domains, ruleSet }: BuiltSnapshots): string {
-  return `${toCountText(domains.length, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
-}
-
-/** `1a2b3c4d5e6f ("first line of the message", name)`. */
-function toTitle({ id, author, message }: RevisionInfo): string {
-  const line = message?.split('\n')[0]?.slice(0, 72);
-  const parts = [line === undefined ? undefined : `"${line}"`, author].filter(
-    (part) => part !== undefined,
-  );
-  return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
 }

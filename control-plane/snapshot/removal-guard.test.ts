@@ -1,7 +1,7 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { findRemoval, saysRemoval, withRemovalTrailer } from './removal-guard.ts';
+import { findRemoval } from './removal-guard.ts';
 
 /** `a: 3` is a domain with three limits. */
 function rulesOf(
@@ -50,14 +50,4 @@ test('a limit that becomes unlimited goes, one that gets another number stays', 
   const before = rulesOf({ a: 12 });
   t.truthy(findRemoval(before, rulesOf({ a: 12 }, 'unlimited: true')));
   t.is(findRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9')), undefined);
-});
-
-test('a line of its own in the message says that it is meant', (t) => {
-  t.true(saysRemoval({ message: 'clean up\n\nAllow-Removal: yes' }));
-  t.true(saysRemoval({ message: 'clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b' }));
-  t.false(saysRemoval({ message: 'what does Allow-Removal: yes do?' }));
-  t.false(saysRemoval({ message: 'Allow-Removal: no' }));
-  t.false(saysRemoval({ message: undefined }));
-  t.true(saysRemoval({ message: withRemovalTrailer('clean up') }));
-  t.is(withRemovalTrailer('a\n\nAllow-Removal: yes'), 'a\n\nAllow-Removal: yes');
 });

@@ -4,14 +4,11 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import type { RevisionInfo } from '../store/revision.ts';
+import { allowRemovalTrailer, toLine } from './revision-trailer.ts';
 
 /** Taking away fewer is everyday work, whatever part of all it is. */
 const minRemoved = 10;
 const maxNamed = 20;
-
-/** The line of a commit's message, or of a change's, that says that the removal is meant. */
-export const removalTrailer = 'Allow-Removal: yes';
 
 /** An error when `after` leaves no domain of those that `before` has, or takes away more than half of its
  * limits, at least ten; undefined when it does not. */
@@ -28,7 +25,7 @@ export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefine
   const what = leavesNothing
     ? 'held back: no domain would be left'
     : `held back: ${removed.length} of ${limits.length} limits would go`;
-  const hint = `if that is meant, approve the revision, or say it beforehand: '${removalTrailer}' in the message of the commit, --allow-removal with a change`;
+  const hint = `if that is meant, approve the revision, or say it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(
     'error',
     'large-removal',
@@ -36,14 +33,4 @@ export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefine
     `${what}${list === '' ? '' : ` (${list})`}`,
     hint,
   );
-}
-
-/** Whether the author has said beforehand that the removal is meant. */
-export function saysRemoval({ message }: Pick<RevisionInfo, 'message'>): boolean {
-  return /^allow-removal:[ \t]*yes[ \t]*$/im.test(message ?? '');
-}
-
-/** The message with the line that says so. */
-export function withRemovalTrailer(message: string): string {
-  return saysRemoval({ message }) ? message : `${message}\n\n${removalTrailer}`;
 }

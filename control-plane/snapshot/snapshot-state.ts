@@ -13,14 +13,22 @@ export interface SnapshotState {
         readonly valid: boolean;
         /** Good, but it would take away most limits, which nobody has approved. */
         readonly isHeldBack: boolean;
+        /** Good, and next when the revision on trial is in force or taken back. */
+        readonly isWaiting: boolean;
         readonly problems: readonly Problem[];
       }
     | undefined;
   readonly inForce: InForceState | undefined;
+  /** A good revision that only some workers are given, until its rollout has come to an end. */
+  readonly trial: { readonly revision: RevisionInfo; readonly sinceMs: number } | undefined;
   /** Why what is in force may not be what the author wants by now; undefined when it is. */
   readonly stale: Staleness | undefined;
   /** Since the start of the process. */
-  readonly counts: { readonly accepted: number; readonly refused: number };
+  readonly counts: {
+    readonly accepted: number;
+    readonly refused: number;
+    readonly takenBack: number;
+  };
 }
 
 export interface InForceState {

@@ -68,6 +68,7 @@ const causes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   RatelaneControlPlaneDown: { 'up{job="ratelane-control-plane"}': '0x60' },
   RatelaneRevisionInvalid: { ratelane_control_plane_newest_revision_valid: '0x60' },
   RatelaneRevisionHeldBack: { ratelane_control_plane_newest_revision_held_back: '1x60' },
+  RatelaneRolloutPaused: { ratelane_control_plane_rollout_paused: '1x60' },
   RatelaneRulesStale: { ratelane_control_plane_stale: '1x60' },
   RatelaneRulesPending: { 'ratelane_control_plane_workers{state="pending"}': '2x60' },
   RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },

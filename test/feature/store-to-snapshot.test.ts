@@ -45,6 +45,7 @@ async function start(
     encode: rateLimitConfig.serialize,
     stateDirectory,
     allowsRemoval: false,
+    hasTrials: false,
     log,
     clock: systemClock,
   });
@@ -121,7 +122,7 @@ test('a change of a directory comes into force', async (t) => {
   t.is(inForce?.revision.id, newest?.revision.id);
   t.true(newest?.valid);
   t.is(stale, undefined);
-  t.deepEqual(counts, { accepted: 2, refused: 0 });
+  t.deepEqual(counts, { accepted: 2, refused: 0, takenBack: 0 });
   t.deepEqual(
     log.lines.map((line) => line.replace(/[0-9a-f]{12}/, '<id>')),
     [
@@ -144,7 +145,7 @@ test('an invalid revision changes nothing and is told in the same words everywhe
   const { newest, inForce, stale, counts } = cache.state();
   t.is(inForce?.revision.id, before);
   t.is(stale?.reason, 'newest_invalid');
-  t.deepEqual(counts, { accepted: 1, refused: 1 });
+  t.deepEqual(counts, { accepted: 1, refused: 1, takenBack: 0 });
   t.regex(formatProblems(newest?.problems ?? []), /^b\.yaml:4:25: error: .*'huor'/);
   const bad = newest?.revision.id.slice(0, 12);
   t.deepEqual(log.lines.slice(1), [

@@ -48,11 +48,12 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     encode,
     stateDirectory,
     allowsRemoval: false,
+    hasTrials: false,
     log,
     clock,
   });
   const workers = { list: () => [] };
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers));
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, undefined));
   const audit = createAudit(log);
   const authorizer = createAuthorizer(toTokens(api.tokens), audit);
   const server = await createAdminServer(
@@ -62,6 +63,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         snapshots,
         workers,
         examine: createExamine({ encode, options }),
+        rollout: undefined,
         allowsRemoval: false,
         clock,
         audit,

@@ -74,7 +74,7 @@ export class Status extends AdminController {
   });
 
   async GET({ look, revision }: Fields<typeof Status.GET>) {
-    const { store, snapshots, workers, clock } = this.api;
+    const { store, snapshots, workers, rollout, clock } = this.api;
     const hasLooked = look && (await this.look());
     const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);
     return toStatusJson({
@@ -83,6 +83,7 @@ export class Status extends AdminController {
       snapshots,
       workers: workers.list(),
       nowMs: clock.wallMs(),
+      rollout: rollout?.state(),
     });
   }
 

@@ -6,7 +6,7 @@ import { type Fields, op } from '../../../shared/router/op.ts';
 import { optional, part } from '../../../shared/router/path-part.ts';
 import { compareRules } from '../../../shared/rules/rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
-import { AdminController, allowRemoval } from '../admin-controller.ts';
+import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -35,6 +35,7 @@ const newFiles = {
     Type.String({ maxLength: 64, description: 'The revision that the files were made from' }),
   ),
   allowRemoval,
+  rollout,
 };
 
 const listQuery = Type.Object({
@@ -169,11 +170,13 @@ export class Default extends AdminController {
     files,
     expectedRevision,
     allowRemoval,
+    rollout,
   }: Fields<typeof Default.POST_diff>): Promise<Omit<ChangeRequest, 'author' | 'message'>> {
     return {
       expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
       toleratesOldErrors: false,
       allowsRemoval: allowRemoval === true,
+      rollout,
       plan: (current) => toReplacement(current, files),
     };
   }

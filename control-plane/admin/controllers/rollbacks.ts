@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { toShortId } from '../../store/revision.ts';
-import { AdminController, allowRemoval } from '../admin-controller.ts';
+import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
 import { refusedRules } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -19,12 +19,13 @@ export class Default extends AdminController {
       ),
       message: Type.Optional(Type.String({ maxLength: 4096 })),
       allowRemoval,
+      rollout,
     }),
     returns: { 200: revisionJson, 201: revisionJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ revision, expectedRevision, message, allowRemoval }: Fields<typeof Default.POST>) {
+  async POST({ revision, expectedRevision, message, ...asked }: Fields<typeof Default.POST>) {
     const made = await this.change(`roll back to ${toShortId(revision)}`, async () => {
       const target = await this.findRevision(revision);
       return {
@@ -32,7 +33,8 @@ export class Default extends AdminController {
         message,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
-        allowsRemoval: allowRemoval === true,
+        allowsRemoval: asked.allowRemoval === true,
+        rollout: asked.rollout,
         plan(current) {
           // What could not be read then is not there to go back to: it would be deleted in silence.
           const unread = target.problems.filter(isError);

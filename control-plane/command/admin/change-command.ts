@@ -1,5 +1,5 @@
 // What `push` and `rollback` have in common: a change of the store through the admin API.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
@@ -17,6 +17,8 @@ export interface ChangeOptions extends AdminOptions, WaitOptions {
   readonly expectedRevision?: string;
   readonly message?: string;
   readonly allowRemoval?: boolean;
+  readonly now?: boolean;
+  readonly supersede?: boolean;
   readonly json?: boolean;
 }
 
@@ -28,7 +30,14 @@ export function addChangeOptions(command: Command): Command {
       parseRevision,
     )
     .option('-m, --message <text>', 'why, for the history')
-    .option('--allow-removal', 'also if it takes most limits away, or the last domain');
+    .option('--allow-removal', 'also if it takes most limits away, or the last domain')
+    .addOption(
+      new Option(
+        '--now',
+        'where revisions are rolled out in steps: to all workers at once; --message has to say why',
+      ).conflicts('supersede'),
+    )
+    .option('--supersede', 'in place of a rollout that is under way, instead of after it');
   return addWaitOptions(
     command,
     'then wait until the revision is in force, as `status --wait --revision` does',
@@ -40,7 +49,7 @@ Exit codes:
   1  the rules have errors, would take most limits away, or there is no such revision; nothing has changed
   2  wrong usage, or the admin API gives no answer
   3  with --wait: done, but not yet in force everywhere, on too few workers, or not known
-  4  with --wait: done, but the newest revision is invalid, or held back until somebody approves it
+  4  with --wait: done, but the newest revision is invalid, taken back, or held back for an approval
   5  others have changed the rules since the expected revision; nothing has changed`,
   );
 }
@@ -98,7 +107,8 @@ export async function sendChange(
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) return fail(opened.message);
   const { expectedRevision, message, allowRemoval } = options;
-  const sent = { ...body, expectedRevision, message, allowRemoval };
+  const rollout = options.now ? 'now' : options.supersede ? 'supersede' : undefined;
+  const sent = { ...body, expectedRevision, message, allowRemoval, rollout };
   const call = { method: 'POST' as const, path, body: sent };
   const stopProgress = startProgress(io, () => 'the control plane is making the revision');
   const result = await opened.client.call(call);

@@ -76,7 +76,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
 
 /** Somebody has to do something before it is served. */
 function isRefused({ verdict }: StatusJson): boolean {
-  return verdict === 'invalid' || verdict === 'held_back';
+  return verdict === 'invalid' || verdict === 'held_back' || verdict === 'taken_back';
 }
 
 /** Nothing but the number of its workers is open. */

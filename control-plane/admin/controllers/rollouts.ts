@@ -1,0 +1,58 @@
+// `/rollouts`: where the rollout of a revision stands, and what a person does about it.
+import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import type { RolloutAction } from '../../rollout/rollout.ts';
+import { AdminController } from '../admin-controller.ts';
+import { rolloutJson, toRolloutJson } from '../rollout-json.ts';
+
+const underWay = Type.Object({ rollout: Type.Union([rolloutJson, Type.Null()]) });
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'The rollout that is under way',
+    returns: { 200: underWay },
+  });
+
+  GET() {
+    const state = this.api.rollout?.state();
+    return { rollout: state ? toRolloutJson(state) : null };
+  }
+
+  static readonly POST = op({
+    summary: 'Pause or resume it, give the revision to all workers now, or take it back',
+    body: Type.Object({
+      action: Type.Union([
+        Type.Literal('pause'),
+        Type.Literal('resume'),
+        Type.Literal('promote'),
+        Type.Literal('abort'),
+      ]),
+      reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
+    }),
+    returns: { 200: underWay },
+    failures: { 409: undefined },
+  });
+
+  async POST({ action, reason }: Fields<typeof Default.POST>) {
+    return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
+      const { rollout } = this.api;
+      const before = rollout?.state();
+      const who = `${words[action]} by ${entry.who}: ${reason}`;
+      const refusal =
+        rollout === undefined
+          ? 'revisions are not rolled out in steps here (serve --rollout)'
+          : rollout.act(action, who);
+      if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
+      entry.after = before?.revision;
+      return this.GET();
+    });
+  }
+}
+
+const words: Readonly<Record<RolloutAction, string>> = {
+  pause: 'paused',
+  resume: 'resumed',
+  promote: 'promoted',
+  abort: 'aborted',
+};

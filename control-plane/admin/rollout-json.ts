@@ -1,0 +1,56 @@
+// A rollout as the admin API shows it, and in a few words. Pure.
+import Type from 'typebox';
+import { toCountText } from '../../shared/count-text.ts';
+import type { RolloutState } from '../rollout/rollout.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
+import { toTime } from './revision-json.ts';
+
+export const rolloutJson = Type.Object(
+  {
+    revision: Type.String(),
+    since: Type.String({ format: 'date-time' }),
+    /** Counted from 1; 0 before any worker has it. */
+    step: Type.Integer(),
+    /** The last one is all workers. */
+    steps: Type.Integer(),
+    /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
+     * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
+     * for a second time. `paused`: somebody has to go on. */
+    phase: Type.Union([
+      Type.Literal('gathering'),
+      Type.Literal('spreading'),
+      Type.Literal('holding'),
+      Type.Literal('silent'),
+      Type.Literal('paused'),
+    ]),
+    text: Type.String({ description: 'What it waits for' }),
+    /** `chosen` are those of the steps so far; `having` of them have it in force. */
+    workers: Type.Object({
+      having: Type.Integer(),
+      chosen: Type.Integer(),
+      others: Type.Integer(),
+    }),
+  },
+  { title: 'Rollout' },
+);
+export type RolloutJson = Type.Static<typeof rolloutJson>;
+
+export function toRolloutJson({ sinceMs, ...state }: RolloutState): RolloutJson {
+  return { ...state, since: toTime(sinceMs), workers: { ...state.workers } };
+}
+
+/** What follows after the name of the newest revision. */
+export function toRolloutText(
+  newest: NonNullable<SnapshotState['newest']>,
+  rollout: RolloutState,
+): string {
+  const { step, steps, phase, text, workers } = rollout;
+  const where =
+    newest.revision.id === rollout.revision
+      ? 'is rolled out'
+      : `waits for the rollout of ${toShortId(rollout.revision)}`;
+  const reach = `step ${step} of ${steps}, ${workers.having} of ${toCountText(workers.chosen, 'worker')} have it, ${workers.others} others do not`;
+  const state = phase === 'paused' ? `paused (${text})` : text;
+  return `${where} (${reach}${state === '' ? '' : `; ${state}`})`;
+}

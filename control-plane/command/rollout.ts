@@ -1,0 +1,80 @@
+// `rollout`: where the rollout of a revision stands, and what a person does about it.
+import { Argument } from 'commander';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { RolloutJson } from '../admin/rollout-json.ts';
+import type { AdminCall } from './admin/admin-client.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
+
+interface RolloutOptions extends AdminOptions {
+  readonly reason?: string;
+  readonly json?: boolean;
+}
+
+const actions = ['status', 'pause', 'resume', 'promote', 'abort'];
+
+export const addRollout: AddCommand = (program, frame) => {
+  const command = program
+    .command('rollout')
+    .summary('see and steer a revision on its way to the workers')
+    .description(
+      'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows where it stands, or changes its course.',
+    )
+    .addArgument(new Argument('<action>', 'what to do').choices(actions))
+    .option('--reason <text>', 'why, for the audit log; needed for all but status');
+  addAdminOptions(command)
+    .addHelpText(
+      'after',
+      `
+Actions:
+  status   where the rollout stands
+  pause    keep the revision on the workers that have it, and go no further
+  resume   go on with a paused rollout
+  promote  give the revision to all workers now
+  abort    take the revision back from the workers that have it
+
+Exit codes:
+  0  done
+  1  status: no rollout is under way
+  2  wrong usage, or the admin API gives no answer
+  5  no rollout is under way, or it is in no state for the action`,
+    )
+    .action(async (action: string, options: RolloutOptions) => {
+      const { reason } = options;
+      if (action === 'status') return ask(frame, options, { method: 'GET', path: '/rollouts' });
+      if (reason === undefined) return frame.fail(`rollout ${action} needs --reason TEXT`);
+      const call = { method: 'POST' as const, path: '/rollouts', body: { action, reason } };
+      return ask(frame, options, call);
+    });
+};
+
+async function ask(
+  { io, finish, fail }: CommandFrame,
+  options: RolloutOptions,
+  call: AdminCall,
+): Promise<void> {
+  const opened = await openAdminClient(options, io.environment);
+  if (!opened.ok) return fail(opened.message);
+  const result = await opened.client.call(call);
+  if (!result.ok) return fail(result.message);
+  const { status, value } = result.answer;
+  if (status !== 200) {
+    io.writeError(formatRefusal(result.answer));
+    finish(status === 409 ? exitCodes.conflict : exitCodes.trouble);
+    return;
+  }
+  const { rollout } = value as { readonly rollout: RolloutJson | null };
+  io.write(options.json ? `${JSON.stringify(rollout, undefined, 2)}\n` : `${toText(rollout)}\n`);
+  if (call.method === 'GET' && rollout === null) finish(exitCodes.no);
+}
+
+function toText(rollout: RolloutJson | null): string {
+  if (rollout === null) return 'no rollout is under way';
+  const { revision, step, steps, phase, text, workers } = rollout;
+  const { having, chosen, others } = workers;
+  const reach = `${having} of ${chosen} workers have it, ${others} others do not`;
+  return escapeText(
+    `revision ${revision.slice(0, 12)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}`,
+  );
+}

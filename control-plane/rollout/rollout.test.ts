@@ -1,0 +1,423 @@
+// The rollout of a revision over real snapshots, with workers, traffic and time of the test's own.
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import { createSnapshotCache } from '../snapshot/cache.ts';
+import type { NodeIdentity } from '../snapshot/snapshot.ts';
+import type { Revision } from '../store/revision.ts';
+import type { ConfigStore } from '../store/store.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import type { Traffic } from './judgement.ts';
+import { parseRolloutPlan } from './plan.ts';
+import { openRecordFile } from './record.ts';
+import { createRollout } from './rollout.ts';
+
+interface Worker {
+  readonly node: NodeIdentity;
+  readonly address: string;
+  acked: string | undefined;
+  nacked: string | undefined;
+  traffic: Traffic | undefined;
+}
+
+interface Store extends ConfigStore {
+  publish(revision: Revision): void;
+}
+
+/** Has a domain by which it is known. */
+function revisionOf(number: number, message?: string): Revision {
+  const files = [{ path: 'a.yaml', text: ruleText(`revision-${number}`, 1) }];
+  const id = String(number).padStart(40, '0');
+  return { id, atMs: 0, author: undefined, message, files, problems: [] };
+}
+
+/** Has no more than the revision that was published last. */
+function createStore(first: Revision): Store {
+  let newest = first;
+  let told: ((revision: Revision) => void) | undefined;
+  const status = {
+    reachable: true,
+    lastSuccessMs: 0,
+    failingSinceMs: undefined,
+    lastError: undefined,
+    revision: undefined,
+  };
+  const unused = () => Promise.reject(new Error('not used'));
+  return {
+    description: 'a store',
+    read: async () => newest,
+    watch(onRevision) {
+      told = onRevision;
+      return () => {};
+    },
+    status: () => status,
+    history: unused,
+    readRevision: unused,
+    locate: unused,
+    write: unused,
+    trigger: async () => {},
+    close: async () => {},
+    publish(revision) {
+      newest = revision;
+      told?.(revision);
+    },
+  };
+}
+
+interface Fleet {
+  readonly workers: Worker[];
+  publish(revision: Revision): void;
+  /** Workers take what they are given, but for those that refuse it; and a time passes. */
+  pass(seconds: number, answerOf?: (id: string) => 'ack' | 'nack' | 'none'): void;
+  /** The ids of the workers that are given the limits of this revision. */
+  having(number: number): string[];
+  readonly rollout: ReturnType<typeof createRollout>;
+  readonly cache: ReturnType<typeof createSnapshotCache>;
+  readonly log: ReturnType<typeof createRecordedLog>;
+  readonly store: Store;
+  readonly folder: string;
+  stop(): Promise<void>;
+}
+
+async function startFleet(
+  t: ExecutionContext,
+  options: { plan?: string; count?: number; store?: Store; folder?: string } = {},
+): Promise<Fleet> {
+  const { plan: text = 'canary=10%,hold=60s', count = 50 } = options;
+  const plan = parseRolloutPlan(text);
+  if (!plan.ok) throw new Error(plan.reason);
+  const folder = options.folder ?? join(createRulesFolder(t).path, 'state');
+  const store = options.store ?? createStore(revisionOf(1));
+  const log = createRecordedLog();
+  const clock = createManualClock();
+  const cache = createSnapshotCache({
+    store,
+    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+    encode: loadProtos().rateLimitConfig.serialize,
+    stateDirectory: folder,
+    allowsRemoval: false,
+    hasTrials: true,
+    log,
+    clock,
+  });
+  const workers: Worker[] = Array.from({ length: count }, (_, index) => ({
+    node: { id: `worker-${index}`, cluster: '', metadata: new Map() },
+    address: `10.0.0.${index}:1`,
+    acked: undefined,
+    nacked: undefined,
+    traffic: undefined,
+  }));
+  const list = (): ConnectedWorker[] =>
+    workers.map(({ node, address, acked, nacked }) => ({
+      node,
+      address,
+      mode: 'sotw',
+      sinceMs: 0,
+      sent: undefined,
+      acked: acked === undefined ? undefined : { version: acked, atMs: 0 },
+      nacked: nacked === undefined ? undefined : { version: nacked, text: 'bad unit', atMs: 0 },
+      wantedVersion: (snapshot) => snapshot.version,
+    }));
+  const rollout = createRollout({
+    plan: plan.plan,
+    snapshots: cache,
+    workers: { list },
+    trafficOf: (id) => workers.find(({ node }) => node.id === id)?.traffic,
+    record: openRecordFile(folder, store.description, log),
+    log,
+    clock,
+  });
+  await cache.start();
+  await rollout.start();
+  function settle(answerOf: (id: string) => 'ack' | 'nack' | 'none'): void {
+    for (const worker of workers) {
+      const version = cache.current(worker.node)?.version;
+      const answer = version === worker.acked ? 'ack' : answerOf(worker.node.id);
+      if (answer === 'none') continue;
+      worker.nacked = answer === 'nack' ? version : undefined;
+      if (answer === 'ack') worker.acked = version;
+    }
+  }
+  const fleet: Fleet = {
+    workers,
+    rollout,
+    cache,
+    log,
+    store,
+    folder,
+    publish: store.publish,
+    pass(seconds, answerOf = () => 'ack') {
+      for (let second = 0; second < seconds; second++) {
+        settle(answerOf);
+        clock.advance(1_000);
+      }
+      settle(answerOf);
+    },
+    having: (number) =>
+      workers
+        .filter(({ node }) => cache.current(node)?.resources.has(`revision-${number}`))
+        .map(({ node }) => node.id),
+    async stop() {
+      await rollout.stop();
+      await cache.close();
+    },
+  };
+  t.teardown(fleet.stop);
+  // The workers of a start are awaited.
+  fleet.pass(10);
+  return fleet;
+}
+
+/** What each worker counts in a second; `having` is for those that have the revision. */
+function drive(
+  fleet: Fleet,
+  number: number,
+  having: Partial<Traffic>,
+  others: Partial<Traffic> = {},
+) {
+  const takers = new Set(fleet.having(number));
+  for (const worker of fleet.workers) {
+    const {
+      decisions = 200,
+      overLimit = 0,
+      errors = 0,
+    } = takers.has(worker.node.id) ? having : others;
+    const before = worker.traffic ?? { decisions: 0, overLimit: 0, errors: 0 };
+    worker.traffic = {
+      decisions: before.decisions + decisions,
+      overLimit: before.overLimit + overLimit,
+      errors: before.errors + errors,
+    };
+  }
+}
+
+function passWithTraffic(
+  fleet: Fleet,
+  seconds: number,
+  number: number,
+  having: Partial<Traffic> = {},
+  others: Partial<Traffic> = {},
+): void {
+  for (let second = 0; second < seconds; second++) {
+    drive(fleet, number, having, others);
+    fleet.pass(1);
+  }
+}
+
+test('a share of the workers gets a revision first, and the others when they have held it', async (t) => {
+  const fleet = await startFleet(t, { plan: '5%:30s,25%:60s,100%', count: 100 });
+  fleet.publish(revisionOf(2));
+  fleet.pass(1);
+  const first = fleet.having(2);
+  t.is(first.length, 5);
+  t.is(fleet.having(1).length, 95);
+  t.like(fleet.rollout.state(), { step: 1, steps: 3, phase: 'holding' });
+  passWithTraffic(fleet, 29, 2);
+  t.is(fleet.having(2).length, 5);
+  passWithTraffic(fleet, 3, 2);
+  t.is(fleet.having(2).length, 25);
+  t.true(first.every((id) => fleet.having(2).includes(id)));
+  passWithTraffic(fleet, 62, 2);
+  t.is(fleet.having(2).length, 100);
+  t.is(fleet.rollout.state(), undefined);
+  t.is(fleet.cache.state().inForce?.revision.id, revisionOf(2).id);
+});
+
+test('of a revision that is refused no more than the share ever sees anything', async (t) => {
+  const fleet = await startFleet(t);
+  const seen = new Set<string>();
+  fleet.publish(revisionOf(2));
+  for (let second = 0; second < 10; second++) {
+    fleet.pass(1, (id) => {
+      seen.add(id);
+      return 'nack';
+    });
+  }
+  t.is(seen.size, 5);
+  t.is(fleet.having(1).length, 50);
+  const { newest, inForce } = fleet.cache.state();
+  t.false(newest?.valid);
+  t.is(inForce?.revision.id, revisionOf(1).id);
+  t.regex(
+    newest?.problems.at(-1)?.message ?? '',
+    /^taken back: worker 'worker-\d+' refuses it: bad unit; 5 workers had it$/,
+  );
+});
+
+test('a revision that refuses far more requests than the one before is taken back', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  passWithTraffic(fleet, 5, 2, { overLimit: 100 }, { overLimit: 2 });
+  t.is(fleet.having(1).length, 50);
+  t.regex(
+    fleet.cache.state().newest?.problems.at(-1)?.message ?? '',
+    /^taken back: over limit 50\.0 % where it is, 1\.0 % elsewhere \(\d+ decisions with it, \d+ without\)/,
+  );
+});
+
+test('a revision that makes decisions fail is taken back', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  passWithTraffic(fleet, 5, 2, { errors: 6 });
+  t.is(fleet.having(2).length, 0);
+  t.regex(fleet.cache.state().newest?.problems.at(-1)?.message ?? '', /errors 2\.9 % where it is/);
+});
+
+test('with too little traffic a step is watched twice, and then goes on or waits for somebody', async (t) => {
+  const going = await startFleet(t);
+  going.publish(revisionOf(2));
+  going.pass(100);
+  t.is(going.having(2).length, 5);
+  t.is(going.rollout.state()?.phase, 'silent');
+  going.pass(25);
+  t.is(going.having(2).length, 50);
+
+  const stopping = await startFleet(t, { plan: 'canary=10%,hold=10s,on-silence=stop' });
+  stopping.publish(revisionOf(2));
+  stopping.pass(100);
+  t.is(stopping.having(2).length, 5);
+  t.is(stopping.rollout.state()?.phase, 'paused');
+  t.regex(
+    stopping.rollout.state()?.text ?? '',
+    /^too little traffic to judge: 0 decisions with it/,
+  );
+  t.is(stopping.rollout.act('promote', 'seen by eye'), undefined);
+  t.is(stopping.having(2).length, 50);
+});
+
+test('a worker that does not answer keeps the others from getting the revision', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  fleet.pass(200, (id) => (id === fleet.having(2)[0] ? 'none' : 'ack'));
+  t.is(fleet.having(2).length, 5);
+  t.regex(fleet.rollout.state()?.text ?? '', /^waits for 1 worker, such as 'worker-\d+'$/);
+});
+
+test('somebody pauses, resumes and aborts', async (t) => {
+  const fleet = await startFleet(t);
+  t.is(fleet.rollout.act('abort', 'x'), 'no rollout is under way');
+  fleet.publish(revisionOf(2));
+  fleet.pass(5);
+  t.is(fleet.rollout.act('resume', 'x'), 'the rollout is not paused');
+  t.is(fleet.rollout.act('pause', 'paused by ada: lunch'), undefined);
+  t.is(fleet.rollout.act('pause', 'x'), 'the rollout is paused already');
+  passWithTraffic(fleet, 200, 2);
+  t.is(fleet.having(2).length, 5);
+  t.is(fleet.rollout.act('resume', 'x'), undefined);
+  passWithTraffic(fleet, 5, 2);
+  t.is(fleet.rollout.act('abort', 'aborted by ada: wrong file'), undefined);
+  t.is(fleet.having(2).length, 0);
+  t.is(
+    fleet.cache.state().newest?.problems.at(-1)?.message,
+    'taken back: aborted by ada: wrong file; 5 workers had it',
+  );
+});
+
+test('a revision that comes during a rollout waits for its end', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  fleet.pass(5);
+  fleet.publish(revisionOf(3));
+  passWithTraffic(fleet, 10, 2);
+  t.is(fleet.having(3).length, 0);
+  t.true(fleet.cache.state().newest?.isWaiting);
+  fleet.rollout.act('abort', 'wrong');
+  fleet.pass(2);
+  t.is(fleet.having(3).length, 5);
+  t.is(fleet.having(1).length, 45);
+});
+
+test('a revision may supersede the one on its way, and another may go to everybody at once', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  fleet.pass(5);
+  fleet.publish(revisionOf(3, 'better\n\nRollout: supersede'));
+  fleet.pass(2);
+  t.is(fleet.having(2).length, 0);
+  t.is(fleet.having(3).length, 5);
+  fleet.publish(revisionOf(4, 'the shop is down\n\nRollout: now'));
+  t.is(fleet.having(4).length, 50);
+  fleet.pass(2);
+  t.is(fleet.rollout.state(), undefined);
+});
+
+test('going back to what is in force ends a rollout', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  fleet.pass(5);
+  fleet.publish({ ...revisionOf(1), id: 'f'.repeat(40) });
+  fleet.pass(1);
+  t.is(fleet.having(1).length, 50);
+  t.is(fleet.rollout.state(), undefined);
+});
+
+test('where workers cannot be compared, everybody gets a revision', async (t) => {
+  const fleet = await startFleet(t, { count: 1 });
+  fleet.pass(40);
+  fleet.publish(revisionOf(2));
+  fleet.pass(2);
+  t.is(fleet.having(2).length, 1);
+});
+
+test('workers that connect later do not make a step larger than its share', async (t) => {
+  const fleet = await startFleet(t, { count: 2 });
+  fleet.publish(revisionOf(2));
+  fleet.pass(2);
+  t.is(fleet.having(2).length, 1);
+  for (let index = 100; index < 130; index++) {
+    const node = { id: `late-${index}`, cluster: '', metadata: new Map<string, string>() };
+    fleet.workers.push({
+      node,
+      address: '',
+      acked: undefined,
+      nacked: undefined,
+      traffic: undefined,
+    });
+  }
+  fleet.pass(2);
+  t.true(fleet.having(2).length <= 3);
+});
+
+test('a control plane that is killed goes on where it was, with the same workers', async (t) => {
+  const first = await startFleet(t, { plan: '5%:30s,25%:60s,100%', count: 100 });
+  first.publish(revisionOf(2));
+  first.pass(2);
+  passWithTraffic(first, 35, 2);
+  const before = first.having(2);
+  t.is(before.length, 25);
+  await first.stop();
+  const second = await startFleet(t, {
+    plan: '5%:30s,25%:60s,100%',
+    count: 100,
+    store: first.store,
+    folder: first.folder,
+  });
+  t.deepEqual(second.having(2), before);
+  t.is(second.cache.state().inForce?.revision.id, revisionOf(1).id);
+  passWithTraffic(second, 62, 2);
+  t.is(second.having(2).length, 100);
+});
+
+test('what was taken back or paused stays so after a restart', async (t) => {
+  const first = await startFleet(t);
+  first.publish(revisionOf(2));
+  first.pass(5);
+  first.rollout.act('abort', 'wrong file');
+  await first.stop();
+  const { store, folder } = first;
+  const second = await startFleet(t, { store, folder });
+  t.is(second.having(2).length, 0);
+  t.is(second.cache.state().newest?.problems.at(-1)?.message, 'taken back: wrong file');
+  second.publish(revisionOf(3));
+  second.pass(5);
+  second.rollout.act('pause', 'lunch');
+  const having = second.having(3);
+  await second.stop();
+  const third = await startFleet(t, { store, folder });
+  passWithTraffic(third, 100, 3);
+  t.deepEqual(third.having(3), having);
+  t.is(third.rollout.state()?.phase, 'paused');
+});

@@ -1,0 +1,106 @@
+// A revision on its way to the workers in steps: the control plane and its commands as people run them, with
+// workers that are streams of the test's own.
+import test, { type ExecutionContext } from 'ava';
+import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+
+/** Takes everything but a resource of the name `refused`. */
+function connectWorker(t: ExecutionContext, port: number, id: string) {
+  const stream = callDiscovery(port, sotw);
+  const node = { id };
+  let version = '';
+  const seen: string[] = [];
+  stream.send({ node });
+  void (async () => {
+    for (;;) {
+      const response = await stream.next();
+      const bytes = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
+      seen.push(bytes);
+      const isRefused = bytes.includes('refused');
+      if (!isRefused) version = response.versionInfo ?? '';
+      const errorDetail = isRefused ? { code: 3, message: 'no such unit' } : undefined;
+      const responseNonce = response.nonce ?? '';
+      stream.send({ versionInfo: version, responseNonce, ...(errorDetail && { errorDetail }) });
+    }
+    // Until the stream ends.
+  })().catch(() => {});
+  t.teardown(stream.close);
+  return { sees: (text: string) => seen.at(-1)?.includes(text) ?? false, seen };
+}
+
+test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1s'];
+  const controlPlane = await createControlPlaneProcess(t, { flags });
+  await controlPlane.start();
+  const port = Number(controlPlane.xdsAddress.split(':')[1]);
+  const workers = Array.from({ length: 10 }, (_, index) => connectWorker(t, port, `w-${index}`));
+  await eventually('all have the first', () => workers.every(({ sees }) => sees('first')));
+
+  rules.write('a.yaml', ruleText('refused', 1));
+  const waited = await controlPlane.run('status', '--wait', '--timeout', '60s');
+  t.is(waited.exitCode, 4, waited.stderr);
+  t.regex(
+    waited.stdout,
+    /was taken back: worker 'w-\d' refuses it: no such unit; 1 worker had it: revision [0-9a-f]{12} stays in force/,
+  );
+  await eventually('it has the first again', () => workers.every(({ sees }) => sees('first')));
+  t.is(workers.filter(({ seen }) => seen.some((each) => each.includes('refused'))).length, 1);
+  t.regex(controlPlane.output(), /is not served.*taken back: worker 'w-\d' refuses it/);
+
+  rules.write('a.yaml', ruleText('second', 1));
+  await eventually('one has the second', async () => {
+    const { stdout } = await controlPlane.run('rollout', 'status');
+    return /: step 1 of 2, (holding|silent), 1 of 1 workers have it, 9 others do not/.test(stdout);
+  });
+  t.is(workers.filter(({ sees }) => sees('second')).length, 1);
+  const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
+  t.is(aborted.exitCode, 0, aborted.stderr);
+  t.is(aborted.stdout, 'no rollout is under way\n');
+  const again = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
+  t.is(again.exitCode, 5);
+  t.regex(again.stderr, /no rollout is under way/);
+  t.regex(controlPlane.output(), /audit: abort the rollout: wrong file: done/);
+
+  rules.write('a.yaml', ruleText('third', 1));
+  await eventually('one has the third', () => workers.some(({ sees }) => sees('third')));
+  const promoted = await controlPlane.run('rollout', 'promote', '--reason', 'seen by eye');
+  t.is(promoted.exitCode, 0, promoted.stderr);
+  const status = await controlPlane.run('status', '--wait', '--timeout', '60s');
+  t.is(status.exitCode, 0, status.stdout);
+  t.true(workers.every(({ sees }) => sees('third')));
+  t.is(await controlPlane.end('SIGTERM'), 0);
+});
+
+test('an emergency goes to everybody at once, and says why', async (t) => {
+  const rules = createRulesFolder(t);
+  const files = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  files.write('a.yaml', ruleText('second', 1));
+  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
+  const controlPlane = await createControlPlaneProcess(t, { flags });
+  await controlPlane.start();
+  const port = Number(controlPlane.xdsAddress.split(':')[1]);
+  const workers = ['a', 'b', 'c'].map((id) => connectWorker(t, port, id));
+  await eventually('all have the first', () => workers.every(({ sees }) => sees('first')));
+  const silent = await controlPlane.run('push', files.path, '--now');
+  t.is(silent.exitCode, 2);
+  t.regex(silent.stderr, /rollout now: the message has to say why/);
+  const both = await controlPlane.run('push', files.path, '--now', '--supersede');
+  t.is(both.exitCode, 2);
+  const pushed = await controlPlane.run(
+    'push',
+    files.path,
+    '--now',
+    '-m',
+    'the shop is down',
+    '--wait',
+  );
+  t.is(pushed.exitCode, 0, pushed.stdout + pushed.stderr);
+  t.true(workers.every(({ sees }) => sees('second')));
+});
