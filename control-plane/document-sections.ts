@@ -1,5 +1,5 @@
-// What the control plane's documents take from its code: settings, the commands of the command line, the
-// routes of the admin API, and the metrics.
+// The sections of the control plane's documents that come from its code: settings, the commands of the
+// command line, the routes of the admin API, and the metrics.
 import type { Command } from 'commander';
 import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
 import { bearer } from '../shared/router/guard.ts';

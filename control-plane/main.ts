@@ -1,7 +1,7 @@
 // `npm run -s control-plane -- <command>`: the control plane's command line.
 import { endOnStopSignals } from '../shared/stop-signals.ts';
 
-// Other commands end by a signal as any program does.
+// A signal ends other commands as any program.
 if (process.argv[2] === 'serve') endOnStopSignals();
 
 const { systemClock } = await import('../shared/clock.ts');
@@ -10,7 +10,7 @@ const { runCommand } = await import('./command/run-command.ts');
 
 endWhenOutputIsClosed();
 
-// npm runs scripts in the package's folder; paths are meant from where the person is.
+// npm runs scripts in the package's folder; paths are relative to the caller's directory.
 const { npm_lifecycle_event: script, INIT_CWD: callerDirectory } = process.env;
 if (script === 'control-plane' && callerDirectory !== undefined) process.chdir(callerDirectory);
 

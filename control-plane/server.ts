@@ -38,10 +38,10 @@ import type { AdsTls } from './xds/http2-server.ts';
 export interface ControlPlaneDeps {
   readonly settings: ControlPlaneSettings;
   readonly log: Log;
-  /** Writes at the level info, whatever `log` leaves out. */
+  /** Writes at the level info, whatever the level of `log`. */
   readonly auditLog: Log;
   readonly clock: Clock;
-  /** Of the process, for git. */
+  /** The process's environment, for git. */
   readonly environment: Environment;
 }
 
@@ -51,7 +51,7 @@ export interface ControlPlaneAddresses {
 }
 
 export interface ControlPlane {
-  /** Resolves when workers are served, be it with an earlier revision; rejects with an AppError. */
+  /** Resolves when workers are served, possibly with an earlier revision; rejects with an AppError. */
   start(signal: AbortSignal): Promise<ControlPlaneAddresses | undefined>;
   /** Bounded in time. */
   stop(): Promise<void>;
@@ -64,7 +64,7 @@ const gitTimeoutMs = 60_000;
 const firstReadMs = 5_000;
 /** Silence of more than two seconds looks like a program that hangs. */
 const firstReadSaidMs = 2_000;
-/** Workers have longer than people: their streams end with a word that sends them elsewhere. */
+/** Longer for workers: their streams end with a status that sends them elsewhere. */
 export const stopGraceMs = 2_000;
 
 export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
@@ -191,7 +191,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
 
   return {
     async start(signal) {
-      // What is under way at the store ends, so that a stop need not wait for it.
+      // Aborts the store's work, so that a stop need not wait for it.
       signal.addEventListener('abort', () => void store.close(), { once: true });
       const adminUrl = await startAdmin();
       await removeLeftovers(settings);
@@ -218,7 +218,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   };
 }
 
-/** Half-written files of a process that was killed. */
+/** Removes half-written files of a killed process. */
 async function removeLeftovers({ config, stateDirectory }: ControlPlaneSettings): Promise<void> {
   await removeStagedFiles(stateDirectory, 0);
   if (config.kind === 'directory') await removeStagedFiles(config.directory, stagedByOthersMs);
@@ -257,8 +257,8 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
   });
 }
 
-/** A store that hangs must not keep the last good revision from the workers: it is read on, and what
- * comes of it arrives like any other change. */
+/** A hanging store must not keep the last good revision from the workers: reading goes on, and its result
+ * arrives like any other change. */
 function withPatience(store: ConfigStore, { clock, log }: { clock: Clock; log: Log }): ConfigStore {
   return {
     ...store,

@@ -1,5 +1,5 @@
-// The settings of the control plane: read from flags and the environment, once, with everything that
-// is wrong with them said at once. The rows are in settings/table.ts; acting on them is left to server.ts.
+// The settings of the control plane: read once from flags and the environment, with all mistakes reported
+// at once. settings/table.ts has the rows, server.ts uses the values.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type HostPort, parseHostPort } from '../shared/host-port.ts';
@@ -18,7 +18,7 @@ import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure } from './settings/exposure.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
-/** Of the commands that talk to a control plane, see command/admin/admin-options.ts. */
+/** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
 const clientVariables = ['RATELANE_ADMIN_URL', 'RATELANE_ADMIN_TOKEN', 'RATELANE_ADMIN_TOKEN_FILE'];
 
 type Values = TableValues<typeof controlPlaneTable>;
@@ -44,14 +44,14 @@ export interface ControlPlaneSettings {
   readonly config: DirectorySettings | GitSettings;
   readonly stateDirectory: string;
   readonly mergeDomains: boolean;
-  /** Whether a revision may take most limits away without an approval. */
+  /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
-    /** Nobody else's computer can reach the address. */
+    /** Only this machine can reach the address. */
     readonly isLoopback: boolean;
   };
   readonly log: Values['log'];
@@ -138,8 +138,8 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   return { ok: true, settings, warnings };
 }
 
-/** Where programs keep what should outlive them (XDG base directories). No two control planes of one
- * machine have the same admin address. */
+/** The directory for persistent state (XDG base directories), named for the admin address, which no two
+ * control planes of a machine share. */
 function defaultStateDirectory(environment: Environment, { host, port }: HostPort): string {
   const base = environment['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
   const own = `${host === '' ? 'any' : host.replaceAll(/[^\w.-]/g, '_')}-${port}`;
@@ -229,7 +229,7 @@ function warnUnknown(environment: Environment): string[] {
   return warnUnknownNames(Object.fromEntries(ours), known, ['RATELANE_']);
 }
 
-/** As it was given; for a setting that is not given only its names. */
+/** The setting as given; only its names when it is not given. */
 function show(reading: Reading, row: Setting<unknown>): string {
   const { given } = reading.of(row);
   return given === undefined ? joinNames(row) : showGiven(row, given.name, given.text);

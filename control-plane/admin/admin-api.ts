@@ -1,5 +1,5 @@
-// What the controllers of the admin API work with. Everything exists before the first request; what
-// the store and the workers say may come later.
+// The dependencies of the admin API's controllers. All exist before the first request; data of the store
+// and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { Rollout } from '../rollout/rollout.ts';
@@ -20,9 +20,9 @@ export interface AdminApi {
   readonly allowsRemoval: boolean;
   readonly clock: Clock;
   readonly audit: Audit;
-  /** Who sent a request that the guard let pass. */
+  /** The caller of a request that the guard let pass. */
   callerOf(request: RoutedRequest): string;
-  /** What a start still waits for; undefined once the workers are served. */
+  /** What the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;
   exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }

@@ -1,5 +1,5 @@
-// The admin API as an application of the convention router, whose controllers are in the folder
-// controllers/. Serving it is left to admin-server.ts.
+// The admin API as an application of the convention router, with the controllers of the folder
+// controllers/. admin-server.ts serves it.
 import { fileURLToPath } from 'node:url';
 import { type App, createApp } from '../../shared/router/app.ts';
 import type { ReportError } from '../../shared/router/error-report.ts';
@@ -10,16 +10,16 @@ import { bindControllers } from './admin-controller.ts';
 import { webhookPaths } from './webhook-paths.ts';
 
 export interface AdminAppDeps {
-  /** Not needed by an application that is only described. */
+  /** Not needed to make the description only. */
   readonly api: AdminApi | undefined;
   readonly guard: Guard;
   readonly reportError?: ReportError;
 }
 
-/** Of all paths; without it they are served as well. */
+/** Version prefix of all paths, which are also served without it. */
 export const versionPrefix = '/v1';
 
-/** A push brings all rules of a company; the store's own bounds are not far above. */
+/** A push has all rules of a company; the store's own limits are not far above. */
 export const maxBodyBytes = 32 * 1024 * 1024;
 
 export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promise<App> {
@@ -31,7 +31,7 @@ export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promi
     },
     guard,
     requireGuards: true,
-    // Forms and plain texts are what a page of another site could send.
+    // Forms and plain texts are excluded: pages of other sites could send them.
     bodyKinds: ['json'],
     limits: { bodyBytes: maxBodyBytes },
     strictNames: true,

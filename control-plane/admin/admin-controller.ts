@@ -1,5 +1,4 @@
-// The base of the admin API's controllers: what they work with beside the request, and what several of
-// them do.
+// The base class of the admin API's controllers: their dependencies and shared operations.
 import Type from 'typebox';
 import { AppError } from '../../shared/errors.ts';
 import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
@@ -25,7 +24,7 @@ interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
 }
 
-/** Of what changes several domains at once. */
+/** The argument of methods that change several domains at once. */
 export const allowRemoval = Type.Optional(
   Type.Boolean({ description: 'Whether the change may take away most limits, or the last domain' }),
 );
@@ -38,12 +37,12 @@ export const rollout = Type.Optional(
 );
 
 interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
-  /** More exactly than what was asked for, where that is known only now. */
+  /** A more precise target than the request's, where it is known only now. */
   readonly what?: string;
   readonly message: string | undefined;
 }
 
-/** What the audit log has of something that somebody asked for. */
+/** A requested action as the audit log has it. */
 interface AuditEntry {
   readonly who: string;
   what: string;
@@ -62,7 +61,7 @@ export class AdminController extends Controller {
     this.api = context.api;
   }
 
-  /** The newest revision that was seen, with its files. */
+  /** The newest known revision, with its files. */
   protected async readNewest(): Promise<Revision> {
     const { newest, store } = this.api.snapshots.state();
     if (newest === undefined) {
@@ -89,7 +88,7 @@ export class AdminController extends Controller {
     throw new HttpError(404, { detail });
   }
 
-  /** The whole id of a revision; what no revision's id begins with stays as it is. */
+  /** The full id of a revision; unchanged when no revision's id begins with it. */
   protected expandRevision(id: string): Promise<string> {
     return this.findRevision(id).then(
       (found) => found.id,
@@ -104,15 +103,14 @@ export class AdminController extends Controller {
     return this.fromStore(this.api.store.readRevision(id));
   }
 
-  /** Those that workers have by now; empty where the store does not have them any more. */
+  /** The files that workers have now; empty where the store no longer has them. */
   protected async readDocumentsInForce(): Promise<readonly RuleDocument[]> {
     const { inForce } = this.api.snapshots.state();
     const revision = inForce && (await this.findExactly(inForce.revision.id));
     return revision === undefined ? [] : this.api.examine(revision).documents;
   }
 
-  /** Makes the change and notes it in the audit log, whatever becomes of it: `prepare` has all that
-   * may refuse it. */
+  /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. */
   protected change(asked: string, prepare: () => Promise<PreparedChange>): Promise<MadeChange> {
     return this.audited(asked, async (entry) => {
       const request = await prepare();
@@ -130,15 +128,15 @@ export class AdminController extends Controller {
     });
   }
 
-  /** What the change would make, without making it; refused as it would be. */
+  /** The result of the change without making it; refused like the change itself. */
   protected plan(request: Omit<ChangeRequest, 'author' | 'message'>): Promise<PlannedChange> {
     return planChange(this.api, request).catch((error: unknown) => {
       throw this.toAnswer(error);
     });
   }
 
-  /** Does what was asked for and notes it in the audit log, whatever becomes of it; `act` says in the
-   * entry what is known only then. */
+  /** Does the action and writes the audit log in every case; `act` adds to the entry what is known only
+   * then. */
   protected async audited<Done>(
     asked: string,
     act: (entry: AuditEntry) => Promise<Done>,
@@ -185,7 +183,7 @@ export class AdminController extends Controller {
       : this.toRefusal(error);
   }
 
-  /** What stores say is for people, without secrets. */
+  /** Messages of stores are for people, without secrets. */
   private toRefusal(error: unknown): unknown {
     if (!(error instanceof AppError)) return error;
     if (error.code === 'bad_request') return new HttpError(400, { detail: error.message });

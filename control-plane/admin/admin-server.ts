@@ -1,4 +1,4 @@
-// The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside.
+// The admin API's HTTP server: Fastify around the application of admin-app.ts, with the webhook beside it.
 
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { systemClock } from '../../shared/clock.ts';
@@ -24,7 +24,7 @@ export interface AdminServerDeps {
   readonly isAuthenticated: Authorizer['isAuthenticated'];
   readonly webhook: WebhookDeps;
   readonly log: Log;
-  /** Hears of each answer; `route` is the first part of its path. */
+  /** Called for each answer; `route` is the first part of its path. */
   readonly onAnswer: (route: string, method: string, status: number) => void;
 }
 
@@ -38,33 +38,32 @@ export interface AdminServer {
   start(): Promise<number>;
   /** Lets requests under way finish for `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
-  /** For connections that come from now on. */
+  /** For new connections. */
   replaceTls(material: TlsMaterial): void;
 }
 
-/** JSON may need a second character for many of a text's. */
+/** JSON may escape many characters of a text with a second one. */
 const maxYamlBytes = maxBodyBytes / 4;
 
-/** What one of them may bring is bounded by `maxBodyBytes`; people and pipelines are few. */
+/** Authenticated connections: each is bounded by `maxBodyBytes`, and people and pipelines are few. */
 const maxConnections = 256;
-/** Those that are refused are said this often. */
+/** How often refused connections are logged. */
 const refusalIntervalMs = 60_000;
 
-/** Probes and webhooks are among them, and whoever reaches the port; each has time for one request. */
+/** Unauthenticated connections, with probes and webhooks: each has time for one request. */
 const maxUnauthenticated = 3000;
-/** Each holds four times as much. */
+/** TLS connections: each holds four times as much. */
 const maxUnauthenticatedTls = 1024;
 const unauthenticatedLimitMs = 15_000;
-/** Those that wait to be accepted: not more than there may be, so that none goes before it has been looked
- * at. */
+/** Backlog: not more than there may be connections, so that none is closed before it has been looked at. */
 const backlog = 1024;
-/** Of all bodies that are being read; enough for two of the largest. */
+/** Bytes of all bodies being read: enough for two of the largest. */
 const maxHeldBytes = 2 * maxBodyBytes;
 const bodyTimeoutMs = 30_000;
 
-/** A write to a slow Git host takes a while, during which nothing is sent. */
+/** A write to a slow Git host takes a while, with no data on the connection. */
 const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
-/** Before anybody can know who asks. */
+/** Time limit before the caller has authenticated. */
 const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
 
 export async function createAdminServer(
@@ -165,7 +164,7 @@ export async function createAdminServer(
   };
 }
 
-/** Every path is served with the version and without. */
+/** Every path is served with and without the version. */
 function withoutVersion({ url = '/' }: { readonly url?: string | undefined }): string {
   return url.startsWith(`${versionPrefix}/`) ? url.slice(versionPrefix.length) : url;
 }

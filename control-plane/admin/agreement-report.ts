@@ -1,6 +1,5 @@
-// Whether the connected workers have in common what all that count together must have: where they do
-// not, they count beside each other without any error. What that is, is the workers' affair
-// (worker/agreement.ts): here are texts that are the same or not. Pure.
+// Whether connected workers agree on the settings that decide how they count: if not, they count
+// separately without any error. worker/agreement.ts makes the texts; here they are only compared. Pure.
 import Type from 'typebox';
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -12,7 +11,7 @@ export const disagreementJson = Type.Object(
     group: Type.Union([Type.String(), Type.Null()]),
     /** How many different agreements there are. */
     count: Type.Integer(),
-    /** Those of most workers first; at most 10. */
+    /** Those with the most workers first; at most 10. */
     agreements: Type.Array(
       Type.Object({
         agreement: Type.String(),
@@ -29,9 +28,8 @@ export type DisagreementJson = Type.Static<typeof disagreementJson>;
 const maxAgreements = 10;
 
 /**
- * The node groups whose workers differ. Each group is taken by itself: fleets that count apart from each
- * other, as those of two regions, are kept apart by groups. Workers that announce nothing are passed
- * over, since nothing is known of them.
+ * The node groups whose workers differ. Groups are examined separately, since fleets that count
+ * separately, as in two regions, are in different groups. Workers that announce nothing are skipped.
  */
 export function findDisagreements(workers: readonly WorkerJson[]): DisagreementJson[] {
   const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));

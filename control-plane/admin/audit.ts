@@ -1,5 +1,5 @@
-// A line in the log for every change that somebody asked for, whatever became of it. It is written at
-// every log level that is sensible to set, and has no content of rules in it.
+// Logs every requested change, successful or not, at every sensible log level and without the content of
+// rules.
 import type { Log } from '../../shared/log.ts';
 
 export interface AuditedChange {
@@ -18,7 +18,7 @@ export interface AuditedChange {
 
 export type Audit = (change: AuditedChange) => void;
 
-/** What was refused is a warning: someone may be trying doors. */
+/** A refusal is a warning: it may be an attack. */
 export function createAudit(log: Log): Audit {
   return (change) => {
     const { who, what, outcome } = change;

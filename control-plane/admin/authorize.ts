@@ -1,5 +1,5 @@
-// Who may call the admin API: a guard for the router, and who the caller is, for the audit log. Where
-// tokens come from is left to tokens.ts.
+// Who may call the admin API: a guard for the router, and who the caller is, for the audit log. tokens.ts
+// reads the tokens.
 
 import type { IncomingMessage } from 'node:http';
 import { isLoopback } from '../../shared/loopback.ts';
@@ -11,20 +11,19 @@ import type { TokenSet } from './tokens.ts';
 
 export interface Authorizer {
   readonly guard: Guard;
-  /** The name of the caller's token, or `local` where none is asked for. */
+  /** The name of the caller's token, or `local` where no token is required. */
   callerOf(request: RoutedRequest): string;
-  /** Whether a request has a token that the guard lets pass somewhere; undefined where none is asked for. */
+  /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
 }
 
-/** POST asks these for an answer; nothing changes. */
+/** A POST to these changes nothing. */
 const readOnly: ReadonlySet<string> = new Set(['validations', 'explanations', 'revisions/diff']);
 
 const realm = 'ratelane';
 
-/** Everything that is not known to be a question needs the scope `write`. Without tokens, which only
- * a loopback address may be, everybody on this machine may do everything, but no page that a browser
- * there shows. */
+/** Everything that is not known to be read-only needs the scope `write`. Without tokens, allowed on
+ * loopback addresses only, every program on this machine may do everything, except pages in a browser. */
 export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Authorizer {
   if (tokens === undefined) {
     return { guard: localGuard, callerOf: () => 'local', isAuthenticated: undefined };
@@ -61,7 +60,7 @@ export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Au
   };
 }
 
-/** The controller, which notes all other changes, never hears of this one. */
+/** The controller audits all other changes, but never sees this one. */
 function noteRefusal(
   audit: Audit,
   { id: requestId, method, path, remoteAddress: address }: RoutedRequest,
@@ -79,8 +78,8 @@ function needsWrite({ method, path }: RoutedRequest): boolean {
   return !readOnly.has(parts[0] ?? '') && !readOnly.has(parts.join('/'));
 }
 
-/** A page of another site may have its own name lead to this machine, or send what needs no asking:
- * either shows in the headers, which a page cannot choose. */
+/** A page of another site may let its own name resolve to this machine, or send what needs no preflight.
+ * Both show in headers that a page cannot set. */
 const localGuard: Guard = {
   authenticates: true,
   check({ headers }) {

@@ -1,5 +1,5 @@
-// A change of the configuration from its plan to its revision: nothing is written that adds errors, or
-// that was meant for another state of the files. Who asks, and why, is left to the controllers.
+// Takes a change of the configuration from its plan to its revision: nothing is written that adds errors,
+// or that was made for another state of the files.
 import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/errors.ts';
@@ -18,7 +18,7 @@ import { existingPaths } from '../store/store-path.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
 import { toPrefixHint } from './revision-json.ts';
 
-/** The rules would have these errors: 422. */
+/** The rules would have these errors: status 422. */
 export class InvalidRules extends Error {
   readonly problems: readonly Problem[];
 
@@ -30,15 +30,15 @@ export class InvalidRules extends Error {
 }
 
 export interface ChangeRequest {
-  /** What to do to these files; throws an HttpError or InvalidRules where it cannot be done. Asked
-   * again when others have changed something meanwhile. */
+  /** Returns what to do to these files; throws an HttpError or InvalidRules where that is impossible.
+   * Called again when others have changed something meanwhile. */
   plan(current: Revision, examination: Examination): Change;
-  /** Errors that are there already do not stand in the way, so that one of two broken files can be
-   * repaired; for a change of all files at once there is no such excuse. */
+  /** Whether existing errors are allowed, so that one of two broken files can be repaired; not for a change
+   * of all files at once. */
   readonly toleratesOldErrors: boolean;
   /** The revision that the author started from. */
   readonly expectedRevision: string | undefined;
-  /** Whether it may take away most limits. */
+  /** Whether it may remove most limits. */
   readonly allowsRemoval: boolean;
   /** Where new revisions are rolled out in steps: to everybody at once, or in place of one whose rollout
    * is under way. */
@@ -101,7 +101,7 @@ export async function planChange(
   return { before, change, after, examined };
 }
 
-/** Rejects with an HttpError (400, 409, 412), InvalidRules, or what the store says. */
+/** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
 export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
   const { store } = deps;
   const { author } = request;
@@ -109,7 +109,7 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, examined } = await planChange(deps, request);
     const result = await store.write(change, {
-      // The plan was made for these files, whatever its author started from.
+      // The files that the plan was made for, whatever its author started from.
       expectedRevision: before.id,
       author,
       message,
@@ -134,8 +134,8 @@ function toMessage({ message, allowsRemoval, rollout }: ChangeRequest): string {
   );
 }
 
-/** Whether it has the content that the author started from. In Git, commits beside the folder are
- * revisions of the same content: he need not care about what happened elsewhere. */
+/** Whether it has the content that the author started from. In Git, commits outside the folder are
+ * revisions with the same content, which the author may ignore. */
 async function isExpected(store: ConfigStore, expected: string, current: Revision) {
   if (expected === current.id) return true;
   const revision = await store.readRevision(expected);
@@ -146,7 +146,7 @@ function contentOf({ files, problems }: Revision): string {
   return JSON.stringify([files, problems]);
 }
 
-/** The change that makes `current` have exactly these files; what it has and could not read goes too. */
+/** The change that makes `current` have exactly these files; unreadable files are deleted too. */
 export function toReplacement(
   current: Pick<Revision, 'files' | 'problems'>,
   wanted: readonly { readonly path: string; readonly text: string }[],

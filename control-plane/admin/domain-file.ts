@@ -1,4 +1,4 @@
-// Which file a domain is in, and the tag by which a client tells one text of it from another.
+// Which file a domain is in, and the entity tag of its text.
 
 import { createHash } from 'node:crypto';
 import { isError } from '../../shared/rules/problem.ts';
@@ -19,8 +19,8 @@ export function findDomainFiles(
   return revision.files.filter(({ path }) => isOfDomain(domain, path, domainOf));
 }
 
-/** A file of the domain that could not be read, and why; `.` where none could. Nobody has seen it:
- * what replaced it, or stood beside it, would lose or double its rules. */
+/** A file of the domain that could not be read, and why; `.` where no file could. Nobody has seen it:
+ * replacing it would lose its rules, another file beside it would double them. */
 export function findUnreadFile(
   revision: Pick<Revision, 'files' | 'problems'>,
   documentsInForce: readonly RuleDocument[],
@@ -31,7 +31,7 @@ export function findUnreadFile(
   const path = [...existingPaths(revision)].find(
     (each) => !read.has(each) && isOfDomain(domain, each, domainOf),
   );
-  // Where the root is too full to be read, or cannot be, nobody knows of any file.
+  // Where the root has too many files, or is unreadable, no file is known.
   const problem = revision.problems.find(
     (each) => isError(each) && (each.file === path || each.file === '.'),
   );
@@ -67,7 +67,7 @@ export function listDomainFiles(
   return new Map([...byDomain].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A path that no file has, not even one that could not be read, also where case does not count. */
+/** A path that no file has, readable or not, also on case-insensitive file systems. */
 export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted: string): string {
   const taken = new Set([...existingPaths(revision)].map((path) => path.toLowerCase()));
   for (let number = 2, path = wanted; ; number++) {
@@ -76,7 +76,7 @@ export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted:
   }
 }
 
-/** Where a new domain goes: no two domains share a name of a file, also where case does not count. */
+/** The file of a new domain: no two domains share a file name, also on case-insensitive file systems. */
 export function toFileName(domain: string): string {
   if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(domain) && `${domain}.yaml` !== nodeGroupsFile) {
     return `${domain}.yaml`;

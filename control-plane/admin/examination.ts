@@ -1,5 +1,5 @@
-// What is to be said about files before anybody serves them: the same build as for workers, so that
-// what passes here is taken there.
+// Checks files before they are served: with the same build as for workers, so that what passes here is
+// accepted there.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -10,7 +10,7 @@ import { type BuildOptions, buildSnapshots } from '../snapshot/build.ts';
 import type { Revision } from '../store/revision.ts';
 
 export interface Examination {
-  /** Those that could be read. */
+  /** The documents that could be read. */
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: RuleSet | undefined;
@@ -50,7 +50,7 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
   };
 }
 
-/** The build tells what other workers do not get. */
+/** The build reports what other workers do not get. */
 function isNews({ rule }: Problem): boolean {
   return rule !== 'worker-only-field';
 }

@@ -1,16 +1,16 @@
-// Bodies of requests while they are being read: what all of them hold together is bounded. Webhooks bring
-// theirs before their signature can be checked, so who sends them may be anybody.
+// Bounds the bytes of all request bodies being read. Webhook bodies come before their signature can be
+// checked, from anybody.
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../../shared/router/errors.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 
-/** The same body, counted while it is read. Throws 503 when it has to make room for others. */
+/** The same body, counted while it is read. Throws 503 when it is dropped to make room for others. */
 export async function* countBody(
   body: AsyncIterable<Uint8Array>,
   unfinished: UnfinishedRequests,
 ): AsyncIterable<Uint8Array> {
   const ended = Promise.withResolvers<never>();
-  // Nobody may be waiting for it.
+  // The rejection may have no listener.
   ended.promise.catch(() => {});
   const held = unfinished.open((reason) => {
     held.holds(0, false);
@@ -28,13 +28,13 @@ export async function* countBody(
     }
   } finally {
     held.holds(0, false);
-    // Not awaited: where the body has stalled, the return waits for it too.
+    // Not awaited: `return` of a stalled body would wait as well.
     iterator.return?.().catch(() => {});
   }
 }
 
 /** Counts what others read of the body, up to the `maxBytes` that they keep; the connection is cut when it
- * has to make room. */
+ * is dropped to make room. */
 export function watchBody(
   request: IncomingMessage,
   maxBytes: number,

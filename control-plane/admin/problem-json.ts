@@ -1,4 +1,4 @@
-// A problem of rules as the admin API sends it, and as its clients read it back.
+// The JSON of a problem in rules: as the admin API sends it and its clients read it.
 import Type from 'typebox';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { isProblemRule } from '../../shared/rules/problem-rule.ts';
@@ -52,5 +52,5 @@ export function fromProblemJson(json: ProblemJson): Problem {
   };
 }
 
-/** What is said beside a problem's usual members, where rules have errors. */
+/** The members beside a problem document's usual ones, where rules have errors. */
 export const refusedRules = Type.Object({ problems: Type.Optional(Type.Array(problemJson)) });

@@ -1,5 +1,4 @@
-// Answers that a controller gives in place of its result and that say more than the router's own
-// errors: the problems of rules, and what is wrong with the store.
+// Errors of controllers with more than the router's own: the problems of rules, and failures of the store.
 import { Stop } from '../../shared/router/errors.ts';
 import { statusTitle } from '../../shared/router/problem.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
@@ -7,12 +6,12 @@ import { toProblemJson } from './problem-json.ts';
 
 export interface Refusal {
   readonly status: number;
-  /** For the client, also with a status of 500 and above: no secrets, nothing unexpected. */
+  /** Sent to the client, also with a status of 500 and above: without secrets or unexpected texts. */
   readonly detail: string;
   readonly problems?: readonly Problem[];
 }
 
-/** To be thrown: `application/problem+json`, with `problems` beside the usual members. */
+/** Throw it: `application/problem+json`, with `problems` beside the usual members. */
 export function refuse(requestId: string, refusal: Refusal): Stop {
   const { status, detail, problems } = refusal;
   const body = {

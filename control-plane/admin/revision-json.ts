@@ -22,7 +22,7 @@ export function toTime(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
-/** What is said where a revision is not found; '' when `id` is long enough to be the beginning of one. */
+/** A hint where a revision is not found; '' when `id` is long enough to be the beginning of one. */
 export function toPrefixHint(id: string): string {
   return id.length < shortestRevisionPrefix
     ? `; of an abbreviated revision at least ${shortestRevisionPrefix} characters are needed`

@@ -1,5 +1,5 @@
-// Whether the newest revision is in force everywhere, in one word and one line, with what is known of
-// the store and of each worker. Pure.
+// Whether the newest revision is in force everywhere, in one word and one line, with the state of the
+// store and of each worker. Pure.
 
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
@@ -20,12 +20,12 @@ import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 const time = Type.String({ format: 'date-time' });
 
-/** Where a revision stands that was asked for. */
+/** The state of a requested revision. */
 const askedJson = Type.Object({
-  /** The whole one, where it is known. */
+  /** The full id, where it is known. */
   id: Type.String(),
-  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store was
-   * looked at, and has none. `not_known`: no look at the store succeeded. */
+  /** `superseded`: the newest was made from it. `apart`: the newest was not. `missing`: the store does not
+   * have it. `not_known`: no look at the store succeeded. */
   place: Type.Union([
     Type.Literal('newest'),
     Type.Literal('superseded'),
@@ -50,7 +50,7 @@ export const statusJson = Type.Object(
       Type.Literal('invalid'),
     ]),
     text: Type.String(),
-    /** Null when no revision was asked for. */
+    /** Null when no revision was requested. */
     asked: orNull(askedJson),
     newest: orNull(
       Type.Object({ ...revisionFields, valid: Type.Boolean(), problems: Type.Array(problemJson) }),
@@ -81,9 +81,9 @@ export const statusJson = Type.Object(
     rollout: orNull(rolloutJson),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
-    /** Domains with fields that only Ratelane's own workers can be told, and the fields. */
+    /** Domains with fields that only Ratelane's own workers get, and the fields. */
     leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
-    /** Node groups whose workers count differently, because their settings do. */
+    /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(disagreementJson),
   },
   { title: 'Status' },
@@ -148,7 +148,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   };
 }
 
-/** What an earlier process kept is stale from the first moment, whatever becomes of the store. */
+/** What an earlier process kept is stale at once, even while the store is fine. */
 export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
   const { stale, newest, inForce } = state;
   if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
@@ -210,7 +210,7 @@ function judge(
   return { verdict, text: `${id} ${toReach(counts.connected)}` };
 }
 
-/** What is said of a revision that all of so many connected workers have. */
+/** The text for a revision that all `connected` workers have. */
 export function toReach(connected: number): string {
   if (connected === 0) return 'is served, but no workers are connected';
   return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;

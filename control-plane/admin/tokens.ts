@@ -1,5 +1,5 @@
-// Who may do what: bearer tokens in a file that is read again when it changes. Taking a token from a
-// request, and refusing it, is left to authorize.ts.
+// Bearer tokens and their scopes, from a file that is read again when it changes. authorize.ts checks
+// requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
@@ -11,19 +11,19 @@ export const scopes = ['read', 'write', 'xds'] as const;
 export type Scope = (typeof scopes)[number];
 
 export interface TokenOwner {
-  /** As the file names it; for the audit log. */
+  /** The token's name in the file, for the audit log. */
   readonly name: string;
   readonly scope: Scope;
 }
 
 export interface TokenSet {
-  /** Undefined for a token that nobody has. Takes the same time for all tokens of a set. */
+  /** Undefined for an unknown token. Takes the same time for all tokens of a set. */
   find(token: string): TokenOwner | undefined;
 }
 
 export type TokensResult =
   | { readonly ok: true; readonly tokens: TokenSet; readonly count: number }
-  /** For people; no token is in them. */
+  /** For people, without tokens. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Shorter ones can be guessed. */
@@ -31,13 +31,13 @@ const shortestToken = 16;
 const maxTokens = 1000;
 const maxFileBytes = 1024 * 1024;
 
-/** One token a line: a name, a scope and the token with spaces between. Blank lines, and lines that
- * begin with `#`, are passed over. */
+/** One token per line: a name, a scope and the token, separated by spaces. Blank lines and lines that begin
+ * with `#` are skipped. */
 export function parseTokens(text: string, file: string): TokensResult {
   const problems: string[] = [];
   const entries: { owner: TokenOwner; digest: Buffer }[] = [];
   const names = new Set<string>();
-  /** By token, made unreadable. */
+  /** By hash of the token. */
   const holders = new Map<string, string>();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
@@ -91,8 +91,8 @@ export interface TokenFileDeps {
 /** Not every change of a mounted secret raises an event. */
 const defaultIntervalMs = 2_000;
 
-/** Rejects with an AppError `cannot_start`. A file that becomes unreadable or wrong later leaves the
- * tokens in force, which the log says once for each problem. */
+/** Rejects with an AppError `cannot_start`. When the file becomes unreadable or wrong later, the tokens in
+ * force stay, and the log has each problem once. */
 export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   const { path, log, clock, intervalMs = defaultIntervalMs } = deps;
   const first = await readTokens(path);

@@ -1,5 +1,4 @@
-// What the description of the admin API says of the webhook, which is served beside the router. Serving it
-// is left to webhook-route.ts.
+// The OpenAPI description of the webhook, which webhook-route.ts serves beside the router.
 
 const signature = (name: string, description: string) => ({
   name,

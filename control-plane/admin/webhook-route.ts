@@ -1,5 +1,5 @@
-// `POST /webhooks`: a Git host says that there is news. Its signature takes the place of a token, and
-// is made over the bytes of the body, so this is a route of its own beside the router.
+// `POST /webhooks`: a Git host announces a push. A signature over the bytes of the body replaces the
+// token, so this is a route of its own beside the router.
 import type {
   FastifyError,
   FastifyInstance,
@@ -19,12 +19,12 @@ export interface WebhookDeps {
     readonly body: Uint8Array;
     header(name: string): string | undefined;
   }): Promise<WebhookVerdict>;
-  /** Looks for news; never rejects. */
+  /** Looks for a new revision; never rejects. */
   trigger(): Promise<void>;
   onCall(verdict: WebhookVerdict, address: string): void;
 }
 
-/** What Git hosts send for a push with many commits. */
+/** Enough for a push with many commits. */
 const maxBytes = 5 * 1024 * 1024;
 
 /** The answer does not wait for the store: senders give up after some seconds. */
@@ -44,7 +44,7 @@ export async function addWebhookRoute(
       { parseAs: 'buffer', bodyLimit: maxBytes },
       (_request, body, done) => done(null, body),
     );
-    // What cannot be read is told as everything else is.
+    // An unreadable body gets the same kind of answer as other errors.
     scope.setErrorHandler((error: FastifyError, request, reply) => {
       const status = error.statusCode ?? 500;
       if (status >= 500) throw error;

@@ -1,4 +1,4 @@
-// A connected worker as the admin API shows it, and whether it has what it is to have. Pure.
+// A connected worker as the admin API shows it, and whether it has its rules. Pure.
 import Type from 'typebox';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
@@ -19,8 +19,8 @@ export const workerJson = Type.Object(
     connectedSince: time,
     group: orNull(Type.String()),
     state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
-    /** The version of what the worker wants of its rules; null when it wants nothing, and when there is
-     * nothing to tell it yet. */
+    /** The version of the rules that the worker wants; null when it wants none, and when there are none
+     * yet. */
     expected: orNull(Type.String()),
     sent: orNull(versionAt),
     acked: orNull(versionAt),

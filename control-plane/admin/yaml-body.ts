@@ -1,12 +1,12 @@
-// Requests whose body is YAML, as the router takes them: JSON with the text in the field `yaml`. So
+// Turns a YAML request body into what the router takes: JSON with the text in the field `yaml`. With it
 // `curl --data-binary @rules.yaml` works beside programs that send JSON.
 import { BadRequest, HttpError } from '../../shared/router/errors.ts';
 import type { RequestLike } from '../../shared/router/request.ts';
 
 const yamlType = /^(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i;
 
-/** Any other request is given back as it is. A text of more than `maxBytes` is refused while it is
- * read, with 413, and one that is not UTF-8 with 400. */
+/** Other requests are returned unchanged. A text longer than `maxBytes` is refused with 413 while it is
+ * read, and one that is not UTF-8 with 400. */
 export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLike {
   const { body } = request;
   if (body === undefined || !yamlType.test(request.headers.get('content-type') ?? '')) {
@@ -18,7 +18,7 @@ export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLi
   return { ...request, headers, body: toJsonBody(body, maxBytes) };
 }
 
-/** Piece by piece as it arrives: the router's own bound may be lower, and ends the reading. */
+/** Converted chunk by chunk: the router's own limit may be lower, and stops the reading. */
 async function* toJsonBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,

@@ -1,4 +1,4 @@
-// `approve`: a revision that is held back because it takes most limits away is served all the same.
+// `approve`: serves a revision that is held back because it removes most limits.
 import type { RevisionJson } from '../admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';

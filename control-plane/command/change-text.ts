@@ -1,10 +1,10 @@
-// What changes for requests, as `diff` and `push` say it.
+// The changes for requests as text, for `diff` and `push`.
 
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { RuleChangeJson } from '../admin/rule-change-json.ts';
 
-/** Grouped by domain and by the requests that are concerned. */
+/** Grouped by domain and by the affected requests. */
 export function formatChanges(changes: readonly RuleChangeJson[]): string {
   if (changes.length === 0) return 'nothing changes for requests\n';
   const lines: string[] = [];

@@ -1,4 +1,4 @@
-// `check`: reads rules and tells everything that is wrong with them.
+// `check`: reads rules and reports everything that is wrong with them.
 import { Option } from 'commander';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
@@ -117,7 +117,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
       const loaded = loadRules(read.input, mergeDomains, options.backend === 'memcache');
       const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
       const { files, problems } = envoyRead.input;
-      // Of rules with errors it is not known what they take.
+      // With errors it is unknown what the rules match.
       const asked =
         envoy.length > 0 && loaded.ruleSet !== undefined
           ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })

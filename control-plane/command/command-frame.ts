@@ -1,15 +1,14 @@
-// What every command is given, and what it gives back. How commands are found and parsed is left to
-// program.ts and run-command.ts.
+// The interface of commands. program.ts lists them, run-command.ts parses and runs them.
 import type { Command } from 'commander';
 import type { Clock } from '../../shared/clock.ts';
 
-/** The outside world as commands see it, so that tests can stand in for it. */
+/** The outside world as commands see it; tests replace it. */
 export interface CommandIo {
   /** Standard output. */
   readonly write: (text: string) => void;
   /** Standard error. */
   readonly writeError: (text: string) => void;
-  /** True when a person reads standard output, who is then shown colours. */
+  /** True when standard output is a terminal: use colours. */
   readonly isTerminal: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
@@ -17,20 +16,20 @@ export interface CommandIo {
 
 export interface CommandFrame {
   readonly io: CommandIo;
-  /** Says how the command ended; 0 when it is not called. */
+  /** Sets the exit code; 0 when it is not called. */
   readonly finish: (exitCode: ExitCode) => void;
-  /** Says why there is no answer, and finishes with 2. */
+  /** Prints why there is no answer, and finishes with 2. */
   readonly fail: (message: string) => void;
 }
 
 /**
- * Adds one command to the program, with its options, its help (exit codes included) and its action.
- * Whatever is costly to load is loaded in the action.
+ * Adds one command to the program, with its options, its help (exit codes included) and its action. Costly
+ * modules are loaded in the action.
  */
 export type AddCommand = (program: Command, frame: CommandFrame) => void;
 
-/** Of every command; its help says what 1 stands for. 2 is also for what is wrongly given. The others
- * are for what a pipeline does something about: wait, repair, or read again. */
+/** The same for every command; its help explains 1. 2 is also for wrong arguments. The others are for
+ * pipelines that react: wait, repair, or read again. */
 export const exitCodes = {
   ok: 0,
   no: 1,

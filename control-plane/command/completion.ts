@@ -1,5 +1,5 @@
-// `completion`: prints a script that makes a shell complete this command line. The script is made
-// from the commands themselves, so that it knows what they know.
+// `completion`: prints a script that makes a shell complete this command line. The script is generated
+// from the commands themselves.
 import { Argument } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';

@@ -24,7 +24,7 @@ interface ExplainOptions extends RuleInputOptions {
   readonly json?: boolean;
 }
 
-/** Domains that are listed when the one that was asked for is not there. */
+/** How many domains are listed when the requested one does not exist. */
 const maxDomainsShown = 20;
 
 export const addExplain: AddCommand = (program, { io, finish, fail }) => {

@@ -1,5 +1,5 @@
-// The commands of the control plane, and what holds for all of them. A new command is a file here
-// and a line in `commands`.
+// All commands of the control plane, with their shared options. A new command is a file here and a line in
+// `commands`.
 import { Command } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
@@ -35,7 +35,7 @@ const commands: readonly AddCommand[] = [
   addCompletion,
 ];
 
-/** Throws CommanderError where the help was asked for, or the command line is wrong. */
+/** Throws CommanderError for the help, or a wrong command line. */
 export function createProgram(frame: CommandFrame): Command {
   const { io } = frame;
   const program = new Command(commandLine('control-plane'))

@@ -1,11 +1,11 @@
-// Says that a command waits, and for what, once that takes longer than a moment: silence of more than
-// two seconds looks like a program that hangs. On standard error, so that answers stay as they are.
+// Shows what a command waits for once that takes a while: silence of more than two seconds looks like a
+// program that hangs. On standard error, so that the output stays clean.
 import type { CommandIo } from './command-frame.ts';
 
 const firstMs = 2_000;
 const laterMs = 5_000;
 
-/** `what` is asked each time that something is said. Ends with what is returned. */
+/** `what` gives the text of each line. The returned function ends the lines. */
 export function startProgress(
   { clock, writeError }: Pick<CommandIo, 'clock' | 'writeError'>,
   what: () => string,

@@ -1,4 +1,4 @@
-// `push`: the files of a directory become the newest revision, through the admin API.
+// `push`: makes the files of a directory the newest revision, through the admin API.
 import { relative, sep } from 'node:path';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
@@ -48,7 +48,7 @@ async function readDirectory(directory: string): Promise<DirectoryResult> {
   const problems = [...listing.problems, ...read.problems].filter(isError);
   if (problems.length > 0) return { ok: false, message: formatProblems(problems) };
   if (read.files.length === 0) {
-    // A mistaken directory would delete everything.
+    // A wrong directory would delete everything.
     const message = `error: ${directory} has no *.yaml or *.yml, so nothing is pushed`;
     return { ok: false, message };
   }

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { shortestRevisionPrefix } from '../store/store.ts';
 
-/** For the help of whatever takes one. */
+/** For the help of commands that take one. */
 export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;
 
 /** For commander, which adds the name of the argument or option. */

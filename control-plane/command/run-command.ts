@@ -1,4 +1,4 @@
-// One command from its arguments to its exit code.
+// Runs one command, from its arguments to its exit code.
 import { CommanderError } from 'commander';
 import { errorText } from '../../shared/errors.ts';
 import { type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
@@ -22,7 +22,7 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
     await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });
     return exitCode;
   } catch (error) {
-    // Told by commander already; a help that was asked for has the code 0.
+    // Commander has printed it already; requested help has the code 0.
     if (error instanceof CommanderError)
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.trouble;
     const text = error instanceof Error ? error.stack : errorText(error);

@@ -1,5 +1,4 @@
-// `schema`: prints the JSON Schema of a rules document, with which editors complete and check while one
-// writes.
+// `schema`: prints the JSON Schema of a rules document, with which editors complete and check rules.
 import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
 import { type AddCommand, describeExitCodes } from './command-frame.ts';
 

@@ -4,8 +4,8 @@ import type { Command } from 'commander';
 import { nearestWord } from '../../shared/nearest-word.ts';
 
 /**
- * Also rewrites what is nearly a flag of `program`'s commands, so that the parser tells which one is
- * meant. A switch loses `=true`, and is left out with `=false`. What follows `--` stays as it is.
+ * Also rewrites near misses of the flags of `program`'s commands, so that the parser suggests the right
+ * one. A switch loses `=true`, and is removed with `=false`. Arguments after `--` are unchanged.
  */
 export function rewriteSingleDash(args: readonly string[], program: Command): string[] {
   const options = program.commands.flatMap((command) => command.options);

@@ -1,4 +1,4 @@
-// The token that a command sends. No message has its text, which may be a secret of another kind.
+// The token that a command sends. No message quotes it: it may be a misplaced secret.
 import { readFile } from 'node:fs/promises';
 import { errorText } from '../../shared/errors.ts';
 
@@ -14,7 +14,7 @@ export async function readTokenFile(path: string): Promise<TokenResult> {
   }
 }
 
-/** `from`: what is named when the text is no token that can be sent. */
+/** `from` names the origin in the message about an invalid token. */
 export function checkToken(value: string, from: string): TokenResult {
   if (/^[\x21-\x7e]+$/.test(value)) return { ok: true, value };
   return { ok: false, message: `${from} does not hold a token alone` };

@@ -1,5 +1,5 @@
-// `watch`: a client of a management server, which shows what a worker would get, and accepts or refuses
-// it. For finding out what a control plane does.
+// `watch`: a client of a management server that shows what a worker would get, and accepts or refuses it.
+// For debugging a control plane.
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import type { WatchedResponse } from './watch/discovery-watch.ts';
 
@@ -96,6 +96,6 @@ function toText({ atMs, version, nonce, resources, answer }: WatchedResponse): s
         `  ${name || '(no name)'}  ${problem ?? `domain ${domain}, ${rules} rules, ${bytes} bytes`}`,
     ),
   ];
-  // Names are another program's words.
+  // Names come from another program.
   return lines.map((line) => `${line.replaceAll(/[\p{Cc}\p{Cf}]/gu, '?')}\n`).join('');
 }

@@ -5,16 +5,16 @@ import type { TreeMap } from '../../shared/rules/yaml-node.ts';
 import { fieldOf, isTrue, mapOf, textOf } from './envoy-fields.ts';
 
 export interface ActionEntry extends SoughtEntry {
-  /** Left out of the descriptor when the request has nothing for it. */
+  /** Omitted from the descriptor when the request has nothing for it. */
   readonly isOptional: boolean;
-  /** Of the action in its file. */
+  /** Place of the action in its file. */
   readonly offset: number;
 }
 
 interface ActionKind {
-  /** When `descriptor_key` gives no other; undefined where it has to be given. */
+  /** The key without `descriptor_key`; undefined where that is required. */
   readonly key: string | undefined;
-  /** Whether `descriptor_value` is what is sent. */
+  /** Whether `descriptor_value` is sent. */
   readonly isFixed: boolean;
 }
 
@@ -33,13 +33,13 @@ const kinds: ReadonlyMap<string, ActionKind> = new Map([
   ['remote_address_match', { key: 'remote_address_match', isFixed: true }],
 ]);
 
-/** `cluster`: where the route goes, when that is known. Undefined for an action that is not known. */
+/** `cluster`: the route's cluster, if known. Undefined for an unknown action. */
 export function toEntry(action: TreeMap, cluster: string | undefined): ActionEntry | undefined {
   const { offset } = action;
   for (const [name, kind] of kinds) {
     if (fieldOf(action, name) === undefined) continue;
     const map = mapOf(action, name);
-    // Such as `remote_address: {}`, which may also stand there without braces.
+    // Such as `remote_address: {}`, which may also be written without braces.
     const key = (map && textOf(map, 'descriptor_key')) || kind.key;
     if (key === undefined) return undefined;
     const fixed = kind.isFixed && map ? toFixedValue(textOf(map, 'descriptor_value')) : undefined;
@@ -57,7 +57,9 @@ export function toEntry(action: TreeMap, cluster: string | undefined): ActionEnt
   return { key, value: undefined, isOptional: isTrue(config, 'skip_if_error'), offset };
 }
 
-/** Undefined where Envoy may put something of the request in (`%REQ(...)%`): not in all places. */
+/**
+ * Undefined where Envoy may substitute a part of the request (`%REQ(...)%`), which not every field allows.
+ */
 function toFixedValue(text: string): string | undefined {
   return text.includes('%') ? undefined : text;
 }

@@ -1,6 +1,6 @@
-// What a set of Envoy configuration files asks a rate limit service about: every descriptor that some
-// route, virtual host or filter can send, with its domain. Where a setting of a more special place
-// only sometimes takes the place of a more general one, both count as sent.
+// Finds what a set of Envoy configuration files asks a rate limit service: every descriptor that a route,
+// virtual host or filter can send, with its domain. Where a more specific setting only sometimes overrides
+// a general one, both count as sent.
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -16,7 +16,7 @@ export interface EnvoyFile {
 export interface AskedDescriptor {
   readonly domain: string;
   readonly entries: readonly ActionEntry[];
-  /** It may bring its own limit, and then needs no rule. */
+  /** It may carry its own limit, and then needs no rule. */
   readonly hasOwnLimit: boolean;
   readonly reporter: DocumentReporter;
   readonly offset: number;
@@ -39,7 +39,7 @@ export interface EnvoyQuestions {
   readonly descriptors: readonly AskedDescriptor[];
   /** Actions that no filter sends. */
   readonly unsent: readonly UnsentActions[];
-  /** Whether nothing was left out, because it comes from elsewhere or is not known. */
+  /** Whether the descriptors are complete: nothing comes from elsewhere or is unknown. */
   readonly isComplete: boolean;
 }
 
@@ -65,7 +65,7 @@ const types = {
 /** Far above real use. */
 const maxDescriptors = 10_000;
 
-/** What cannot be looked at is told to the files' reporters. */
+/** Problems go to the files' reporters. */
 export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions {
   const domains: AskedDomain[] = [];
   const descriptors: AskedDescriptor[] = [];
@@ -136,7 +136,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     }
   }
 
-  /** Where the filter, or what is set in its place, names its domain. */
+  /** Where the filter, or its override, names its domain. */
   function addDomain(map: TreeMap, reporter: DocumentReporter): string {
     const domain = textOf(map, 'domain');
     const offset = fieldOf(map, 'domain')?.offset ?? map.offset;
@@ -229,7 +229,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
       }
     }
 
-    /** What `typed_per_filter_config` of a place sets for the filters: the most special one counts. */
+    /** What `typed_per_filter_config` of a place sets for the filters: the most specific one applies. */
     function addPerRoute(place: TreeMap, above: Settings, cluster: string | undefined): Settings {
       const configs = mapOf(place, 'typed_per_filter_config');
       if (configs === undefined) return above;
@@ -306,7 +306,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
 /** What a place sets for a filter. */
 interface FilterSettings {
   readonly domain: string;
-  /** It has limits in the place of those of routes and virtual hosts. */
+  /** It has limits that replace those of routes and virtual hosts. */
   readonly hasOwn: boolean;
   /** OVERRIDE, which is '' as well, INCLUDE or IGNORE. */
   readonly ofHost: string;

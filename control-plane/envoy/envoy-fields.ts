@@ -1,5 +1,5 @@
 // Fields of an Envoy configuration, read from YAML or JSON as Envoy reads it: each name also in camel
-// case, types by their `@type`. What is not as expected is passed over: Envoy itself refuses it.
+// case, types by their `@type`. Unexpected values are skipped: Envoy itself refuses them.
 import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
 
 /** `name` in snake case. */

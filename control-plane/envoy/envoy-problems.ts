@@ -1,5 +1,5 @@
-// Holds an Envoy configuration against rules: what Envoy asks about and no rule takes, and rules that
-// nothing of it comes to. Both are silent where they happen: the request passes.
+// Compares an Envoy configuration with rules: descriptors that no rule matches, and rules that no
+// descriptor reaches. At run time both are silent: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { createProblemList } from '../../shared/rules/document-reporter.ts';
@@ -24,9 +24,9 @@ export interface EnvoyCheckOptions {
   readonly isStrict: boolean;
 }
 
-/** Of optional entries, so many are tried with and without one another. */
+/** Limit of optional entries that are tried in all combinations. */
 const maxOptional = 4;
-/** Of so many it is said why no rule takes them; more are not shown anyway. */
+/** Limit of unmatched descriptors that are explained; more are not shown anyway. */
 const maxExplained = 200;
 
 export function findEnvoyProblems(
@@ -83,7 +83,7 @@ export function findEnvoyProblems(
   return [...reporters.flatMap((reporter) => reporter.toProblems()), ...list.toProblems()];
 }
 
-/** Notes the rules that take the descriptor; false when none does. */
+/** Records the rules that match the descriptor; false when none does. */
 function reachRules(
   { domain, entries }: AskedDescriptor,
   rules: readonly PlacedRule[],
@@ -134,7 +134,7 @@ function tellNoRule(
   reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
-/** The topmost ones: what is below a rule that nothing comes to is not told again. */
+/** The topmost ones: rules below an unreached rule are not reported again. */
 function tellUnreached(
   rules: readonly PlacedRule[],
   reached: ReadonlySet<PlacedRule>,

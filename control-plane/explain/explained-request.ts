@@ -1,4 +1,4 @@
-// A whole request explained: each descriptor's lookup, what replaces what, and the keys under which
+// Explains a whole request: each descriptor's lookup, which rules replace others, and the keys under which
 // hits are counted now.
 import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
 import { createWindows, type Window } from '../../shared/counting/window.ts';
@@ -12,7 +12,7 @@ export interface ExplainedDescriptor {
   readonly lookup: LookupExplanation;
   /** Undefined when no rule with a limit matches. */
   readonly matched: MatchedRule | undefined;
-  /** Where no rule takes the descriptor, not even as an exemption. */
+  /** Set where no rule matches the descriptor, not even as an exemption. */
   readonly noMatch: NoMatch | undefined;
 }
 

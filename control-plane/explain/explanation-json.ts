@@ -1,4 +1,4 @@
-// An explanation for programs. The shape is stable: fields may be added, none changes or goes.
+// An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
 import type { ExplainedLevel } from '../../shared/rules/lookup-explanation.ts';
 import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';

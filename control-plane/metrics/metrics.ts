@@ -1,13 +1,13 @@
-// The control plane's own metrics, in the form that Prometheus reads. What is measured where is left
-// to those who call; what changes all the time is asked for when somebody looks.
+// The control plane's own metrics, in the form that Prometheus reads. Callers count events; gauges are
+// read from the state at each scrape.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { XdsMetrics } from '../xds/metrics.ts';
 
-/** What there is to know at the moment of a look. Times in milliseconds since the epoch. */
+/** The state at the moment of a scrape. Times in milliseconds since the epoch. */
 export interface Overview {
   readonly revisionInForceAtMs: number | undefined;
   readonly isStale: boolean;
-  /** Undefined when the store was not read since the start: nobody knows what is in it. */
+  /** Undefined when the store was not read since the start: its content is unknown. */
   readonly newest:
     | {
         readonly isValid: boolean;
@@ -22,7 +22,7 @@ export interface Overview {
   readonly revisions: Readonly<Record<'accepted' | 'refused' | 'taken_back', number>>;
   /** Undefined when none is under way. */
   readonly rollout: { readonly isPaused: boolean; readonly workers: number } | undefined;
-  /** Connected workers by what they have. */
+  /** Connected workers by what they have received. */
   readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
 }
 
@@ -39,7 +39,7 @@ const prefix = 'ratelane_control_plane_';
 export function createControlPlaneMetrics(overview: () => Overview): ControlPlaneMetrics {
   const registry = new Registry();
   const registers = [registry];
-  // One look for all gauges of an exposition: there may be thousands of workers.
+  // Read once for all gauges of a scrape: there may be thousands of workers.
   let now = overview();
   collectDefaultMetrics({ register: registry });
 
@@ -163,7 +163,7 @@ function toSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : ms / 1000;
 }
 
-/** Anybody may send any method; each would be a time series. */
+/** Clients may send any method, and each would become a time series. */
 function toKnownMethod(method: string): string {
   return ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
 }

@@ -1,4 +1,4 @@
-// What the metrics show of the state that changes all the time.
+// The state that the gauges show.
 
 import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';

@@ -1,5 +1,5 @@
-// What is told at the start about ports that others than this machine can reach: what they could read
-// there, or on the way, and which setting keeps them from it.
+// Warnings at the start about ports that other machines can reach: what they could read there or on the
+// way, and which setting prevents it.
 
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
@@ -8,7 +8,7 @@ import { controlPlaneTable } from './table.ts';
 
 type Reading = TableReading<typeof controlPlaneTable>;
 
-/** `isReachable` tells of each port whether others can reach it. */
+/** `isReachable` has for each port whether others can reach it. */
 export function warnExposure(
   reading: Reading,
   isReachable: { readonly xds: boolean; readonly admin: boolean },

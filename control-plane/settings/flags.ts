@@ -1,5 +1,4 @@
-// Settings as command-line flags: which flags there are, and a command line laid over the environment.
-// What the settings are is left to table.ts.
+// Settings as command-line flags, which override the environment. table.ts has the settings.
 import type { Command } from 'commander';
 import {
   type Environment,
@@ -22,7 +21,7 @@ export function addFlags(command: Command, table: SettingsTable): void {
   }
 }
 
-/** A paragraph of the help on the settings that have no flag: others could read them from the list of
+/** A paragraph of the help about settings without a flag: other users could read flags in the list of
  * processes. */
 export function describeVariables(table: SettingsTable): string {
   const rows = toRows(table).filter(({ setting }) => setting.names.every(isVariable));
@@ -38,8 +37,7 @@ function describe(setting: Setting<unknown>): string {
   return `${setting.doc}${words} (${facts.join('; ')})`;
 }
 
-/** The environment with what the command line says in place of what the variables say. `options` is
- * what commander has read. */
+/** The environment, overridden by the command line. `options` is what commander has read. */
 export function overlayFlags(
   table: SettingsTable,
   environment: Environment,
@@ -56,7 +54,7 @@ export function overlayFlags(
   return overlaid;
 }
 
-/** As commander names the property of an option. */
+/** The name that commander gives an option's property. */
 function toOptionKey(flag: string): string {
   return flag.slice(2).replace(/-(.)/g, (_match, letter: string) => letter.toUpperCase());
 }

@@ -1,5 +1,6 @@
-// The settings of the control plane: one row each, from which parsing, flags, --help and the tables of
-// the README follow. Each has a flag and a variable, but for secrets, which a command line would show.
+// The settings of the control plane: one row each, from which parsing, flags, --help and the tables of the
+// README follow. Each has a flag and a variable; secrets have no flag, which a list of processes would
+// show.
 import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
 import { section } from '../../shared/settings/setting.ts';
 

@@ -1,5 +1,5 @@
-// From the files of a revision to what is served: pure, and all or nothing. Which revision is in force,
-// and what is said about one that is not, is left to cache.ts.
+// Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
+// revision is in force.
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
@@ -15,49 +15,47 @@ import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
 import { largestResponseBytes } from './response-body.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from './snapshot.ts';
 
-/** What a revision becomes. Immutable. */
+/** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
   readonly ruleSet: RuleSet;
-  /** Sorted. Each is one resource, of the same name, also when several files make it. */
+  /** Sorted. Each is one resource of the same name, even when made of several files. */
   readonly domains: readonly string[];
-  /** In the order in which nodes are matched; the last one takes all others. */
+  /** In the order in which nodes are matched; the last one matches all others. */
   readonly groups: readonly GroupSnapshots[];
-  /** Domains with fields that only our own workers can be told (behaviour: fields-of-our-own), and
-   * the fields. */
+  /** Domains with fields that only our own workers get (behaviour: fields-of-our-own), and the fields. */
   readonly leftOut: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface GroupSnapshots {
   readonly group: NodeGroup;
   readonly domains: readonly string[];
-  /** For nodes that announce themselves as ours, and for all others; the same object where it does
-   * not matter. */
+  /** For nodes that announce themselves as ours, and for all others; the same object where both are equal. */
   readonly ours: Snapshot;
   readonly others: Snapshot;
 }
 
 export type BuildOutcome =
   | { readonly ok: true; readonly built: BuiltSnapshots; readonly warnings: readonly Problem[] }
-  /** Warnings are among them. */
+  /** Warnings included. */
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export interface BuildOptions {
   /** Several files may add to one domain; workers get it as one. */
   readonly mergeDomains: boolean;
-  /** A response may have this many bytes (behaviour: response-size). */
+  /** The maximum size of a response in bytes (behaviour: response-size). */
   readonly maxResponseBytes: number;
 }
 
-/** Bytes that the established worker takes by default. */
+/** The default limit of the reference worker, in bytes. */
 export const defaultMaxResponseBytes = 4 * 1024 * 1024;
 
 export interface BuildDeps {
   readonly encode: Encode;
-  /** Reads a file; undefined takes parseRuleDocument. For who remembers what it has read. */
+  /** Reads a file; default parseRuleDocument. For callers that cache. */
   readonly parse?: (text: string, path: string) => ParsedDocument;
 }
 
-/** Of the revision only the files and their problems matter. */
+/** Only the files of the revision and their problems matter. */
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
   { mergeDomains, maxResponseBytes }: BuildOptions,
@@ -73,7 +71,7 @@ export function buildSnapshots(
   }
   const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
-  // Files come in the order of their paths, as the rule set takes them.
+  // Files are ordered by path, as the rule set takes them.
   const byDomain = Map.groupBy(documents, (document) => document.domain);
   const domains = [...byDomain.keys()].sort();
   const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
@@ -111,7 +109,7 @@ export function buildSnapshots(
   };
 }
 
-/** The encoding has bounds of its own, such as how deeply messages are nested. */
+/** The encoding has its own limits, such as the depth of nesting. */
 function tryToEncode(
   domain: string,
   documents: readonly RuleDocument[],
@@ -124,7 +122,7 @@ function tryToEncode(
   }
 }
 
-/** Said, not refused (behaviour: fields-of-our-own). */
+/** A warning, not a refusal (behaviour: fields-of-our-own). */
 export function selectSnapshot(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,
@@ -133,7 +131,7 @@ export function selectSnapshot(
   return node.metadata.has(ourFieldsKey) ? found?.ours : found?.others;
 }
 
-/** Always one of them, since the last takes all. */
+/** Always found, since the last matches all. */
 export function selectGroup(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,

@@ -37,16 +37,16 @@ import type { InForceState, SnapshotState, Staleness } from './snapshot-state.ts
 
 export interface SnapshotCache extends SnapshotProvider {
   /**
-   * Resolves when the store's newest revision has been looked at, good or bad: it is in force, or the
-   * last good one that an earlier process kept, or nothing (then `current` gives undefined, so that
-   * workers keep what they have). From then on the store is followed. Never rejects for what the store
-   * or its files are; `state` and the log say it.
+   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or the
+   * last good one that an earlier process kept, or nothing (`current` gives undefined, so that workers
+   * keep what they have). From then on the store is followed. Never rejects for problems of the store or
+   * its files; `state` and the log have them.
    */
   start(): Promise<void>;
-  /** The name of the group that a node is in; undefined as long as nothing is in force. */
+  /** The name of a node's group; undefined while nothing is in force. */
   groupOf(node: NodeIdentity): string | undefined;
   state(): SnapshotState;
-  /** Serves the revision that is held back; false when it is not this one that is. */
+  /** Serves the revision that is held back; false when that is another one. */
   approve(revisionId: string): boolean;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
   offerTrial(takes: (node: NodeIdentity) => boolean): void;
@@ -54,21 +54,21 @@ export interface SnapshotCache extends SnapshotProvider {
   endTrial(): void;
   /** Nobody has the revision on trial any more: it is refused, for this reason. */
   takeBackTrial(reason: string): void;
-  /** To explain decisions by; undefined as long as nothing is in force. */
+  /** The rules, to explain decisions; undefined while nothing is in force. */
   readonly ruleSet: RuleSet | undefined;
-  /** Resolves when what is in force is kept on disk. Idempotent; the store is left open. */
+  /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
   close(): Promise<void>;
 }
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
   readonly options: BuildOptions;
-  /** Whether a revision may take most limits away without an approval. */
+  /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
   readonly hasTrials: boolean;
   readonly encode: (message: RateLimitConfigMessage) => Buffer;
-  /** Of this control plane alone; keeps the last good revision. Made when it is missing. */
+  /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
   readonly log: Log;
   readonly clock: Clock;
@@ -86,7 +86,7 @@ interface Trial extends InForce {
   readonly takes: (node: NodeIdentity) => boolean;
 }
 
-/** A good one that takes too much away is refused as if it had errors. */
+/** A valid one that removes too much is refused like one with errors. */
 type TakenOutcome =
   | (BuildOutcome & { readonly ok: true })
   | (BuildOutcome & { readonly ok: false; readonly isHeldBack?: boolean });
@@ -98,9 +98,12 @@ type Kept =
 interface Newest {
   readonly revision: RevisionInfo;
   readonly problems: readonly Problem[];
-  /** Wall time since when the newest revision is invalid, whichever it is; undefined when it is not. */
+  /**
+   * Wall time since which the newest revision, whichever it was, has been invalid; undefined when it is
+   * valid.
+   */
   readonly invalidSinceMs: number | undefined;
-  /** The revision, when it is good and only held back. */
+  /** The revision, when it is valid but held back. */
   readonly heldBack: Revision | undefined;
   /** The revision, when it is good and waits for the end of a trial before it. */
   readonly waiting: Revision | undefined;
@@ -114,7 +117,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let approvedId: string | undefined;
   let inForce: InForce | undefined;
   let trial: Trial | undefined;
-  /** What an earlier process served, until this one serves something. */
+  /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
   let saidWarnings: ReadonlySet<string> = new Set();
@@ -174,7 +177,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const isNews = serve(info, outcome.built);
     lastGood.keep(revision);
     const text = `Revision ${toTitle(info)} is in force: ${countsOf(outcome.built)}${isNews ? '' : '; nothing changes for the workers'}`;
-    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
+    // Logged at the default level when operators wait for it: what is served first, and whether a repair
+    // worked.
     if (isFirst || wasInvalid) log.notice(text);
     else log.info(text);
   }
@@ -226,7 +230,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return isNews;
   }
 
-  /** What an earlier process kept; undefined without one, `trouble` when it cannot be read. */
+  /** The revision that an earlier process kept; undefined without one, `trouble` when it cannot be read. */
   async function readKept(): Promise<Kept | undefined> {
     try {
       const revision = await lastGood.read();
@@ -236,7 +240,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
   }
 
-  /** `why` there is nothing better. */
+  /** `why`: the reason for serving an earlier revision. */
   function restore(kept: Kept | undefined, why: string): void {
     if (kept === undefined) {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
@@ -273,7 +277,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     );
   }
 
-  /** A warning is said when it appears, not with each revision that still has it. */
+  /** A warning is logged when it appears, not with each revision that still has it. */
   function sayWarnings(warnings: readonly Problem[]): void {
     const texts = warnings.map(formatProblem);
     const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));

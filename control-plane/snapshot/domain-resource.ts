@@ -1,5 +1,4 @@
-// One domain as the resource that workers get, in the two variants that there are
-// (behaviour: fields-of-our-own).
+// One domain as the resource for workers, in its two variants (behaviour: fields-of-our-own).
 import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
 import { toResource } from '../../shared/rules/resource.ts';
@@ -13,7 +12,7 @@ export type Encode = (message: RateLimitConfigMessage) => Buffer;
 export interface DomainResource {
   /** For workers that announce themselves as ours. */
   readonly ours: Resource;
-  /** For all others; the same object where it makes no difference. */
+  /** For all others; the same object where both are equal. */
   readonly others: Resource;
   /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
@@ -26,11 +25,11 @@ interface Remembered {
   readonly resource: DomainResource;
 }
 
-/** By the first document: of many domains few change from one revision to the next. */
+/** Cached by the first document: few domains change from one revision to the next. */
 const rememberedResources = new WeakMap<Encode, WeakMap<RuleDocument, Remembered>>();
 
-/** The documents of one domain as one resource, named for the domain: workers that merge nothing take
- * it, and a file's new name is no news to them. The same object for the same documents. */
+/** The documents of one domain as one resource, named for the domain: it works for workers that do not
+ * merge, and a renamed file changes nothing. The same object for the same documents. */
 export function toDomainResource(
   domain: string,
   documents: readonly RuleDocument[],

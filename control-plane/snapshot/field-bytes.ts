@@ -1,5 +1,5 @@
-// Length-delimited protobuf fields, written by hand: responses are put together from parts that are
-// encoded once and shared, which a protobuf library cannot do.
+// Length-delimited protobuf fields, encoded here: responses are assembled from parts that are encoded once
+// and shared, which a protobuf library cannot do.
 
 /** Tag and length of a field whose content of `length` bytes follows. `field` is below 16. */
 export function toFieldHead(field: number, length: number): Buffer {
@@ -10,7 +10,7 @@ export function toFieldHead(field: number, length: number): Buffer {
   return Buffer.from(bytes);
 }
 
-/** A whole field; nothing for an empty text, as proto3 has it. */
+/** A whole field; nothing for an empty text, as in proto3. */
 export function toStringField(field: number, text: string): Buffer {
   if (text === '') return Buffer.alloc(0);
   const content = Buffer.from(text);

@@ -1,6 +1,6 @@
 // Patterns in which `*` stands for any characters, also none, and `?` for one.
 
-/** Takes time in proportion to the product of both lengths at most: texts come from anybody. */
+/** Takes at most time proportional to the product of both lengths: texts are untrusted. */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = 0;
   let star = -1;

@@ -7,10 +7,10 @@ import type { Revision } from '../store/revision.ts';
 import { readRevisionFile, writeRevisionFile } from '../store/revision-file.ts';
 
 export interface LastGood {
-  /** Of the same store; undefined when there is none. Rejects with an AppError `store` when the file is
+  /** From the same store; undefined when there is none. Rejects with an AppError `store` when the file is
    * damaged. */
   read(): Promise<Revision | undefined>;
-  /** Returns at once. What cannot be kept is said in the log. */
+  /** Returns at once. Failures are logged. */
   keep(revision: Revision): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;
@@ -29,13 +29,13 @@ export function createLastGood({ stateDirectory, store, log }: LastGoodDeps): La
   let writing: Promise<void> = Promise.resolve();
 
   async function write(revision: Revision): Promise<void> {
-    // A newer one waits.
+    // A newer one is waiting.
     if (keptId !== revision.id) return;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       await writeRevisionFile(file, store, revision);
     } catch (error) {
-      // Unless a newer one waits, which is to be written all the same.
+      // Unless a newer one is waiting, which is written anyway.
       if (keptId === revision.id) keptId = undefined;
       log.warning(
         `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,

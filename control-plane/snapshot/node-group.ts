@@ -1,5 +1,5 @@
-// A group of nodes that get the same domains, and whether a node belongs to it. How groups are written
-// down is left to node-groups-file.ts, what a group is served to build.ts.
+// A group of nodes that get the same domains, and whether a node belongs to it. node-groups-file.ts reads
+// groups, build.ts makes their snapshots.
 import { matchesGlob } from './glob.ts';
 import type { NodeIdentity } from './snapshot.ts';
 
@@ -8,7 +8,7 @@ export interface NodeGroup {
   /** Patterns of domains. */
   readonly domains: readonly Pattern[];
   readonly match: NodeMatch;
-  /** Of the group in its file; undefined for the group of all others. */
+  /** Place of the group in its file; undefined for the group of all others. */
   readonly offset: number | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Pattern {
   readonly offset: number | undefined;
 }
 
-/** Undefined and empty mean that there is no such condition. */
+/** Undefined or empty: no such condition. */
 export interface NodeMatch {
   readonly id: readonly Pattern[] | undefined;
   readonly cluster: readonly Pattern[] | undefined;
@@ -26,7 +26,7 @@ export interface NodeMatch {
 
 export const noConditions: NodeMatch = { id: undefined, cluster: undefined, metadata: new Map() };
 
-/** For nodes that match no other group; the name is taken for it. */
+/** For nodes that match no other group; its name is reserved. */
 export const otherNodes: NodeGroup = {
   name: 'default',
   domains: [{ text: '*', offset: undefined }],

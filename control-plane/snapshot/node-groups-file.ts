@@ -1,4 +1,4 @@
-// Reads the file that says which workers get which domains, with every problem told at once.
+// Reads the file that says which workers get which domains, and reports all its problems at once.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
@@ -43,7 +43,7 @@ export const nodeGroupsFile = 'node-groups.yaml';
 export interface NodeGroups {
   /** The last one is for all other nodes. */
   readonly groups: readonly NodeGroup[];
-  /** Errors among them make the groups useless. */
+  /** With errors among them the groups are useless. */
   readonly problems: readonly Problem[];
 }
 
@@ -131,7 +131,7 @@ function readPattern(
   return undefined;
 }
 
-/** What one group alone does not show. */
+/** Checks across groups. */
 function checkTogether(groups: readonly NodeGroup[], reporter: DocumentReporter): void {
   const offsets = new Map<string, number>();
   let catchAll: NodeGroup | undefined;

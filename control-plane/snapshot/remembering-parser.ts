@@ -1,8 +1,8 @@
-// Reads the files of one revision after the other, and each text only once.
+// Parses the files of successive revisions, each text only once.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 
 export interface RememberingParser {
-  /** For the files of the next revision. What the one before it did not have is forgotten. */
+  /** For the files of the next revision. Texts that the previous one did not have are forgotten. */
   next(): (text: string, path: string) => ParsedDocument;
 }
 

@@ -1,17 +1,17 @@
-// Tells a change that takes most limits away from others. An empty folder, a mistaken path or a merge gone
-// wrong looks like any valid revision, and would let everything pass: it waits for somebody's approval.
+// Detects a change that removes most limits. An empty folder, a wrong path or a bad merge looks like any
+// valid revision, and would let everything pass: it waits for an approval.
 import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { allowRemovalTrailer, toLine } from './revision-trailer.ts';
 
-/** Taking away fewer is everyday work, whatever part of all it is. */
+/** Removing fewer is everyday work, whatever share of all it is. */
 const minRemoved = 10;
 const maxNamed = 20;
 
-/** An error when `after` leaves no domain of those that `before` has, or takes away more than half of its
- * limits, at least ten; undefined when it does not. */
+/** An error when `after` has no domain of `before`, or removes more than half of its limits and at least
+ * ten; else undefined. */
 export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefined {
   const kept = new Set(after.limitNames());
   const limits = before.limitNames();

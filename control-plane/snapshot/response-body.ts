@@ -1,13 +1,13 @@
-// Responses as bytes, encoded once for all streams that get the same: everything but the nonce, which
-// is a field of its own that the sender puts in front. When to send what is left to the sessions.
+// Responses as bytes, encoded once for all streams that get the same: everything but the nonce, a separate
+// field that the sender puts in front. Sessions decide when to send what.
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toFieldHead, toStringField } from './field-bytes.ts';
 import type { Resource, Snapshot } from './snapshot.ts';
 
-/** What a delta client holds, or is taken to hold: versions by name. */
+/** What a delta client holds, or is assumed to hold: versions by name. */
 export type HeldResources = ReadonlyMap<string, { readonly version: string }>;
 
-/** In parts that are never written to; together with a nonce they are one message. */
+/** Parts that are never written to; with a nonce they form one message. */
 export type ResponseBody = readonly Buffer[];
 
 export interface DeltaBody {
@@ -18,7 +18,7 @@ export interface DeltaBody {
 
 export const noResources: HeldResources = new Map();
 
-/** A body is forgotten with the snapshot that it was made for. */
+/** Bodies are freed with their snapshot. */
 const wholeBodies = new WeakMap<Snapshot, ResponseBody>();
 const deltaBodies = new WeakMap<Snapshot, WeakMap<HeldResources, DeltaBody>>();
 const resourceHeads = new WeakMap<Resource, { readonly sotw: Buffer; readonly delta: Buffer }>();
@@ -33,7 +33,7 @@ export function toWholeBody(snapshot: Snapshot): ResponseBody {
   return body;
 }
 
-/** A DiscoveryResponse for those who chose: many parts, but not a byte of a resource is copied. */
+/** A DiscoveryResponse for a selection: many parts, without copying resources. */
 export function toSelectedBody(snapshot: Snapshot): ResponseBody {
   const parts = [toStringField(1, snapshot.version), toStringField(4, rateLimitConfigTypeUrl)];
   for (const resource of snapshot.resources.values()) {
@@ -42,7 +42,7 @@ export function toSelectedBody(snapshot: Snapshot): ResponseBody {
   return parts;
 }
 
-/** What leads from `held` to `snapshot`, as one buffer that all who hold the same share. */
+/** The delta from `held` to `snapshot`, as one buffer that all holders of the same share. */
 export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBody {
   let bodies = deltaBodies.get(snapshot);
   if (bodies === undefined) {
@@ -59,8 +59,8 @@ export function toSharedDelta(held: HeldResources, snapshot: Snapshot): DeltaBod
 }
 
 /**
- * What leads from `held` to `snapshot`, in parts; names in `again` are sent whatever is held, or
- * named as removed when the snapshot has no such resource.
+ * The delta from `held` to `snapshot`, in parts; names in `again` are sent whatever is held, or listed as
+ * removed when the snapshot does not have them.
  */
 export function toDelta(
   held: HeldResources,
@@ -83,9 +83,8 @@ export function toDelta(
   return { bytes: parts, names };
 }
 
-/** Size of the largest message that serves the snapshot: all of it by state of the world, or by
- * delta, with a nonce of any length we give. Clients refuse what passes their limit
- * (behaviour: response-size). */
+/** Size of the largest message that serves the snapshot: all of it, as state of the world or delta, with
+ * the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
 export function largestResponseBytes(snapshot: Snapshot): number {
   return (
     Math.max(
@@ -102,7 +101,7 @@ function byteLength(body: ResponseBody): number {
   return body.reduce((sum, part) => sum + part.length, 0);
 }
 
-/** Everything of a resource's field that precedes its Any, in either protocol. */
+/** The part of a resource's field before its Any, in either protocol. */
 function toResourceHeads(resource: Resource): { readonly sotw: Buffer; readonly delta: Buffer } {
   let heads = resourceHeads.get(resource);
   if (heads === undefined) {

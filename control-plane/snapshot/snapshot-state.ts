@@ -1,17 +1,17 @@
-// What there is to say about the snapshots in force, for everybody who shows it.
+// The state of the snapshots in force, for API, commands and metrics.
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
 
-/** Plain data, for the API, the status command and metrics. */
+/** Plain data. */
 export interface SnapshotState {
   readonly store: StoreStatus;
-  /** The newest revision that the store had, and what was wrong with it. */
+  /** The newest revision of the store, and its problems. */
   readonly newest:
     | {
         readonly revision: RevisionInfo;
         readonly valid: boolean;
-        /** Good, but it would take away most limits, which nobody has approved. */
+        /** Valid, but it would remove most limits without an approval. */
         readonly isHeldBack: boolean;
         /** Good, and next when the revision on trial is in force or taken back. */
         readonly isWaiting: boolean;
@@ -21,7 +21,7 @@ export interface SnapshotState {
   readonly inForce: InForceState | undefined;
   /** A good revision that only some workers are given, until its rollout has come to an end. */
   readonly trial: { readonly revision: RevisionInfo; readonly sinceMs: number } | undefined;
-  /** Why what is in force may not be what the author wants by now; undefined when it is. */
+  /** Why the revision in force may be out of date; undefined when it is current. */
   readonly stale: Staleness | undefined;
   /** Since the start of the process. */
   readonly counts: {
@@ -38,7 +38,7 @@ export interface InForceState {
   readonly domains: readonly string[];
   readonly limitCount: number;
   readonly groups: readonly GroupState[];
-  /** Domains with fields that only Ratelane's workers can be told, and these fields. */
+  /** Domains with fields that only Ratelane's workers get, and these fields. */
   readonly leftOut: readonly { readonly domain: string; readonly fields: readonly string[] }[];
 }
 

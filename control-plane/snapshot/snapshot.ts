@@ -1,38 +1,38 @@
-// What is served at one moment: resources under a version that follows from their content. Building
-// them from rules, and choosing those of a node, is left to whoever implements SnapshotProvider.
+// What is served at one moment: resources under a version that follows from their content. Implementations
+// of SnapshotProvider build them and choose those of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 
 export interface Resource {
   /** Unique within a snapshot. */
   readonly name: string;
-  /** Follows from the bytes of `any`: equal content, equal version, on every replica. */
+  /** Derived from the bytes of `any`: equal content has the same version on every replica. */
   readonly version: string;
-  /** An encoded google.protobuf.Any with a RateLimitConfig in it. Never written to. */
+  /** An encoded google.protobuf.Any that contains a RateLimitConfig. Never written to. */
   readonly any: Buffer;
 }
 
-/** Immutable, and replaced as a whole: its identity is used to share what is derived from it. */
+/** Immutable, and replaced as a whole: what is derived from it is cached by identity. */
 export interface Snapshot {
-  /** Follows from names and versions of the resources: equal content, equal version. */
+  /** Derived from names and versions of the resources: equal content has the same version. */
   readonly version: string;
   /** By name, in the order of names. */
   readonly resources: ReadonlyMap<string, Resource>;
 }
 
-/** What a worker says of itself in the first request of a stream. */
+/** A worker's identity from the first request of a stream. */
 export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
-  /** The strings, numbers and booleans of the node's metadata as text; what is nested is left out. */
+  /** The strings, numbers and booleans of the node's metadata as text; nested values are omitted. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
 export interface SnapshotProvider {
-  /** What this node is to have now; undefined as long as there is nothing to tell it. Cheap: asked
-   * for every stream at every change, so it gives the same object to all nodes of a group. */
+  /** The snapshot for this node; undefined while there is none. Cheap, since it is called for every stream
+   * at every change: all nodes of a group get the same object. */
   current(node: NodeIdentity): Snapshot | undefined;
-  /** Calls `listener` after `current` has changed for any node. The returned function ends that. */
+  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
@@ -48,7 +48,7 @@ export function createResource(name: string, config: Buffer): Resource {
   return { name, version: toVersion(any), any };
 }
 
-/** Throws when two resources have one name, which is a defect of the caller. */
+/** Throws when two resources have the same name, which is a defect of the caller. */
 export function createSnapshot(resources: Iterable<Resource>): Snapshot {
   const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const byName = new Map(sorted.map((resource) => [resource.name, resource]));

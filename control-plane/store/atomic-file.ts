@@ -1,17 +1,17 @@
-// Files that are there as a whole or not at all, whenever the machine stops.
+// Writes files atomically: complete or not at all, whenever the machine stops.
 import { randomUUID } from 'node:crypto';
 import { open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
-/** A file that is written but does not have its name yet. */
+/** A file that is written under a temporary name. */
 export interface StagedFile {
-  /** Gives it its name, in place of the file that has it. */
+  /** Renames it, replacing the file of that name. */
   commit(): Promise<void>;
-  /** Removes it; for one that was committed this does nothing. */
+  /** Removes it; does nothing after a commit. */
   discard(): Promise<void>;
 }
 
-/** The name under which it waits begins with a dot. The folder must exist. */
+/** The temporary name begins with a dot. The folder must exist. */
 export async function stageFile(path: string, text: string, mode: number): Promise<StagedFile> {
   const folder = dirname(path);
   const staged = join(folder, `.${basename(path).slice(0, 100)}.${randomUUID()}.tmp`);
@@ -19,7 +19,7 @@ export async function stageFile(path: string, text: string, mode: number): Promi
   try {
     const handle = await open(staged, 'wx', mode);
     try {
-      // The mode given to open is cut by the process's mask.
+      // The umask reduces the mode given to open.
       await handle.chmod(mode);
       await handle.writeFile(text);
       await handle.sync();
@@ -51,8 +51,8 @@ export async function writeFileAtomically(path: string, text: string, mode: numb
 
 const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
-/** Removes what processes that were killed have left under their passing names, in `folder` and all folders
- * in it. Younger ones than `minAgeMs` may be written right now. Best effort: never rejects. */
+/** Removes temporary files of killed processes in `folder` and below. Files younger than `minAgeMs` stay:
+ * another process may be writing them. Best effort: never rejects. */
 export async function removeStagedFiles(folder: string, minAgeMs: number): Promise<void> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   for (const name of names) {
@@ -64,12 +64,12 @@ export async function removeStagedFiles(folder: string, minAgeMs: number): Promi
   }
 }
 
-/** A time in the future is that of a clock that was set back since. */
+/** A time in the future means that the clock was set back. */
 export function isYounger(mtimeMs: number, ageMs: number): boolean {
   return Math.abs(Date.now() - mtimeMs) < ageMs;
 }
 
-/** A name outlives a power cut only when its folder has been written as well. */
+/** A rename survives a power cut only when its folder is synced too. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {

@@ -1,5 +1,4 @@
-// Writes a change into a directory, one writer at a time. Whether the change may be made is left to the
-// store.
+// Writes a change into a directory, one writer at a time. The store decides whether the change is allowed.
 import { lstat, mkdir, open, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,15 +11,15 @@ import type { Change } from './store.ts';
 
 const lockName = '.ratelane.lock';
 const lockPauseMs = 25;
-/** A lock this old was left by a process that is gone; the work under it takes a moment. */
+/** A lock this old was left by a dead process; work under it is short. */
 const staleLockMs = 60_000;
 const newFileMode = 0o644;
 
-/** Gives back why nothing was written; empty when everything was. */
+/** Returns why nothing was written; empty when everything was. */
 export type ApplyChange = (change: Change) => Promise<Problem[]>;
 
-/** Runs `task` while this process alone may write; undefined when others held the lock for `lockWaitMs`.
- * Rejects with an AppError `store` when the directory cannot be written to. */
+/** Runs `task` under the write lock; undefined when others held it for `lockWaitMs`. Rejects with an
+ * AppError `store` when the directory cannot be written to. */
 export async function writeChange<Result>(
   directory: string,
   lockWaitMs: number,
@@ -107,7 +106,7 @@ async function findLink(directory: string, path: string): Promise<string | undef
   return undefined;
 }
 
-/** Of the file that is there, but so that we can read what we write. */
+/** The mode of the existing file, but readable for us. */
 async function modeOf(path: string): Promise<number> {
   return stat(path).then(
     ({ mode }) => (mode & 0o777) | 0o400,

@@ -1,5 +1,5 @@
-// Configuration in a directory that people, tools or a mounted volume write to. Which files count is
-// left to shared/rules-directory.ts; how a change is written to directory-change.ts.
+// Configuration in a directory that people, tools or a mounted volume write to. shared/rules-directory.ts
+// decides which files count, directory-change.ts writes changes.
 
 import { createHash } from 'node:crypto';
 import { join, relative, resolve, sep } from 'node:path';
@@ -28,9 +28,9 @@ import {
 import { checkChange, existingPaths } from './store-path.ts';
 
 export interface DirectoryStoreOptions {
-  /** May be a symbolic link, or lie below one: a swap of the link is noticed. */
+  /** May be a symbolic link, or be below one: a swap of the link is noticed. */
   readonly directory: string;
-  /** Of this control plane alone; keeps the history. Made when it is missing. */
+  /** Directory of this control plane alone, for the history. Created when missing. */
   readonly stateDirectory: string;
 }
 
@@ -44,7 +44,7 @@ export interface DirectoryStoreDeps {
 
 /** Milliseconds. */
 interface Timing extends FollowerTiming {
-  /** A write waits for the lock of another for so long. */
+  /** How long a write waits for another writer's lock. */
   readonly lockWait: number;
 }
 
@@ -57,11 +57,11 @@ type Attribution = Pick<Revision, 'author' | 'message'>;
 
 /**
  * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
- * Files and folders whose names begin with a dot are passed over.
+ * Files and folders whose names begin with a dot are skipped.
  *
  * `write` replaces each file by a rename, under a lock that other control planes respect: nobody reads
- * half a file, but for the blink of an eye a reader may find some files of a change new and others
- * old. When the disk fails in between, the error says so.
+ * half a file, but for a moment a reader may see some files of a change new and others old. When the disk
+ * fails in between, the error says so.
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = defaultBounds } = deps;
@@ -74,7 +74,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     maxBytes: maxHistoryBytes,
     log,
   });
-  /** Names that matter in directories that are on the way to ours, and not ours. */
+  /** Names that matter in directories on the path to ours. */
   let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let ours: ReadonlySet<string> = new Set();
 
@@ -97,7 +97,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     clock,
   });
 
-  /** `attribution` is for a revision that we have made ourselves. */
+  /** `attribution` is for a revision of our own making. */
   async function look(attribution: Attribution): Promise<Revision> {
     const { files, problems } = await read();
     const id = toContentId(files, problems);
@@ -167,7 +167,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       const ids = (await history.list()).map((each) => each.id);
       const [found, ...others] = new Set(ids.filter((each) => each.startsWith(id)));
       if (found === undefined || others.length > 0) return undefined;
-      // A state that comes back is in the list twice: what matters is whether it was ever before.
+      // A state that returns is in the list twice: what matters is whether it was ever before.
       return { id: found, isIncluded: ids.lastIndexOf(found) >= ids.indexOf(newest) };
     },
     async readRevision(id) {
@@ -180,12 +180,12 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   };
 }
 
-/** Of hidden names only the link that makes a mounted volume's new content current matters. */
+/** Of hidden names only the link to a mounted volume's current content matters. */
 function isNews(name: string): boolean {
   return !name.startsWith('.') || name === '..data';
 }
 
-/** Warnings are no content: replicas agree whatever lies beside the rules. */
+/** Warnings are not hashed: replicas agree whatever other files are beside the rules. */
 function toContentId(files: readonly StoredFile[], problems: readonly Problem[]): string {
   const hash = createHash('sha256');
   for (const { path, text } of files) hash.update(JSON.stringify([path, text]));

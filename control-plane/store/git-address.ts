@@ -1,18 +1,18 @@
-// What a person writes to name a Git repository and a branch, checked before git sees it: nothing of it
-// may act as an option, or start a program.
+// Checks the configured Git repository and branch before git sees them: nothing in them may act as an
+// option, or start a program.
 
 import { maskCredentials, secretParameter } from '../../shared/settings/shown-value.ts';
 
 export interface GitAddress {
-  /** For git's command line: without a user's name and password where git can be given them otherwise. */
+  /** For git's command line: without user name and password where git gets them in another way. */
   readonly url: string;
   /** For people. */
   readonly shown: string;
-  /** What was taken out of the URL; undefined when there was nothing. */
+  /** Credentials removed from the URL; undefined without any. */
   readonly credentials: GitCredentials | undefined;
-  /** `https://host:port`, to which alone credentials are given; undefined for what asks for none. */
+  /** `https://host:port`, the only origin that gets credentials; undefined for addresses without them. */
   readonly credentialScope: string | undefined;
-  /** Tokens among the parameters of the URL, as git may quote them. */
+  /** Tokens in parameters of the URL, which git may quote. */
   readonly secrets: readonly string[];
 }
 
@@ -25,7 +25,7 @@ export type GitAddressResult =
   | { readonly ok: true; readonly address: GitAddress }
   | { readonly ok: false; readonly reason: string };
 
-/** For GIT_ALLOW_PROTOCOL: git runs nothing else, wherever a URL comes from. */
+/** For GIT_ALLOW_PROTOCOL: git refuses all other protocols, wherever a URL comes from. */
 export const allowedProtocols = ['file', 'git', 'http', 'https', 'ssh'] as const;
 
 const defaultUsername = 'git';
@@ -79,7 +79,7 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
   }
   url.username = '';
   url.password = '';
-  // A token is often given as the user's name, with no password.
+  // A token is often given as the user name, without a password.
   const credentials =
     password === ''
       ? { username: defaultUsername, password: username }
@@ -96,7 +96,7 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
   };
 }
 
-/** As they were written and as they are meant. Short ones are words that stand elsewhere as well. */
+/** Both encoded and decoded. Short ones are omitted: they may be ordinary words. */
 function findTokens({ search }: URL): string[] {
   const parameters = search.slice(1).split('&');
   return parameters.flatMap((parameter) => {
@@ -110,7 +110,7 @@ function findTokens({ search }: URL): string[] {
 function decode(text: string): string | undefined {
   try {
     const decoded = decodeURIComponent(text);
-    // Each would begin a new line of the credential protocol.
+    // Each would start a new line of the credential protocol.
     return /[\0\r\n]/.test(decoded) ? undefined : decoded;
   } catch {
     return undefined;

@@ -1,5 +1,5 @@
-// Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. Which
-// commands make up a store is left to the other files named git-*.
+// Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. The other
+// git-* files know the commands.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { conceal } from '../../shared/conceal.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -7,24 +7,24 @@ import { allowedProtocols, type GitAddress, type GitCredentials } from './git-ad
 
 export interface RunOptions {
   readonly timeoutMs: number;
-  /** The answer may have this many bytes. */
+  /** Limit of the output in bytes. */
   readonly maxBytes?: number;
   readonly input?: string | Buffer;
   readonly environment?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** May ask the remote, and so needs the credentials. */
+  /** May contact the remote, and so needs the credentials. */
   readonly isRemote?: boolean;
 }
 
 export interface Git {
-  /** Standard output. Rejects with a GitError when git fails, is too slow or says too much. */
+  /** Standard output. Rejects with a GitError when git fails, is too slow or writes too much. */
   run(args: readonly string[], options: RunOptions): Promise<Buffer>;
 }
 
 /** `message` is for people, without secrets. */
 export class GitError extends AppError {
-  /** What git wrote on standard output and standard error, without secrets. Undefined when it did not
-   * come to an end by itself. */
+  /** What git wrote on standard output and standard error, without secrets. Undefined when it did not end
+   * by itself. */
   readonly output: string | undefined;
 
   constructor(message: string, output: string | undefined, options?: { cause?: unknown }) {
@@ -38,29 +38,29 @@ export interface GitDeps {
   /** The bare repository; need not exist for `init`. */
   readonly repository: string;
   readonly address: GitAddress;
-  /** The variables of the process: PATH, HOME, proxies, GIT_SSH_COMMAND, SSH_AUTH_SOCK and the like
-   * reach git; variables that would lead it to another repository, or make it trace, do not. */
+  /** The environment of the process. PATH, HOME, proxies, GIT_SSH_COMMAND, SSH_AUTH_SOCK and the like are
+   * passed to git; variables that select another repository, or enable tracing, are not. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Read anew for each command that may ask the remote, so that a changed secret is found. */
+  /** Read again for each command that may contact the remote, to pick up a changed secret. */
   readCredentials(): Promise<GitCredentials | undefined>;
 }
 
-/** Of a fetch: a large repository over a slow line takes minutes. */
+/** For a fetch: a large repository over a slow line takes minutes. */
 export const fetchTimeoutMs = 300_000;
 
 const maxErrorBytes = 64 * 1024;
 const defaultMaxBytes = 1024 * 1024;
 const shownErrorLength = 600;
 const tokenLength = 16;
-/** What was left on standard error is read within this time after git's end: a connection that ssh
- * keeps open for others to use would hold the pipe for longer. Nobody but git has the other one. */
+/** How long standard error is read after git's end: a shared connection that ssh keeps open would hold the
+ * pipe for longer. Standard output belongs to git alone. */
 const drainMs = 1_000;
 
-/** Of git's own variables only those about the way to the remote are passed on. */
+/** Of git's own variables only those about reaching the remote are passed on. */
 const passedVariables =
   /^(?!GIT_)|^GIT_(?:SSH|SSH_COMMAND|SSH_VARIANT|SSL_\w+|PROXY_\w+|HTTP_\w+|EXEC_PATH|CONFIG_NOSYSTEM|CONFIG_GLOBAL|CONFIG_SYSTEM)$/;
 
-/** Speaks the credential protocol: its output goes to git alone, and no file is needed. */
+/** A credential helper: its output goes to git alone, and no file is needed. */
 const credentialHelper =
   '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$RATELANE_GIT_USERNAME" "$RATELANE_GIT_PASSWORD"; }; f';
 
@@ -79,7 +79,7 @@ export function createGit({ repository, address, environment, readCredentials }:
       credentials === undefined || credentialScope === undefined
         ? []
         : ([
-            // The person's own helpers might keep what is given to git here.
+            // Drops configured helpers, which might store these credentials.
             ['credential.helper', ''],
             [`credential.${credentialScope}.helper`, ''],
             [`credential.${credentialScope}.helper`, credentialHelper],
@@ -89,7 +89,7 @@ export function createGit({ repository, address, environment, readCredentials }:
       GIT_DIR: repository,
       GIT_ALLOW_PROTOCOL: allowedProtocols.join(':'),
       GIT_TERMINAL_PROMPT: '0',
-      // Set, so that no other program is asked; empty, so that this one is not either.
+      // Set to nothing, so that git runs no askpass program at all.
       GIT_ASKPASS: '',
       SSH_ASKPASS_REQUIRE: 'never',
       GIT_LITERAL_PATHSPECS: '1',
@@ -116,9 +116,9 @@ export function createGit({ repository, address, environment, readCredentials }:
     };
   }
 
-  /** In every form in which git sends them, since the other end may quote what it got. */
+  /** In every form in which git sends them, since the server may quote them. */
   function noteSecrets({ username, password }: GitCredentials): void {
-    // A token may stand in the user name's place.
+    // The user name may be a token.
     for (const secret of username.length >= tokenLength ? [password, username] : [password]) {
       secrets.add(secret).add(encodeURIComponent(secret));
     }
@@ -155,7 +155,7 @@ function toConfig(pairs: readonly (readonly [string, string])[]): Record<string,
   return { GIT_CONFIG_COUNT: String(pairs.length), ...Object.fromEntries(numbered) };
 }
 
-/** The first lines that say what is wrong, on one line. */
+/** The first lines of the error, on one line. */
 function toShown(stderr: string): string {
   const lines = stderr
     .split('\n')
@@ -170,7 +170,7 @@ interface ProcessResult {
   readonly isDone: boolean;
   readonly stdout: Buffer;
   readonly stderr: string;
-  /** Set when git did not end by itself, or never began. */
+  /** Set when git did not end by itself, or never started. */
   readonly reason?: string;
   readonly cause?: unknown;
 }
@@ -186,8 +186,8 @@ async function runProcess(
   let length = 0;
   let stderr = '';
   let reason: string | undefined;
-  // A group of its own, and no terminal: ssh cannot ask a person, and the helpers of git end with it.
-  // Without a free descriptor there is a child without pipes, and an `error` on the next tick.
+  // Its own process group, without a terminal: ssh cannot prompt, and git's helpers end with it. When
+  // descriptors run out, the child has no pipes, and `error` follows on the next tick.
   const child: ChildProcess = spawn('git', args, { env, detached: true, stdio: 'pipe' });
   child.on('error', (cause) => {
     reason = `cannot be started: ${errorText(cause)}`;
@@ -217,13 +217,13 @@ async function runProcess(
   child.stderr?.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString()).slice(-maxErrorBytes);
   });
-  // A process that ends without reading its input says why by other means.
+  // A process that ends without reading its input reports why in other ways.
   child.stdin?.on('error', () => {});
   child.stdin?.end(input);
   let drainTimer: NodeJS.Timeout | undefined;
   child.on('exit', () => {
     drainTimer = setTimeout(() => {
-      // After one more turn of reading: the timer may be late because nothing was read for long.
+      // After one more turn of the event loop: the timer may be late because reading was blocked.
       setImmediate(() => {
         child.stderr?.destroy();
         if (reason !== undefined) child.stdout?.destroy();
@@ -245,6 +245,6 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // Already ended.
   }
 }

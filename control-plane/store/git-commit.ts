@@ -1,4 +1,4 @@
-// Makes a commit in a bare repository, without a work tree. Pushing it is left to git-mirror.ts.
+// Makes a commit in a bare repository, without a work tree. git-mirror.ts pushes it.
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,10 +7,10 @@ import { resolveObject } from './git-tree.ts';
 import type { Author, Change } from './store.ts';
 
 export interface CommitOptions {
-  /** Where the temporary index goes. */
+  /** Folder of the temporary index. */
   readonly indexFolder: string;
   readonly parent: string;
-  /** '' is the whole repository; the change's paths are in it. */
+  /** '' is the whole repository; the change's paths are relative to it. */
   readonly folder: string;
   readonly author: Author;
   readonly committer: Author;
@@ -37,7 +37,7 @@ export async function makeCommit(
     await run(['read-tree', parent]);
     const lines: string[] = [];
     const prefix = folder === '' ? '' : `${folder}/`;
-    // Deletions first: a file may make room for a folder of its name.
+    // Deletions first: a folder may replace a file of the same name.
     for (const path of change.delete)
       lines.push(`0 ${'0'.repeat(parent.length)}\t${prefix}${path}\0`);
     for (const { path, text } of change.put) {
@@ -66,7 +66,7 @@ function toPerson({ name, email }: Author, otherwise: Author): Author {
   return { name: cleanName === '' ? otherwise.name : cleanName, email: clean(email) || 'unknown' };
 }
 
-/** Without what would end the field, or the line, in a commit. */
+/** Without characters that would end the field or the line in a commit. */
 function clean(text: string): string {
   return text
     .toWellFormed()

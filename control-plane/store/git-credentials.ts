@@ -1,4 +1,4 @@
-// Where the password or token for a Git repository comes from.
+// The password or token for a Git repository.
 import { readFile } from 'node:fs/promises';
 import { AppError } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
@@ -6,18 +6,18 @@ import { trimEnd } from '../../shared/trim-end.ts';
 import type { GitCredentials } from './git-address.ts';
 
 export interface GitCredentialSettings {
-  /** '' for what takes any user name with a token. */
+  /** '' for hosts that take any user name with a token. */
   readonly username: string;
   /** '' when there is none. */
   readonly password: string;
-  /** Takes precedence over `password`, and is read anew for each use; '' when there is none. */
+  /** Takes precedence over `password`, and is read again for each use; '' when there is none. */
   readonly passwordFile: string;
 }
 
 const anyUsername = 'git';
 const maxLength = 64 * 1024;
 
-/** The function rejects with an AppError `store` that names the file and tells nothing of it. */
+/** The function rejects with an AppError `store` that names the file, without its content. */
 export function createCredentialReader(
   settings: GitCredentialSettings,
 ): () => Promise<GitCredentials | undefined> {

@@ -1,5 +1,5 @@
-// A bare copy of one branch or tag of a remote repository, kept on disk and made anew when it is
-// damaged. What is in its commits is left to git-tree.ts.
+// A bare copy of one branch or tag of a remote repository, on disk, rebuilt when damaged. git-tree.ts
+// reads its commits.
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -9,26 +9,26 @@ import { type Git, GitError } from './git-command.ts';
 import { resolveObject } from './git-tree.ts';
 
 export interface GitMirror {
-  /** For reading what has been fetched. */
+  /** For reading fetched commits. */
   readonly git: Git;
-  /** Fetches what is new, and gives the newest commit's id. Rejects with an AppError `store`. */
+  /** Fetches, and returns the newest commit's id. Rejects with an AppError `store`. */
   fetch(signal: AbortSignal): Promise<string>;
-  /** The commit that was fetched last, by an earlier process too; undefined before the first. */
+  /** The last fetched commit, also by an earlier process; undefined before the first. */
   tip(signal?: AbortSignal): Promise<string | undefined>;
-  /** Fetches everything into a new copy that takes the place of this one. */
+  /** Fetches everything into a new copy that replaces this one. */
   renew(signal: AbortSignal): Promise<string>;
-  /** Pushes a commit, if the remote is still at `parent`. Rejects with an AppError: `bad_request` when
-   * it is no branch, else `store`, and then it may have arrived all the same. */
+  /** Pushes a commit, if the remote is still at `parent`. Rejects with an AppError: `bad_request` when it
+   * is not a branch, else `store`: then the push may have arrived all the same. */
   push(commit: string, parent: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface GitMirrorDeps {
   readonly folder: string;
   readonly address: GitAddress;
-  /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for
-   * the branch that the remote has as its default. */
+  /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for the
+   * remote's default branch. */
   readonly ref: string | undefined;
-  /** Of one command that asks the remote, but for a fetch. */
+  /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
   openGit(repository: string): Git;
@@ -37,20 +37,20 @@ export interface GitMirrorDeps {
 interface RemoteRef {
   /** In full, such as `refs/heads/main`. */
   readonly name: string;
-  /** Of the commit, or of the tag that leads to it. */
+  /** The id of the commit, or of the tag that points to it. */
   readonly id: string;
 }
 
 export const tipRef = 'refs/ratelane/tip';
 const localTimeoutMs = 30_000;
-/** Between the name of a copy and that of one which is to take its place. Processes can share a copy, so
- * that each makes its new one under a name of its own. */
+/** Joins the name of a copy with the suffix of its replacement. Processes can share a copy, so each builds
+ * its replacement under a name of its own. */
 const freshMark = '.fresh-';
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   const { folder, address, timeoutMs, fetchTimeoutMs, openGit } = deps;
   const git = openGit(folder);
-  /** As it was when the remote was asked last. */
+  /** As of the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
@@ -59,8 +59,8 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     await target.run(args, { timeoutMs: localTimeoutMs, signal });
   }
 
-  /** The default branch may become another one, and a branch take a tag's place: only the remote
-   * knows what is followed now. */
+  /** The default branch may change, and a branch may replace a tag: only the remote knows what to follow
+   * now. */
   async function askRemote(signal: AbortSignal): Promise<RemoteRef> {
     const { ref } = deps;
     const candidates =
@@ -143,25 +143,25 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     async fetch(signal) {
       if (!(await isThere(folder))) await initialize(folder, git, signal);
       if (remoteRef === undefined) {
-        // An earlier process may have been killed while it fetched, or made a new copy.
+        // An earlier process may have been killed during a fetch or a rebuild.
         await removePartial(folder);
         await removeHalfMade(folder, fetchTimeoutMs + 2 * localTimeoutMs);
       }
       const { name, id } = await askRemote(signal);
-      // A copy that cannot be read does not have it; what is wrong with it shows when it is fetched.
+      // An unreadable copy does not have it; the next fetch reports what is wrong.
       const tip = await readTip(signal).catch(() => undefined);
       if (tip === id) return tip;
       try {
         await fetchHere(name, signal);
       } catch (error) {
         if (!isAnswer(error)) throw error;
-        // Rejects when the remote is to blame, or does not have the branch any more.
+        // Rejects when the remote is at fault, or no longer has the branch.
         const again = await askRemote(signal);
         return fetchHere(again.name, signal).then(
           () => requireTip(signal),
           (reason: unknown) => {
             if (!isAnswer(reason)) throw reason;
-            // The remote answers, so it is this copy that is damaged, or locked by who is gone.
+            // The remote answers, so this copy is damaged, or locked by a dead process.
             return renew(signal);
           },
         );
@@ -186,13 +186,12 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   };
 }
 
-/** True when git itself said what is wrong, and was not merely too slow. */
+/** True when git itself reported an error, and was not merely too slow. */
 function isAnswer(error: unknown): boolean {
   return error instanceof GitError && error.output !== undefined;
 }
 
-/** A fetch that is killed, or whose helper is, leaves what it had begun to write, and the next one
- * begins anew. */
+/** A killed fetch leaves partial files, and the next one starts again. */
 async function removePartial(repository: string): Promise<void> {
   const objects = join(repository, 'objects');
   const names = await readdir(objects, { recursive: true }).catch(() => []);
@@ -203,7 +202,7 @@ async function removePartial(repository: string): Promise<void> {
   }
 }
 
-/** A new copy that nobody can be at work on any more is as large as the repository. */
+/** An abandoned replacement is as large as the repository. */
 async function removeHalfMade(repository: string, longestMs: number): Promise<void> {
   const parent = dirname(repository);
   const prefix = `${basename(repository)}${freshMark}`;

@@ -30,19 +30,19 @@ import {
 import { checkChange, existingPaths } from './store-path.ts';
 
 export interface GitStoreOptions {
-  /** Whatever `git clone` takes, but for helper programs (`ext::`). */
+  /** Anything that `git clone` takes, except helper programs (`ext::`). */
   readonly url: string;
   /** A branch, or else a tag; undefined is the remote's default branch. */
   readonly ref: string | undefined;
   /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
   readonly folder: string;
   readonly pollMs: number;
-  /** Of one command that asks the remote, but for a fetch. */
+  /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
-  /** Of this control plane alone; keeps the mirror. Made when it is missing. */
+  /** Directory of this control plane alone, for the mirror. Created when missing. */
   readonly stateDirectory: string;
-  /** Who signs for commits, whoever their author is. */
+  /** The committer of commits, whoever their author is. */
   readonly committer: Author;
 }
 
@@ -50,24 +50,24 @@ export interface GitStoreDeps {
   readonly options: GitStoreOptions;
   readonly log: Log;
   readonly clock: Clock;
-  /** Of the process, for git: PATH, HOME, proxies, ssh. */
+  /** The process's environment, for git: PATH, HOME, proxies, ssh. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** For http and https; takes precedence over what the URL has. */
   readonly readCredentials?: () => Promise<GitCredentials | undefined>;
   readonly bounds?: Bounds;
 }
 
-/** How often a commit is made anew because others have pushed in the meantime. */
+/** How often a commit is made again because others have pushed meanwhile. */
 const maxAttempts = 3;
 const maxHistory = 1_000;
 
 /**
- * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder;
- * the history has the commits that do. A branch that was rewritten is taken as it is now. `write`
- * makes one commit of a change, so it is all or nothing for everybody; `expectedRevision` is met as
- * long as the folder's content is the same.
+ * A revision's id is the commit that the branch or tag is at, whether or not it touches the folder; the
+ * history has the commits that do. A rewritten branch is followed. `write` makes one commit of a change,
+ * so it is all or nothing for everybody; `expectedRevision` matches while the folder's content is the
+ * same.
  *
- * Throws an AppError `cannot_start` when the options cannot be meant.
+ * Throws an AppError `cannot_start` for impossible options.
  */
 export function createGitStore(deps: GitStoreDeps): ConfigStore {
   const { options, log, clock, environment, bounds = defaultBounds } = deps;
@@ -97,7 +97,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
         const commit = await mirror.tip(signal);
         return commit === undefined ? undefined : await readAt(commit, signal);
       } catch (error) {
-        // Why the remote was not read is the reason to name.
+        // The reason to report is why the remote was not read.
         if (error instanceof AppError) return undefined;
         throw error;
       }
@@ -161,8 +161,8 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     return { ok: true, revision: publish(await readAt(commit, signal)) };
   }
 
-  /** False when others have pushed first. Git and servers have many words for that, and an answer may
-   * get lost on its way: after a failure the remote is asked what it has. */
+  /** False when others have pushed first. Messages of git and servers for that differ, and an answer may
+   * get lost: after a failure the remote is asked what it has. */
   async function pushSurely(commit: string, parent: string, signal: AbortSignal): Promise<boolean> {
     try {
       await mirror.push(commit, parent, signal);
@@ -219,7 +219,7 @@ function checkOptions({ url, ref, folder }: GitStoreOptions): GitAddress {
   // Git runs in the mirror, for which `.` would be itself.
   const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
   if (!parsed.ok) {
-    // The URL may have a password in it, and cannot be told from it.
+    // The URL may contain a password, which must not be derivable.
     throw new AppError('cannot_start', `The Git repository's URL cannot be used: ${parsed.reason}`);
   }
   const refReason = ref === undefined ? undefined : reasonAgainstRefName(ref);

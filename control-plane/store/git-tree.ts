@@ -24,7 +24,7 @@ import { isHidden } from './store-path.ts';
 const timeoutMs = 30_000;
 const maxListBytes = 64 * 1024 * 1024;
 const maxLogBytes = 16 * 1024 * 1024;
-/** As git writes them. */
+/** File modes as git writes them. */
 const modes = { folder: '040000', link: '120000', submodule: '160000' };
 
 export interface TreeOptions {
@@ -59,7 +59,7 @@ export async function readRevisionOf(
   return Object.freeze({ ...info, files: files.sort(byPath), problems });
 }
 
-/** What there is in the folder's place; undefined when it is a folder indeed. */
+/** What is in place of the folder; undefined when it is a folder. */
 async function findOtherThanFolder(
   git: Git,
   commit: string,
@@ -73,7 +73,7 @@ async function findOtherThanFolder(
   return mode === modes.submodule ? 'a submodule' : 'a file';
 }
 
-/** The id of what is in the folder's place; undefined when there is nothing, or no such commit. */
+/** The id of the object at the folder's path; undefined when there is none, or no such commit. */
 export async function findTree(
   git: Git,
   commit: string,
@@ -92,19 +92,19 @@ export async function resolveObject(
     const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', expression];
     return (await git.run(args, { timeoutMs, signal })).toString().trim();
   } catch (error) {
-    // Of all that can be wrong only this is passed over in silence.
+    // The only failure that is silently accepted.
     if (error instanceof GitError && error.output?.trim() === '') return undefined;
     throw error;
   }
 }
 
-/** Whether the commit `later` is `earlier`, or was made from it; both are full ids. */
+/** Whether the commit `later` is `earlier` or a descendant of it; both are full ids. */
 export async function isAncestor(git: Git, earlier: string, later: string): Promise<boolean> {
   try {
     await git.run(['merge-base', '--is-ancestor', earlier, later], { timeoutMs });
     return true;
   } catch (error) {
-    // How git says no; whatever else is wrong has a text.
+    // Git's exit code for no; other failures have a text.
     if (error instanceof GitError && error.output?.trim() === '') return false;
     throw error;
   }
@@ -169,7 +169,7 @@ async function listBlobs(
   return excess.length > 0 ? [] : blobs;
 }
 
-/** Why it is not read; in the words that a directory has for the same. */
+/** Why it is not read, with the same messages as for a directory. */
 function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
   if (mode === modes.submodule) {
     const message = 'a submodule is not read; it is ignored';
@@ -182,7 +182,7 @@ function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): P
     const hint = 'put the file itself in its place';
     return problemOf('error', 'unreadable-file', path, message, hint);
   }
-  // A replacement character is what decoding leaves of bytes that are not UTF-8.
+  // Decoding replaces bytes that are not UTF-8 with this character.
   if (path.includes('\ufffd'))
     return problemOf('error', 'unreadable-file', path, "the file's name is not UTF-8");
   if (path.split('/').length > bounds.depth) return tooDeep(path, bounds);

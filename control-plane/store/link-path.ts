@@ -1,5 +1,5 @@
-// The symbolic links on the way to a directory: a swap of one of them brings another directory in its
-// place, which shows only in the folder that holds the link.
+// Finds the symbolic links on the path to a directory: a swap of one leads to another directory, and only
+// a watch on the link's folder sees it.
 import { readlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../../shared/rules-directory.ts';
@@ -7,8 +7,8 @@ import { codeOf } from '../../shared/rules-directory.ts';
 const maxLinks = 40;
 
 /**
- * For each folder to watch, the names in it whose replacement leads elsewhere: of links, of the first
- * part that is missing, and of the directory itself. `path` is absolute. Never rejects.
+ * For each folder to watch, the names whose replacement leads elsewhere: links, the first missing part,
+ * and the directory itself. `path` is absolute. Never rejects.
  */
 export async function linksOf(path: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const found = new Map<string, Set<string>>();
@@ -31,7 +31,7 @@ export async function linksOf(path: string): Promise<ReadonlyMap<string, Readonl
       continue;
     }
     note(current, part);
-    // What is missing, or cannot be looked at, ends the way.
+    // A missing or unreadable part ends the path.
     if (/^E[A-Z]+$/.test(target)) break;
     links++;
     if (target.startsWith('/')) current = '/';

@@ -1,5 +1,5 @@
-// What all stores have in common: looks one at a time, watchers told in order, failures said once.
-// How a look is done is left to the stores.
+// What all stores share: one look at a time, watchers notified in order, failures logged once. Stores
+// implement the look.
 
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
@@ -13,10 +13,10 @@ import type { ConfigStore, StoreStatus } from './store.ts';
 export interface LookLoop
   extends Pick<ConfigStore, 'read' | 'watch' | 'trigger' | 'status' | 'close'> {
   readonly isWatched: boolean;
-  /** The newest that has been seen. */
+  /** The newest known revision. */
   readonly seen: Revision | undefined;
-  /** Runs `task` when no look and no other task runs; `publish` makes a revision the newest, `signal`
-   * aborts when the store is closed. */
+  /** Runs `task` while no look or other task runs; `publish` makes a revision the newest, `signal` aborts
+   * when the store is closed. */
   exclusively<Result>(task: Task<Result>): Promise<Result>;
 }
 
@@ -30,17 +30,17 @@ export interface LookLoopDeps {
   /** The newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal`
    * aborts when it is closed. */
   look(signal: AbortSignal): Promise<Revision>;
-  /** What an earlier process saw last; asked once, when the first look fails. */
+  /** What an earlier process saw last; called once, when the first look fails. */
   readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
-  /** Nobody watches any more. */
+  /** Called when the last watcher is gone. */
   onIdle?(): void;
-  /** How often to look when nothing was heard, while somebody watches. */
+  /** How often to look without a notification, while there are watchers. */
   readonly pollMs: number;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** A failure is not said more often than this. */
+/** The least time between log lines about failures. */
 const failureIntervalMs = 60_000;
 
 interface Watcher {
@@ -84,7 +84,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return result;
   }
 
-  /** A look that has not begun serves all who ask until it does. */
+  /** A look that has not started yet serves all callers. */
   function look(): Promise<Revision> {
     waitingLook ??= enqueue(() => {
       waitingLook = undefined;
@@ -114,7 +114,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return deps.readLastKnown?.(closing.signal);
   }
 
-  /** Gives back what was seen as the newest: the same object as long as the id is the same. */
+  /** Returns the newest revision: the same object while the id is the same. */
   function publish(revision: Revision): Revision {
     const newest = seen?.id === revision.id ? seen : revision;
     seen = newest;
@@ -139,7 +139,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
   function noteFailure(error: unknown, known: Revision | undefined): void {
     const text = errorText(error);
     failure = { sinceMs: failure?.sinceMs ?? clock.wallMs(), text };
-    // Who reads without watching is told by the rejection, or looks at the status.
+    // Callers that do not watch get the rejection, or read the status.
     if (watchers.size === 0) return;
     kept = known;
     failures.report(text);
@@ -150,7 +150,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return ` (it is ${formatDuration(seconds * 1000)} old)`;
   }
 
-  /** The failure has been noted, and the next look follows. */
+  /** The failure has been recorded, and the next look follows. */
   function lookUnattended(): Promise<void> {
     return look().then(
       () => {},

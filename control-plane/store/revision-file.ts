@@ -6,21 +6,21 @@ import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import type { Revision } from './revision.ts';
 
-/** The rules may tell about a company's business: they are nobody else's to read. */
+/** Readable for the owner only: rules may reveal a company's business. */
 const mode = 0o600;
 const format = 1;
 
 interface Content {
   readonly format: typeof format;
-  /** Of the revision as JSON: tells what a full disk or a person left behind. */
+  /** Hash of the revision as JSON, to detect damage by a full disk or a person. */
   readonly sha256: string;
-  /** The store that the revision is from. */
+  /** The description of the revision's store. */
   readonly store: string;
   readonly revision: Revision;
 }
 
-/** `store` is the description of the store that the revision is from. Rejects with what the file
- * system says. */
+/** `store` is the description of the store that the revision is from. Rejects with the file system's error.
+ * `store` is the description of the store that the revision is from. Rejects with the file system's error. */
 export async function writeRevisionFile(
   path: string,
   store: string,

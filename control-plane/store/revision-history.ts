@@ -1,5 +1,4 @@
-// The last revisions that were seen of a store that forgets its past, kept on disk. What a revision
-// is, and when there is a new one, is left to the store.
+// Keeps the last revisions on disk for a store without a history of its own.
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from '../../shared/errors.ts';
@@ -13,7 +12,7 @@ export interface RevisionHistory {
   /** Newest first. */
   list(): Promise<readonly RevisionInfo[]>;
   read(id: string): Promise<Revision | undefined>;
-  /** Makes it the newest one. Never rejects: what cannot be kept is said in the log. */
+  /** Makes it the newest one. Never rejects: failures are logged. */
   add(revision: Revision): Promise<void>;
 }
 
@@ -39,7 +38,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     return parseIndex(text) ?? [];
   }
 
-  /** Those within the bounds, without those whose files somebody has removed. */
+  /** Entries within the bounds, without those whose files were removed. */
   async function choose(infos: readonly RevisionInfo[]): Promise<RevisionInfo[]> {
     const kept: RevisionInfo[] = [];
     const keptIds = new Set<string>();
@@ -48,7 +47,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       const size = keptIds.has(info.id) ? 0 : await sizeOf(fileOf(info.id));
       if (size === undefined) continue;
       const isWithin = kept.length < maxRevisions && bytes + size <= maxBytes;
-      // The newest one is kept whatever its size.
+      // The newest is kept whatever its size.
       if (!isWithin && kept.length > 0) break;
       bytes += size;
       kept.push(info);
@@ -81,7 +80,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
         await writeRevisionFile(fileOf(id), store, revision);
         const infos = await choose([toRevisionInfo(revision), ...(await list())]);
         await writeFileAtomically(index, JSON.stringify(infos), 0o600);
-        // Not before the index is on disk: it would name what is gone.
+        // Only after the index is on disk: otherwise it would name missing files.
         await prune(infos);
       } catch (error) {
         log.warning(
@@ -102,7 +101,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Undefined when it is not of our making. */
+/** Undefined when it is not one of ours. */
 function parseIndex(text: string): RevisionInfo[] | undefined {
   try {
     const infos: unknown = JSON.parse(text);

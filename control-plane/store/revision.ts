@@ -1,5 +1,5 @@
-// The state of a configuration store at one moment: its files, and who made it. What the files mean
-// is left to control-plane/snapshot.
+// The state of a configuration store at one moment: its files, and who made it. control-plane/snapshot
+// interprets the files.
 import type { Problem } from '../../shared/rules/problem.ts';
 
 export interface RevisionInfo {
@@ -7,7 +7,7 @@ export interface RevisionInfo {
   readonly id: string;
   /** Wall time in milliseconds: of the commit, or when a directory was first seen like this. */
   readonly atMs: number;
-  /** `name <email>`, or whatever is known; undefined when nobody said. */
+  /** `name <email>`, or what is known; undefined when unknown. */
   readonly author: string | undefined;
   readonly message: string | undefined;
 }
@@ -22,16 +22,16 @@ export interface StoredFile {
 export interface Revision extends RevisionInfo {
   /** By path, in the order of UTF-16 code units. */
   readonly files: readonly StoredFile[];
-  /** What could not be read, and what is no configuration; an error makes the revision useless. */
+  /** Files that could not be read or are no configuration; an error makes the revision useless. */
   readonly problems: readonly Problem[];
 }
 
-/** Without the files, for lists and states that are kept or sent. */
+/** Without the files, for lists and stored or sent states. */
 export function toRevisionInfo({ id, atMs, author, message }: RevisionInfo): RevisionInfo {
   return { id, atMs, author, message };
 }
 
-/** As people are shown it. */
+/** The id as shown to people. */
 export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
@@ -39,7 +39,7 @@ export function toShortId(id: string): string {
 /** At most this many characters of a message or an author are kept and shown. */
 const maxInfoLength = 4096;
 
-/** Authors and messages come from anybody who may write to the store. */
+/** Authors and messages are untrusted. */
 export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
   return trimmed === '' ? undefined : trimmed.slice(0, maxInfoLength);

@@ -7,26 +7,26 @@ import type { Change } from './store.ts';
 
 const maxPathLength = 1024;
 
-/** Files and folders whose names begin with a dot belong to tools and are passed over. */
+/** Files and folders whose names begin with a dot belong to tools and are skipped. */
 export function isHidden(path: string): boolean {
   return path.split('/').some((part) => part.startsWith('.'));
 }
 
-/** Of all rules files that a revision has, also of those that could not be read. */
+/** Paths of all rules files of a revision, readable or not. */
 export function existingPaths({
   files,
   problems,
 }: Pick<Revision, 'files' | 'problems'>): ReadonlySet<string> {
   const paths = new Set(files.map(({ path }) => path));
   for (const { file } of problems.filter(isError)) {
-    // A replacement character stands for bytes of a name that nobody knows any more.
+    // A replacement character stands for unknown bytes of a name.
     const isFile = isRulesPath(file) && !isHidden(file) && !file.includes('\ufffd');
     if (isFile) paths.add(file);
   }
   return paths;
 }
 
-/** Every reason why this change cannot be made to a store that has these files. */
+/** Every reason why this change cannot be made to a store with these files. */
 export function checkChange(
   change: Change,
   existing: ReadonlySet<string>,

@@ -1,9 +1,8 @@
-// Whether a webhook call is correctly signed. Receiving the call, and triggering the
-// store, is left to the admin API.
+// Whether a webhook call is correctly signed. The admin API receives the call and triggers the store.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface WebhookCall {
-  /** The body's bytes as they came. */
+  /** The body's bytes as received. */
   readonly body: Uint8Array;
   /** The value of a header by its lower-case name; undefined when it is absent or repeated. */
   header(name: string): string | undefined;
@@ -15,7 +14,7 @@ export type WebhookVerdict =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Accepts a call that bears the secret's proof: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo) or
+ * Accepts a call with a proof of the secret: `X-Hub-Signature-256` (GitHub, Gitea, Forgejo) or
  * `X-Hub-Signature` (Bitbucket), `sha256=` and the HMAC of the body in hex; or `X-Gitlab-Token`, the
  * secret itself. Takes the same time whatever is wrong with a proof. When several of the headers are
  * there, the first decides. An empty secret refuses everything.
@@ -40,7 +39,7 @@ export function verifyWebhook(call: WebhookCall, secret: string): WebhookVerdict
   return { ok: false, reason };
 }
 
-/** Hashing first makes the lengths equal, so that not even the length is told by the time taken. */
+/** Hashing makes the lengths equal, so that timing does not even reveal the length. */
 function isEqual(given: string, wanted: string): boolean {
   const [a, b] = [given, wanted].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);

@@ -1,5 +1,5 @@
-// The delta protocol for one stream: each response has what has changed since the last one, and the
-// client accepts or refuses it as a whole or in parts, which we cannot see.
+// The delta protocol for one stream: each response has the changes since the last one, and the client
+// accepts or refuses it as a whole, or in parts that we cannot see.
 import type { DeltaDiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import {
   type DeltaBody,
@@ -20,7 +20,7 @@ import {
 
 export type DeltaSession = Session<DeltaDiscoveryRequestMessage>;
 
-/** Responses that wait for an answer; a client that does not give any gets no more. */
+/** Limit of unanswered responses; a client that does not answer gets no more. */
 const maxUnanswered = 4;
 
 interface Unanswered {
@@ -33,15 +33,15 @@ export function createDeltaSession(): DeltaSession {
   const selector = createSelector();
   let subscription: Subscription | undefined;
   let newest: Snapshot | undefined;
-  /** What the client has if it takes everything that was sent. */
+  /** What the client has if it accepts everything that was sent. */
   let held: HeldResources = noResources;
-  /** Many clients have the same: then what they are sent is made once. */
+  /** Whether the client has what many have: then responses are made once for all. */
   let isHeldByMany = true;
-  /** Names that were refused: whether the client has them is unknown, so they go along next time. */
+  /** Refused names: whether the client has them is unknown, so the next response includes them. */
   let doubtful = new Set<string>();
-  /** Names that the client asked for again: it gets them or hears that there is no such resource. */
+  /** Names that the client asked for again: it gets the resource or its removal. */
   let owed = new Set<string>();
-  /** A client that has nothing hears so once, so that it does not wait for what will not come. */
+  /** A client without resources gets one empty response, so that it does not wait. */
   let owesAnything = false;
   let unanswered: readonly Unanswered[] = [];
   let refusedVersion: string | undefined;
@@ -75,7 +75,7 @@ export function createDeltaSession(): DeltaSession {
     if (isShared && held === wanted.resources && !owesAnything) return undefined;
     let body = isShared ? toSharedDelta(held, wanted) : toDelta(held, wanted, owed);
     const isNews = body.names.length > 0 || owesAnything;
-    // What was refused is offered again only as part of something else than what was refused.
+    // A refused state is offered again only as part of a different one.
     const isOtherThanRefused = doubtful.size > 0 && wanted.version !== refusedVersion;
     if (!isNews && !isOtherThanRefused) return undefined;
     if (doubtful.size > 0) body = toDelta(held, wanted, new Set([...owed, ...doubtful]));
@@ -115,8 +115,8 @@ export function createDeltaSession(): DeltaSession {
     }
     for (const name of request.resourceNamesUnsubscribe ?? []) {
       if (!wildcard) owed.delete(name);
-      // Under a wildcard a client that gives up a name hears whether the resource stays its own; what it
-      // never asked for by name is nothing to it.
+      // Under a wildcard a client that unsubscribes from a name gets the resource again, or its removal;
+      // names that it never asked for are ignored.
       else if (before.names.has(name)) owed.add(name);
     }
     if (wildcard) return;
@@ -124,8 +124,8 @@ export function createDeltaSession(): DeltaSession {
     doubtful = new Set([...doubtful].filter((name) => names.has(name)));
   }
 
-  /** Of what a client that names resources has for certain: it may have given up some since they were
-   * sent. Undefined as long as it is not certain, and when everything or nothing is wanted. */
+  /** The version of what a client that names resources certainly has: it may have unsubscribed from some
+   * since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
   function keptVersion(): string | undefined {
     if (subscription === undefined || subscription.wildcard || wantsNothing(subscription)) {
       return undefined;
@@ -168,7 +168,7 @@ export function createDeltaSession(): DeltaSession {
       });
       if (before === undefined) readFirst(request, snapshot);
       else readChange(request, before);
-      // Names count whatever the nonce: they are changes, which nobody repeats.
+      // Names count whatever the nonce: they are changes, which the client does not repeat.
       const answer = readAnswer(request, before === undefined);
       const changesNames = before !== undefined && subscription !== before;
       return { response: next(), answer, changesNames };
@@ -184,7 +184,7 @@ export function createDeltaSession(): DeltaSession {
     wantedVersion: (snapshot) =>
       subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
     get wantedNames() {
-      // What all clients have is not kept for this one.
+      // State shared with all clients is not counted for this one.
       return Math.max(
         subscription?.names.size ?? 0,
         isHeldByMany ? 0 : held.size,

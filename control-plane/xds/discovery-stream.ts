@@ -1,5 +1,5 @@
-// One discovery stream: requests go to its session, responses go out, and what happens is recorded.
-// What is answered is the session's matter, bytes and connections are the call's.
+// One discovery stream: requests go to its session, responses go out, and what happens is recorded. The
+// session decides the answers, the call handles bytes and connections.
 
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
@@ -29,12 +29,12 @@ export interface DiscoveryStreamDeps {
 }
 
 export interface DiscoveryStream extends CallHandler {
-  /** What applies to the node may have changed. */
+  /** The node's snapshot may have changed. */
   refresh(): void;
   finish(status: GrpcStatus, text: string): void;
 }
 
-/** Of a worker's refusal, in the log; the record has more. */
+/** Characters of a worker's refusal in the log; the record has more. */
 const maxShownText = 1_000;
 const maxShownId = 200;
 
@@ -89,7 +89,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     });
   }
 
-  /** At once, and with it goes what is held for the stream. */
+  /** Ends it at once and frees what is held for the stream. */
   function cutOff(reason: DropReason, text: string): void {
     metrics.dropped(reason);
     events.warning.report(`xDS: ${whoIsIt()} was cut off: ${text}`, reason);
@@ -97,7 +97,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     call.abort();
   }
 
-  /** `current` is what applies to the node, whatever part of it the client wants. */
+  /** `current` is the node's snapshot, whatever part of it the client wants. */
   function recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
     if (answer === undefined) return;
     if (answer.kind !== 'refuses') {
@@ -109,8 +109,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     record?.nacked(version, text);
     const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
     const shown = text.length > maxShownText ? `${text.slice(0, maxShownText)}...` : text;
-    // By version: a bad one is refused by all workers at once, each in the same words. By that of the
-    // whole, as clients make versions when they choose from it.
+    // Keyed by version: all workers refuse a bad one at once, in the same words. By the version of the
+    // whole snapshot, since selections have versions of their own.
     const kind = version === undefined ? 'nack of an earlier stream' : `nack ${current?.version}`;
     events.warning.report(`xDS: ${whoIsIt()} refused ${what}: ${shown}`, kind);
   }
@@ -125,7 +125,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       } else if (protocol.namesIn(request).some((name) => name.length > maxNameLength)) {
         problem = 'a resource name or a version is too long';
       } else {
-        // A stream has the node of its first request, whatever type that asks for.
+        // A stream's node is that of its first request, whatever its type.
         node ??= toNodeIdentity(request.node);
         if (node !== undefined) return request;
         problem = 'the node is too large';
@@ -137,7 +137,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     return undefined;
   }
 
-  /** An aggregated stream may ask for other types too; there are none of them. */
+  /** An aggregated stream may ask for other types too; we have none. */
   function passOver(typeUrl: string): void {
     const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
     if (protocol.impliedTypeUrl === undefined) {
@@ -173,14 +173,14 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       const { response, answer, changesNames } = session.onRequest(request, current);
       if (isFirst || changesNames) keep(nodeBytes(node) + session.keptBytes);
       if (isClosed) return;
-      // An answer to what was sent costs nothing: there is one for each response. Unless it makes the
-      // next response as well, which it would answer in the same way.
+      // An acknowledgement costs nothing: there is one per response. Unless it triggers the next response,
+      // which it would answer in the same way.
       if (!takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
       if (session.wantedNames > maxNames) {
         refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
         return;
       }
-      // What a first request says is about an earlier stream.
+      // The versions of a first request are about an earlier stream.
       if (!isFirst && answer?.kind === 'holds') metrics.acked(mode);
       if (!isFirst && answer?.kind === 'refuses') metrics.nacked(mode);
       recordAnswer(answer, current);
@@ -202,7 +202,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       events.info.report(`xDS: ${whoIsIt()} left (${mode})`, 'left');
     },
     refresh() {
-      // Without a record there was no request yet that asks for anything.
+      // Without a record no request has asked for anything yet.
       if (record === undefined || node === undefined) return;
       send(session.onSnapshot(snapshots.current(node)));
     },

@@ -1,9 +1,8 @@
-// Tells all streams of a change, some at a time, so that a thousand pushes do not keep the process
-// from answering anything else.
+// Notifies all streams of a change in batches, so that a thousand pushes do not block the process.
 
 export interface FanOut {
-  /** Every stream is refreshed once from now on; those that still wait for an earlier change keep
-   * their place and see both at once. */
+  /** Refreshes every stream once; those still waiting for an earlier change keep their place and see both
+   * at once. */
   readonly start: () => void;
   stop(): void;
 }

@@ -1,4 +1,4 @@
-// The one-shot form of discovery: a request, and everything it asks for as the answer.
+// The one-shot form of discovery: one request, one answer with everything it asks for.
 
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';

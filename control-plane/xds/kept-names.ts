@@ -1,12 +1,12 @@
-// What streams make us keep for as long as they are open: the names that they ask for and say that they
-// have, and their nodes. Together so many bytes; a stream that wants everything keeps next to nothing.
+// Bounds what is kept for open streams: the names that they ask for or say they have, and their nodes, all
+// together in bytes. A stream that wants everything keeps next to nothing.
 
 export interface KeptNames {
-  /** For one stream; `end` is called when it has to go, and must give up what it keeps. */
+  /** For one stream; `end` is called when it has to close, and must free what it keeps. */
   open(end: () => void): (bytes: number) => void;
 }
 
-/** A string and its places in sets and maps, beside its characters. */
+/** Overhead of a string and its entries in sets and maps. */
 const bytesPerName = 128;
 
 export function createKeptNames(maxBytes: number): KeptNames {
@@ -28,7 +28,7 @@ export function createKeptNames(maxBytes: number): KeptNames {
     return largest;
   }
 
-  /** Who keeps the most goes, so that no number of greedy streams takes the place of a modest one. */
+  /** The stream that keeps most is closed, so that greedy streams never displace a modest one. */
   function relieve(): void {
     while (totalBytes > maxBytes) {
       const end = findLargest();
@@ -46,7 +46,7 @@ export function createKeptNames(maxBytes: number): KeptNames {
   };
 }
 
-/** About what these texts take. */
+/** Approximate bytes of these texts. */
 export function toKeptBytes(texts: Iterable<string>): number {
   let bytes = 0;
   for (const text of texts) bytes += bytesPerName + text.length;

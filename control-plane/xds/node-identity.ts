@@ -1,10 +1,10 @@
-// Node messages to the identity that the rest of the control plane handles.
+// Converts node messages to the identity that the control plane uses.
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 import type { StructMessage, ValueMessage } from '../../shared/wire/struct-message.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import { maxNodeLength } from './limits.ts';
 
-/** Undefined when it is longer than a stream may make us keep. */
+/** Undefined when it exceeds the limit of a stream. */
 export function toNodeIdentity(node: NodeMessage | null | undefined): NodeIdentity | undefined {
   const { id = '', cluster = '' } = node ?? {};
   const metadata = toTexts(node?.metadata);

@@ -1,4 +1,4 @@
-// What the two protocols differ in as far as a stream is concerned; the rest is in their sessions.
+// The differences of the two protocols for a stream; the others are in their sessions.
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type {
   DeltaDiscoveryRequestMessage,
@@ -15,9 +15,9 @@ export interface DiscoveryProtocol<Request> {
   /** Throws on bytes that are not the message. */
   decode(bytes: Buffer): Request;
   createSession(): Session<Request>;
-  /** The names and versions that a request adds to what is kept. */
+  /** The names and versions of a request that are kept. */
   namesIn(request: Request): readonly string[];
-  /** The type that a request without one means; undefined where it must be given. */
+  /** The type of a request without one; undefined where it is required. */
   readonly impliedTypeUrl: string | undefined;
 }
 

@@ -1,5 +1,5 @@
-// One client's side of the conversation as the server keeps it, for either protocol: events in,
-// responses out. No sockets and no timers; the stream feeds it and sends what comes out.
+// The server's state of one client, for either protocol: events in, responses out. No sockets and no
+// timers; the stream feeds it and sends its responses.
 
 import type { ResponseBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -12,45 +12,45 @@ export interface SessionResponse {
   readonly body: ResponseBody;
 }
 
-/** What a request said about versions, for the record of who has what. */
+/** What a request said about versions, for the record of workers. */
 export type Answer =
   | { readonly kind: 'holds'; readonly version: string }
-  /** Names were given up, for which nothing is sent: what is left has a version of its own. */
+  /** Names were unsubscribed, which sends nothing: the rest has a version of its own. */
   | { readonly kind: 'keeps'; readonly version: string }
   | {
       readonly kind: 'refuses';
       /** Undefined when the response came from an earlier stream. */
       readonly version: string | undefined;
       readonly text: string;
-      /** What the client goes on with; empty when it does not say. */
+      /** The version that the client keeps; empty when it does not say. */
       readonly holds: string;
     };
 
 export interface RequestOutcome {
   readonly response: SessionResponse | undefined;
   readonly answer: Answer | undefined;
-  /** The request says anew what is wanted, by which the client can have a response made at any time.
-   * Never true of the first one. */
+  /** The request changes what is wanted, so the client can trigger responses at any time. Never true of the
+   * first one. */
   readonly changesNames: boolean;
 }
 
 /**
- * After a response has come out, none comes until `onSent`: a client that reads slowly has one
- * response waiting at most, and gets the newest snapshot next, not those between.
+ * After a response none follows until `onSent`: a slow client has at most one response waiting, and then
+ * gets the newest snapshot, skipping those between.
  */
 export interface Session<Request> {
-  /** `snapshot` is what applies to the node now. */
+  /** `snapshot` is the node's current one. */
   onRequest(request: Request, snapshot: Snapshot | undefined): RequestOutcome;
-  /** What applies to the node may have changed. */
+  /** The node's snapshot may have changed. */
   onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined;
-  /** The last response has left for the network. */
+  /** The last response has been written to the network. */
   onSent(): SessionResponse | undefined;
-  /** The version of what the client wants of the snapshot: what it holds when it has everything.
-   * Undefined when it wants nothing. Cheap, above all when it wants everything. */
+  /** The version of the part that the client wants, which it holds when it is up to date. Undefined when it
+   * wants nothing. Cheap, above all when it wants everything. */
   wantedVersion(snapshot: Snapshot): string | undefined;
-  /** How many names are kept for the client alone: what it asked for, all requests together, what it
-   * says that it has, and what it is still to hear of. */
+  /** How many names are kept for this client alone: those it asked for, those it says it has, and those it
+   * still has to get. */
   readonly wantedNames: number;
-  /** About what is kept for the client alone. */
+  /** Approximate bytes kept for this client alone. */
   readonly keptBytes: number;
 }

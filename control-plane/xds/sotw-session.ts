@@ -1,5 +1,5 @@
-// The state-of-the-world protocol for one stream: each response has everything that is wanted, and a
-// version that the client accepts or refuses.
+// The state-of-the-world protocol for one stream: each response has everything the client wants, and a
+// version that it accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import { toSelectedBody, toWholeBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -18,19 +18,19 @@ export function createSotwSession(): SotwSession {
   const selector = createSelector();
   let subscription: Subscription | undefined;
   let newest: Snapshot | undefined;
-  /** The client's last word on what it has, or what was sent since: nothing is sent twice. */
+  /** The version the client last reported, or was sent since: nothing is sent twice. */
   let lastVersion = '';
   let lastNonce = 0;
   let isAnswered = true;
   let isSending = false;
-  /** Names were added that exist: they are sent even if the content is what was sent before. */
+  /** Existing names were added: they are sent even if the content was sent before. */
   let owes = false;
 
   function next(): SessionResponse | undefined {
     if (isSending || newest === undefined || subscription === undefined) return undefined;
     if (wantsNothing(subscription)) return undefined;
     const wanted = selector.select(newest, subscription);
-    // A refused version equals the last one as well, so that it is never offered again.
+    // Also true of a refused version, so that it is never offered again.
     if (wanted.version === lastVersion && !owes) return undefined;
     lastVersion = wanted.version;
     lastNonce++;
@@ -50,8 +50,7 @@ export function createSotwSession(): SotwSession {
     const isReply = !isFirst && !isAnswered && request.responseNonce === String(lastNonce);
     if (isReply) isAnswered = true;
     if (isFirst || isReply) {
-      // Present is what counts: the reference's client refuses with code 0
-      // (behaviour: refusals-and-nonces).
+      // Its presence counts: the reference's client refuses with code 0 (behaviour: refusals-and-nonces).
       if (errorDetail != null) {
         const text = errorDetail.message ?? '';
         const version = isReply ? lastVersion : undefined;
@@ -69,10 +68,10 @@ export function createSotwSession(): SotwSession {
       const before = subscription;
       const { responseNonce = '' } = request;
       const isFirst = before === undefined;
-      // A request that answers an earlier response is out of date as a whole: the answer to the last
-      // one follows, with the names wanted then. The first of a stream never is, nor is any before the
-      // first response: clients may go on with the nonce of their last stream
-      // (behaviour: refusals-and-nonces).
+      // A request that answers an earlier response is out of date as a whole: the answer to the last one
+      // follows, with the names wanted then. The first request of a stream is never out of date, nor any
+      // before the first response: clients may continue with the nonce of their last stream (behaviour:
+      // refusals-and-nonces).
       const isStale = lastNonce > 0 && responseNonce !== '' && responseNonce !== String(lastNonce);
       if (isStale) return { response: undefined, answer: undefined, changesNames: false };
       subscription = toSotwSubscription(before, request.resourceNames ?? []);

@@ -1,10 +1,10 @@
-// Which resources one client wants, by name or all of them, in both protocols; and those of a
+// Which resources a client wants, by name or all of them, in both protocols, and the selection of a
 // snapshot that it gets.
 import { createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 
 /** Immutable. */
 export interface Subscription {
-  /** Everything there is, whatever its name. */
+  /** All resources, whatever their names. */
   readonly wildcard: boolean;
   /** Wanted by name; sorted for state of the world, in the order of asking for delta. */
   readonly names: ReadonlySet<string>;
@@ -13,12 +13,12 @@ export interface Subscription {
 /** The name that stands for all. */
 const everyName = '*';
 
-/** What a stream wants that has never named anything. */
+/** The subscription of a stream that has never named anything. */
 const everything: Subscription = { wildcard: true, names: new Set() };
 
 /**
- * State of the world: each request names all that is wanted. No name means everything, unless names
- * were given before on this stream: then the client wants nothing any more.
+ * State of the world: each request names all wanted resources. No name means everything, unless names were
+ * given before on this stream: then the client no longer wants anything.
  */
 export function toSotwSubscription(
   before: Subscription | undefined,
@@ -29,7 +29,7 @@ export function toSotwSubscription(
     return { wildcard: false, names: new Set() };
   }
   if (before !== undefined && isSame(before, names)) return before;
-  // "*" stays among the names: it was given, so that giving none afterwards means nothing.
+  // "*" stays among the names: it was given, so an empty list afterwards means nothing.
   return { wildcard: names.includes(everyName), names: new Set(names) };
 }
 
@@ -57,13 +57,13 @@ export function toDeltaSubscription(
   return { wildcard, names };
 }
 
-/** True when the client has taken back everything that it asked for. */
+/** True when the client has unsubscribed from everything. */
 export function wantsNothing({ wildcard, names }: Subscription): boolean {
   return !wildcard && names.size === 0;
 }
 
-/** The part of the snapshot that is wanted, under a version of its own: a change elsewhere leaves
- * it as it is. The snapshot itself when everything is wanted. */
+/** The wanted part of the snapshot, under a version of its own, which changes elsewhere do not affect. The
+ * snapshot itself when everything is wanted. */
 function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Snapshot {
   if (wildcard) return snapshot;
   const wanted = [];
@@ -77,12 +77,12 @@ function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Sn
 export interface Selector {
   /** As `selectWanted`. */
   select(snapshot: Snapshot, subscription: Subscription): Snapshot;
-  /** The version of what is wanted; undefined when nothing is. Without a selection for all that is
-   * asked again. */
+  /** The version of the wanted part; undefined when nothing is wanted. Makes no selection when called again
+   * for the same snapshot. */
   versionOf(snapshot: Snapshot, subscription: Subscription): string | undefined;
 }
 
-/** For one client: it remembers the version of its last selection, and not the selection. */
+/** For one client: remembers the version of its last selection, but not the selection. */
 export function createSelector(): Selector {
   let from: Snapshot | undefined;
   let by: Subscription | undefined;

@@ -1,4 +1,4 @@
-// Who is connected, and which version each has been sent, has accepted and has refused.
+// The connected workers, and the versions that each was sent, accepted and refused.
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
 import type { DiscoveryMode } from './metrics.ts';
 
@@ -11,15 +11,15 @@ export interface ConnectedWorker {
   readonly sinceMs: number;
   /** The last response on this stream. */
   readonly sent: VersionAt | undefined;
-  /** The last version that the worker accepted, or said that it holds. */
+  /** The last version that the worker accepted, or reported to hold. */
   readonly acked: VersionAt | undefined;
   /** The last refusal, until a later version is accepted. */
   readonly nacked: Refusal | undefined;
   readonly wantedVersion: WantedVersion;
 }
 
-/** The version of what the worker now wants of the snapshot, to which `acked` comes when it has it;
- * undefined when it wants nothing. Cheap: asked of every worker for every report. */
+/** The version of the part that the worker wants; `acked` equals it when the worker is up to date.
+ * Undefined when it wants nothing. Cheap: read for every worker in every report. */
 export type WantedVersion = (snapshot: Snapshot) => string | undefined;
 
 export interface VersionAt {
@@ -30,14 +30,14 @@ export interface VersionAt {
 export interface Refusal {
   /** Undefined when it was sent on an earlier stream. */
   readonly version: string | undefined;
-  /** The worker's words; at most 4096 characters of them. */
+  /** The worker's message; at most 4096 characters. */
   readonly text: string;
   readonly atMs: number;
 }
 
 export interface ConnectedWorkers {
-  /** One for each stream whose node is known, in the order of arrival. Each is a value that later
-   * events do not change, but for what it wants. */
+  /** One for each stream whose node is known, in the order of arrival. Each is immutable, but
+   * `wantedVersion` reads the current subscription. */
   list(): readonly ConnectedWorker[];
 }
 
@@ -92,7 +92,7 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
   };
 }
 
-/** A slice would hold the whole text, which may be megabytes. */
+/** A substring would keep the whole text alive, which may be megabytes. */
 function toShortCopy(text: string): string {
   return Buffer.from(text.slice(0, maxTextLength)).toString();
 }

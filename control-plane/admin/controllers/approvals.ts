@@ -1,4 +1,4 @@
-// `/approvals`: a revision that is held back because it takes most limits away is served all the same.
+// `/approvals`: serves a revision that is held back because it removes most limits.
 
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';

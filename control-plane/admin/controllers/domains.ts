@@ -1,5 +1,5 @@
-// `/domains`: the rules of one domain as YAML, read and written with entity tags, so that nobody
-// overwrites what he has not seen.
+// `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
+// overwrites a change it has not seen.
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
@@ -253,7 +253,7 @@ export class Default extends AdminController {
   }
 }
 
-/** Whoever writes to a domain has seen it, and this nobody has: no tag stands for it. */
+/** A write needs the tag of what the client has seen, and an unreadable file has none. */
 function refuseUnread(
   current: Revision,
   documentsInForce: Examination['documents'],

@@ -1,4 +1,4 @@
-// The root of the admin API: health, metrics, who has what, and the description of it all.
+// The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
@@ -50,7 +50,7 @@ export class Openapi_json extends AdminController {
   }
 }
 
-/** How long a client waits for a look at the store; the answer then is what is known. */
+/** How long a client waits for a look at the store; after it the answer is what is known. */
 const lookTimeoutMs = 5_000;
 
 export class Status extends AdminController {

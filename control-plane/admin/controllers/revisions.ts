@@ -1,5 +1,5 @@
-// `/revisions`: the history of the store, what a revision holds, what changes from one to another, and
-// a new one made of all files at once.
+// `/revisions`: the history of the store, the files of a revision, the changes between two, and a new one
+// made of all files at once.
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
@@ -75,7 +75,7 @@ export class Default extends AdminController {
     }
     const { newest, inForce } = this.api.snapshots.state();
     const history = await this.fromStore(this.api.store.history(limit));
-    // A state that comes back has the id that it had before: the later one is meant.
+    // A state that returns has the same id as before: the later one is meant.
     const latest = (id: string | undefined) => history.findIndex((revision) => revision.id === id);
     const inForceAt = latest(inForce?.revision.id);
     const newestAt = latest(newest?.revision.id);

@@ -36,7 +36,7 @@ export class Default extends AdminController {
         allowsRemoval: asked.allowRemoval === true,
         rollout: asked.rollout,
         plan(current) {
-          // What could not be read then is not there to go back to: it would be deleted in silence.
+          // A file that was unreadable then cannot be restored: it would be deleted silently.
           const unread = target.problems.filter(isError);
           if (unread.length > 0) throw new InvalidRules(unread);
           return toReplacement(current, target.files);

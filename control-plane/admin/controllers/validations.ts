@@ -1,4 +1,4 @@
-// `/validations`: what is wrong with rules, without anything being written.
+// `/validations`: what is wrong with rules; writes nothing.
 import Type from 'typebox';
 import { BadRequest } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';

@@ -1,4 +1,4 @@
-// One call of the admin API, bounded in time and size. What the answers mean is left to the commands.
+// One call of the admin API, bounded in time and size. The commands interpret the answers.
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { errorText } from '../../../shared/errors.ts';
@@ -10,19 +10,19 @@ export interface AdminCall {
   /** With the query. */
   readonly path: string;
   readonly body?: unknown;
-  /** For how long an answer is waited for, at most and by default `longestCallMs`. */
+  /** How long to wait for an answer; at most, and by default, `longestCallMs`. */
   readonly timeoutMs?: number;
 }
 
 export interface AdminAnswer {
   readonly status: number;
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined when it is not JSON. */
   readonly value: unknown;
 }
 
 export type AdminCallResult =
   | { readonly ok: true; readonly answer: AdminAnswer }
-  /** There was no answer: why, for people, and whether all the time was waited for it. */
+  /** There was no answer: why, for people, and whether the time ran out. */
   | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
 export interface AdminClient {
@@ -85,7 +85,7 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
       response.on('end', () => {
         const status = response.statusCode ?? 0;
         const value = parse(Buffer.concat(chunks).toString());
-        // As a proxy's page for the time of a repair is.
+        // Such as a proxy's maintenance page.
         if (value === undefined && status < 300) {
           answered.reject(new Error(`what answers is no control plane (HTTP ${status}, no JSON)`));
         } else answered.resolve({ status, value });
@@ -98,13 +98,13 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
   return {
     url: base,
     async call(given) {
-      // Whole, because a timer takes no fraction.
+      // Rounded, because timers take no fraction.
       const timeoutMs = Math.ceil(Math.min(given.timeoutMs ?? longestCallMs, longestCallMs));
       const signal = AbortSignal.timeout(timeoutMs);
       try {
         return { ok: true, answer: await call(given, signal) };
       } catch (error) {
-        // What the request fails with then speaks of an abort only.
+        // The request's own error then only mentions an abort.
         const seconds = Math.round(timeoutMs / 100) / 10;
         const isTimeout = signal.aborted;
         const reason = isTimeout ? `no answer within ${seconds}s` : toReason(error);

@@ -1,4 +1,4 @@
-// The options by which commands find the admin API and show who they are.
+// The options by which commands find the admin API and authenticate.
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { readTlsFiles } from '../../../shared/tls.ts';
@@ -9,7 +9,7 @@ export interface AdminOptions extends AccessOptions {
   readonly adminUrl?: string;
 }
 
-/** How to show who one is, and whom one trusts. */
+/** Credentials, and trusted authorities. */
 export interface AccessOptions {
   readonly tokenFile?: string;
   readonly ca?: string;
@@ -24,7 +24,7 @@ export function addAdminOptions(command: Command): Command {
   return addAccessOptions(command.option('--admin-url <url>', text));
 }
 
-/** For a command that asks several control planes: `--admin-url` is an array then. */
+/** For a command that queries several control planes: `--admin-url` is an array then. */
 export function addAdminOptionsForSeveral(command: Command): Command {
   const text = `the admin API; repeat it for several control planes (RATELANE_ADMIN_URL for one; default: ${defaultUrl})`;
   const collect = (url: string, earlier: readonly string[] = []) => [...earlier, url];
@@ -70,7 +70,7 @@ export async function openAdminClient(
   return { ok: true, client: createAdminClient({ url, token: token?.value, tls: tls.material }) };
 }
 
-/** One for each different URL, or the first thing that is wrong. */
+/** One client for each different URL, or the first mistake. */
 export async function openAdminClients(
   urls: readonly string[] | undefined,
   access: AccessOptions,

@@ -1,4 +1,4 @@
-// What the admin API answers in place of a result, as a person reads it.
+// Error answers of the admin API as text for people.
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
 import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';

@@ -1,4 +1,4 @@
-// What `push` and `rollback` have in common: a change of the store through the admin API.
+// Shared by `push` and `rollback`: a change of the store through the admin API.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
@@ -61,7 +61,7 @@ interface Preview {
   readonly changes: readonly RuleChangeJson[];
 }
 
-/** Makes these files the newest revision; says before what that changes. With `dryRun` that is all. */
+/** Shows what would change, then makes these files the newest revision, unless `dryRun` is set. */
 export async function pushFiles(
   frame: CommandFrame,
   options: ChangeOptions & { readonly dryRun?: boolean },
@@ -86,7 +86,7 @@ export async function pushFiles(
     else if (preview.files.length === 0) io.write('nothing would be changed\n');
     return;
   }
-  // What was said is what is done: not a change of something else that came between.
+  // Does exactly what was shown, and fails if something else changed meanwhile.
   const expected = { ...options, expectedRevision: expectedRevision ?? preview.from.id };
   await sendChange(frame, expected, '/revisions', { files });
 }

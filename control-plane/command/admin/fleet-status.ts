@@ -1,5 +1,5 @@
-// Asks control planes whether the newest revision is in force everywhere, once or until it is, for every
-// command that wants to know. What their answers mean together is left to verdict.ts.
+// Asks control planes whether the newest revision is in force everywhere, once or until it is. verdict.ts
+// combines their answers.
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
@@ -14,11 +14,11 @@ import { formatRefusal } from './answer-text.ts';
 import { type Answer, judgeAnswers, type Question, type Verdict } from './verdict.ts';
 
 const pauseMs = 250;
-/** While waiting, the store itself is asked only this often. */
+/** While waiting, the store itself is queried only this often. */
 const asksPerLook = 8;
-/** However little of the time is left, an answer gets this long to come. */
+/** However little time is left, a call gets at least this long. */
 const shortestCallMs = 1_000;
-/** What a proxy answers while there is no control plane behind it. */
+/** Statuses of a proxy without a control plane behind it. */
 const awayStatuses: readonly number[] = [502, 503, 504];
 
 export interface FleetStatus {
@@ -28,11 +28,11 @@ export interface FleetStatus {
 
 export type FleetResult =
   | { readonly ok: true; readonly status: FleetStatus }
-  /** Nobody answers, or one refuses to: why, for people, in several lines with their ends. */
+  /** None answers, or one refuses: why, for people, in several lines with their ends. */
   | { readonly ok: false; readonly message: string };
 
-/** With `waitMs`, for at most so long until the answer is yes or will not become it. Says on standard
- * error what it waits for. */
+/** With `waitMs`, waits at most that long until the answer is yes or cannot become yes, and shows on
+ * standard error what it waits for. */
 export async function askFleet(
   clients: readonly AdminClient[],
   question: Question,
@@ -54,7 +54,7 @@ export async function askFleet(
         ...(waitMs !== undefined && { timeoutMs: leftMs }),
       };
       const results = await Promise.all(clients.map((client) => client.call(call)));
-      // A timer may go off before its time, and leave too little for another call.
+      // A timer may fire early, and leave too little time for another call.
       const wantedMs = results.some((result) => !result.ok && result.isTimeout)
         ? shortestCallMs
         : 0;
@@ -93,8 +93,7 @@ function hasStatus(result: AdminCallResult): boolean {
   return result.ok && result.answer.status === 200;
 }
 
-/** A control plane that restarts gives no answer for a moment, or a proxy gives one; a
- * refusal is for ever. */
+/** A restarting control plane does not answer for a moment, or a proxy answers for it; a refusal is final. */
 function isRefusal(result: AdminCallResult): boolean {
   return result.ok && !hasStatus(result) && !awayStatuses.includes(result.answer.status);
 }
@@ -114,7 +113,7 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   }
 }
 
-/** One control plane's answer as it gave it; of several the verdict, and what each gave. */
+/** The answer of one control plane unchanged; of several the verdict, and the answer of each. */
 export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus): object {
   const [first, ...others] = answers;
   if (first?.status !== undefined && others.length === 0) {

@@ -1,26 +1,26 @@
-// What the control planes that were asked say together: one verdict, one line, one exit code. Pure.
+// Combines the answers of several control planes into one verdict, one line, one exit code. Pure.
 
 import { type AskedJson, type StatusJson, toReach } from '../../admin/status-report.ts';
 import { toShortId } from '../../store/revision.ts';
 import { type ExitCode, exitCodes } from '../command-frame.ts';
 
-/** One that was asked: what it says, or why it says nothing. */
+/** One control plane's answer, or why there is none. */
 export type Answer =
   | { readonly url: string; readonly status: StatusJson; readonly error?: undefined }
   | { readonly url: string; readonly status?: undefined; readonly error: string };
 
 export interface Question {
-  /** It, or one that was made from it, has to be the newest one. */
+  /** This revision, or one made from it, has to be the newest. */
   readonly revision: string | undefined;
-  /** So many workers have to have it. */
+  /** How many workers have to have it. */
   readonly minWorkers: number;
 }
 
 export interface Verdict {
-  /** `pending` is for what may become a yes; everything else stays. */
+  /** `pending` may still become `yes`; the others are final. */
   readonly exitCode: ExitCode;
   readonly verdict: StatusJson['verdict'] | 'not_known' | 'no_such_revision';
-  /** One line; what others have written is not escaped. */
+  /** One line; foreign text in it is not escaped. */
   readonly text: string;
 }
 
@@ -74,17 +74,17 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   return pending(`${reach}, of at least ${minWorkers}`);
 }
 
-/** Somebody has to do something before it is served. */
+/** Somebody has to act before it is served. */
 function isRefused({ verdict }: StatusJson): boolean {
   return verdict === 'invalid' || verdict === 'held_back' || verdict === 'taken_back';
 }
 
-/** Nothing but the number of its workers is open. */
+/** Only the number of its workers is still open. */
 function isUnsettled({ verdict }: StatusJson): boolean {
   return verdict !== 'in_force' && verdict !== 'no_workers';
 }
 
-/** Of an older control plane only the newest one is known. */
+/** An older control plane reports only the newest one. */
 function placeOf({ asked, newest }: StatusJson, revision: string | undefined): AskedJson['place'] {
   if (revision === undefined || newest?.id.startsWith(revision)) return 'newest';
   return asked?.place ?? 'not_known';

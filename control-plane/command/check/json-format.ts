@@ -1,4 +1,4 @@
-// Problems for programs. The shape is stable: fields may be added, none changes or goes.
+// Problems for programs. The shape is stable: fields may be added, but not changed or removed.
 
 import { isError } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

@@ -13,7 +13,7 @@ export interface ServedOptions {
   readonly maxResponseBytes: number;
 }
 
-/** Only what `rules` do not say already. */
+/** Only problems that `rules` does not have already. */
 export function findServedProblems(rules: LoadedRules, options: ServedOptions): Problem[] {
   const { documents, nodeGroups, ruleSet } = rules;
   if (ruleSet === undefined && nodeGroups === undefined) return [];
@@ -31,7 +31,7 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
   const problems = outcome.ok ? outcome.warnings : outcome.problems;
   return problems.flatMap((problem) => {
     if (nodeGroups !== undefined && problem.file === nodeGroupsFile) {
-      // Without all rules it is not known which domains there are.
+      // Without all rules the domains are unknown.
       const isSure = isError(problem) || ruleSet !== undefined;
       return isSure ? [{ ...problem, file: nodeGroups.path }] : [];
     }

@@ -1,4 +1,4 @@
-// What was looked at, and what was found, in one line.
+// One line: what was checked, and what was found.
 import { toCountText } from '../../../shared/count-text.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

@@ -49,7 +49,7 @@ function toValueCases({ name, options }: CompletedCommand): string[] {
     .map(({ flag, choices }) => `    '${name} ${flag}') words='${choices.join(' ')}' ;;`);
 }
 
-/** Options once a dash is typed; before that, what an argument may be. */
+/** Options once a dash is typed; before that, values of the argument. */
 function toWordCases({ name, options, argumentChoices }: CompletedCommand): string[] {
   const flags = options.map(({ flag }) => flag).join(' ');
   const plain = argumentChoices.join(' ');

@@ -1,11 +1,11 @@
-// What a shell needs to know of the commands to complete them, whatever the shell.
+// What completion scripts of all shells need to know of the commands.
 import type { Command } from 'commander';
 
 export interface CompletedCommand {
   readonly name: string;
   readonly summary: string;
   readonly options: readonly CompletedOption[];
-  /** What an argument may be; empty when it is a path. */
+  /** The values of the argument; empty when it is a path. */
   readonly argumentChoices: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface CompletedOption {
   readonly flag: string;
   readonly summary: string;
   readonly takesValue: boolean;
-  /** What the value may be; empty when it is free. */
+  /** The possible values; empty when any is allowed. */
   readonly choices: readonly string[];
 }
 

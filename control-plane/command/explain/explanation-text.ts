@@ -1,4 +1,4 @@
-// An explanation as a person reads it.
+// An explanation as text for people.
 
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';

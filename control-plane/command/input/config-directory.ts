@@ -1,5 +1,5 @@
-// One directory read as the reference's config check reads it: not its subdirectories, but all of its
-// files whatever they are called, with a line for each (behaviour: check-of-the-reference).
+// Reads one directory as the reference's config check does: without subdirectories, all files whatever
+// their names, with a line for each (behaviour: check-of-the-reference).
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Problem } from '../../../shared/rules/problem.ts';
@@ -9,7 +9,7 @@ import { defaultBounds } from '../../../shared/rules-file.ts';
 import type { RuleInput } from './rule-texts.ts';
 
 export interface ConfigDirectory {
-  /** What the reference prints while it reads. */
+  /** The lines that the reference prints while it reads. */
   readonly lines: readonly string[];
   readonly input: RuleInput;
 }

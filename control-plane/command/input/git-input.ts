@@ -1,6 +1,5 @@
-// Rules from one revision of a Git repository, fetched into a temporary bare one: nothing is checked
-// out, so no hook or filter of the repository runs. Running git and reading a commit is left to the
-// store.
+// Rules from one revision of a Git repository, fetched into a temporary bare one: nothing is checked out,
+// so no hook or filter of the repository runs. The store's files run git and read the commit.
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +20,7 @@ import type { RuleInput, RuleInputResult } from './rule-texts.ts';
 export interface GitSource {
   /** A URL, or the path of a local repository. */
   readonly url: string;
-  /** Whatever git takes for a commit. */
+  /** Any name of a commit that git accepts. */
   readonly revision: string;
   /** The folder to read; '' is everything. */
   readonly folder: string;
@@ -46,7 +45,7 @@ export async function readGitInput(
     environment: io.environment,
     readCredentials: async () => address.credentials,
   });
-  // Git is in a process group of its own, so what interrupts this process does not reach it.
+  // Git is in a process group of its own, so an interrupt of this process does not reach it.
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort(new AppError('store', 'interrupted'));
   for (const signal of stopSignals) process.on(signal, interrupt);
@@ -105,13 +104,13 @@ async function findCommit(git: Git, revision: string): Promise<string | undefine
   try {
     return await resolveObject(git, `${revision}^{commit}`);
   } catch (error) {
-    // Git has words of its own for some expressions that lead nowhere.
+    // Git has its own messages for some expressions that name nothing.
     if (error instanceof GitError) return undefined;
     throw error;
   }
 }
 
-/** For a commit that no branch leads to, or a name such as that of a pull request. */
+/** For a commit outside all branches, or a ref such as that of a pull request. */
 async function fetchCommit(
   git: Git,
   revision: string,
@@ -121,7 +120,7 @@ async function fetchCommit(
   try {
     await fetch(revision);
   } catch (error) {
-    // It has answered before, so what it lacks is the revision.
+    // It has answered before, so the revision is missing.
     if (error instanceof GitError) return undefined;
     throw error;
   }

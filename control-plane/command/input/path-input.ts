@@ -1,5 +1,5 @@
-// Rules from files and directories. Files that are named are read whatever they are called; below
-// directories the worker's selection holds (behaviour: files-of-rules).
+// Rules from files and directories. Named files are read whatever their names; below directories the
+// worker's selection applies (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
 import { isError, type Problem, problemOf } from '../../../shared/rules/problem.ts';
@@ -13,10 +13,10 @@ import { defaultBounds } from '../../../shared/rules-file.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
-/** Fails when a path cannot be looked at; what lies below a directory becomes a problem instead. */
+/** Fails when a path cannot be read; below a directory that becomes a problem instead. */
 export async function readPathInput(paths: readonly string[]): Promise<RuleInputResult> {
   const listed = new Map<string, Pick<ListedFile, 'path'>>();
-  /** By file and message: a directory may be named twice, or with one that it lies in. */
+  /** By file and message: a directory may be named twice, or together with its parent. */
   const noticed = new Map<string, Problem>();
   let nodeGroupsPath: string | undefined;
   for (const given of paths) {
@@ -56,7 +56,7 @@ async function listDirectory(
     ignoreDotFiles: false,
     bounds: defaultBounds,
   });
-  // A person may well name the root of a working tree.
+  // The path may be the root of a working tree.
   const isForeign = (path: string) => path.split(sep).includes('.git');
   const files = listing.files.filter(({ path }) => !isForeign(path));
   const problems = listing.problems.filter(({ file }) => !isForeign(file));

@@ -1,5 +1,5 @@
-// Rules as commands are given them: which options name them, and from there to documents with all
-// their problems. Reading is left to path-input.ts and git-input.ts.
+// The rules that a command works on: from its options to documents with all their problems. path-input.ts
+// and git-input.ts read them.
 import type { Command } from 'commander';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import { isError, type Problem } from '../../../shared/rules/problem.ts';
@@ -33,7 +33,7 @@ export function addGitOptions(command: Command): Command {
     .option('--git-path <folder>', 'with --git: only files below this folder');
 }
 
-/** What is wrong with the way in which rules are named; undefined when nothing is. */
+/** The mistake in the options that name rules; undefined without one. */
 export function checkRuleInputOptions(
   paths: readonly string[],
   options: RuleInputOptions,
@@ -65,7 +65,7 @@ export interface LoadedRules {
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: RuleSet | undefined;
-  /** Sorted by place. Mistakes in the file of node groups are not among them. */
+  /** Sorted by place. Without mistakes in the file of node groups. */
   readonly problems: readonly Problem[];
   readonly nodeGroups: RulesFile | undefined;
   readonly commit: string | undefined;
@@ -105,7 +105,7 @@ export function loadRules(
 /** The order of files and places. */
 export function comparePlaces(a: Problem, b: Problem): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
-  // What concerns a file as a whole comes last.
+  // Problems of a whole file come last.
   const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);
   return line !== 0 ? line : (a.column ?? 0) - (b.column ?? 0);
 }

@@ -1,21 +1,21 @@
-// What a worker tells of traffic that matches no rule, read from its debug port: the control plane has
-// only streams of configuration to it, on which a worker says nothing of its requests.
+// Reads a worker's page of traffic that matches no rule from its debug port: the control plane has only
+// configuration streams to workers, which carry nothing about requests.
 import { errorText } from '../../../shared/errors.ts';
 
 export interface UnmatchedPage {
-  /** The address as it was given, without what follows the port. */
+  /** The given address, without what follows the port. */
   readonly worker: string;
   /** Undefined when it could not be read. */
   readonly lines: readonly string[] | undefined;
-  /** Why not; for people. */
+  /** Why not, for people. */
   readonly error: string | undefined;
 }
 
 const timeoutMs = 10_000;
-/** Twice what the largest page has. */
+/** Twice the size of the largest page. */
 const maxBytes = 4 * 1024 * 1024;
 
-/** Undefined for what is no address of a debug port. */
+/** Undefined for a text that is not the address of a debug port. */
 export function parseDebugUrl(text: string): URL | undefined {
   const url = URL.parse(text.includes('://') ? text : `http://${text}`);
   const isPlain = url?.username === '' && url.password === '';
@@ -28,7 +28,7 @@ export async function readUnmatchedPage(url: URL): Promise<UnmatchedPage> {
   try {
     const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) });
     const text = answer.status === 200 ? await readBounded(answer) : undefined;
-    // A worker without the page answers with the list of those that it has.
+    // A worker without this page answers with the list of its pages.
     if (text === undefined || /^\/debug\/pprof\//.test(text)) {
       await answer.body?.cancel().catch(() => {});
       return { worker, lines: undefined, error: 'there is no page /unmatched at this address' };

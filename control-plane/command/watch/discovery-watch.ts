@@ -1,4 +1,4 @@
-// One stream of the aggregated discovery service, as a client that keeps nothing.
+// One stream of the aggregated discovery service, from a client that keeps nothing.
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -57,7 +57,7 @@ const firstResponseMs = 10_000;
 const closeMs = 1_000;
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Resolves when it ends: to undefined as was wished, else to a reason for people. */
+/** Resolves when it ends: to undefined when stopped by the caller, else to a reason for people. */
 export async function openDiscoveryWatch(
   options: DiscoveryWatchOptions,
 ): Promise<string | undefined> {
@@ -102,7 +102,7 @@ export async function openDiscoveryWatch(
     });
     if (!once) return;
     cancelTimer();
-    // The answer must arrive before the stream goes.
+    // The answer must arrive before the stream ends.
     stream.end();
     cancelTimer = clock.after(closeMs, () => ended.resolve(undefined));
   });
