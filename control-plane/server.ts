@@ -21,6 +21,7 @@ import { openTokenFile, type TokenFile } from './admin/tokens.ts';
 import type { WebhookDeps } from './admin/webhook-route.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
+import { createPeers } from './peers/peers.ts';
 import { openRecordFile } from './rollout/record.ts';
 import { createRollout } from './rollout/rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
@@ -142,6 +143,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       workers,
       examine: createExamine({ encode, options: build }),
       rollout,
+      peers: settings.peers && createPeers(settings.peers),
       allowsRemoval: settings.allowsRemoval,
       clock,
       audit,

@@ -32,6 +32,7 @@ test('a directory is all that has to be given', (t) => {
     mergeDomains: false,
     allowsRemoval: false,
     rollout: undefined,
+    peers: undefined,
     webhook: { secret: '', secretFile: undefined },
     xds: {
       address: { host: '0.0.0.0', port: 18_000 },

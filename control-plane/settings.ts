@@ -14,6 +14,7 @@ import {
 import { showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
+import { type PeerSource, parsePeers } from './peers/peer-list.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure } from './settings/exposure.ts';
 import { controlPlaneTable } from './settings/table.ts';
@@ -48,6 +49,8 @@ export interface ControlPlaneSettings {
   readonly allowsRemoval: boolean;
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
+  /** Undefined: this is the only control plane. */
+  readonly peers: readonly PeerSource[] | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
@@ -81,11 +84,15 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   };
   const xdsAddress = readAddress(reading, rows.xds.address);
   const adminAddress = readAddress(reading, rows.admin.address);
+  const peers = config.peers === '' ? undefined : parsePeers(config.peers);
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
   const problems = [
     ...reading.problems,
     ...checkPlace(reading),
+    ...(peers?.ok === false
+      ? [`${show(reading, controlPlaneTable.config.settings.peers)}: ${peers.reason}`]
+      : []),
     ...(rollout?.ok === false
       ? [`${show(reading, controlPlaneTable.config.settings.rollout)}: ${rollout.reason}`]
       : []),
@@ -127,6 +134,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
     rollout: rollout?.ok ? rollout.plan : undefined,
+    peers: peers?.ok ? peers.peers : undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
     xds: {
       ...toListener(xds, xdsAddress.value),

@@ -2,6 +2,7 @@
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { Peers } from '../peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -16,6 +17,8 @@ export interface AdminApi {
   readonly examine: Examine;
   /** Undefined where revisions are not rolled out in steps. */
   readonly rollout: Rollout | undefined;
+  /** Undefined where this is the only control plane. */
+  readonly peers: Peers | undefined;
   /** Whether any change may take most limits away. */
   readonly allowsRemoval: boolean;
   readonly clock: Clock;

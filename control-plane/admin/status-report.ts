@@ -48,6 +48,7 @@ export const statusJson = Type.Object(
       Type.Literal('held_back'),
       Type.Literal('taken_back'),
       Type.Literal('invalid'),
+      Type.Literal('not_known'),
     ]),
     text: Type.String(),
     /** Null when no revision was requested. */
@@ -83,6 +84,16 @@ export const statusJson = Type.Object(
     waitingFor: Type.Array(workerJson),
     /** Domains with fields that only Ratelane's own workers get, and the fields. */
     leftOut: Type.Array(Type.Object({ domain: Type.String(), fields: Type.Array(Type.String()) })),
+    /** This one and its peers; empty where it has none. */
+    controlPlanes: Type.Array(
+      Type.Object({
+        /** Of this one `this`. */
+        url: Type.String(),
+        /** Null when it does not answer. */
+        connected: orNull(Type.Integer()),
+        error: orNull(Type.String()),
+      }),
+    ),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(disagreementJson),
   },
@@ -90,7 +101,7 @@ export const statusJson = Type.Object(
 );
 export type StatusJson = Type.Static<typeof statusJson>;
 
-const maxWaitingFor = 100;
+export const maxWaitingFor = 100;
 
 export interface StatusSources {
   readonly storeDescription: string;
@@ -144,6 +155,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       domain,
       fields: [...fields],
     })),
+    controlPlanes: [],
     disagreements: findDisagreements(workers),
   };
 }

@@ -1,8 +1,8 @@
 // `rollout`: where the rollout of a revision stands, and what a person does about it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { AdminCall } from '../admin/admin-client.ts';
 import type { RolloutJson } from '../admin/rollout-json.ts';
-import type { AdminCall } from './admin/admin-client.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';

@@ -5,7 +5,13 @@ import {
   addAdminOptionsForSeveral,
   openAdminClients,
 } from './admin/admin-options.ts';
-import { askFleet, type FleetStatus, toFleetJson, writeFleetStatus } from './admin/fleet-status.ts';
+import {
+  askFleet,
+  type FleetStatus,
+  toExitCode,
+  toFleetJson,
+  writeFleetStatus,
+} from './admin/fleet-status.ts';
 import { addWaitOptions, type WaitOptions } from './admin/wait-options.ts';
 import { type AddCommand, type CommandIo, exitCodes } from './command-frame.ts';
 import { parseRevision, revisionHelp } from './revision-argument.ts';
@@ -68,7 +74,7 @@ what --worker-debug shows.`,
         writeFleetStatus(result.status, io);
         writeUnmatched(unmatched, io);
       }
-      finish(result.status.verdict.exitCode);
+      finish(toExitCode(result.status));
     });
 
   function parseWorker(text: string): URL {

@@ -33,6 +33,12 @@ export const controlPlaneTable = {
       defaultText: 'every worker at once',
       doc: 'In which steps a new revision reaches the workers, such as canary=10%,hold=60s or 5%:30s,25%:60s,100%; on-silence=stop and over-limit=10 may follow',
     }),
+    peers: text({
+      names: ['--peers', 'RATELANE_PEERS'],
+      default: '',
+      defaultText: 'none',
+      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status then speaks of the workers of all",
+    }),
   }),
   git: section('Git', {
     url: text({

@@ -7,6 +7,8 @@ import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
+import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
+import { createPeers } from '../../control-plane/peers/peers.ts';
 import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
@@ -24,6 +26,9 @@ export interface AdminApiOptions {
   /** In place of that directory. */
   readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
+  readonly peers?: readonly PeerSource[];
+  /** In place of a free one. */
+  readonly port?: number;
   /** In the form of their file; without them none are asked for. */
   readonly tokens?: string;
   readonly verifyWebhook: (
@@ -64,6 +69,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         workers,
         examine: createExamine({ encode, options }),
         rollout: undefined,
+        peers: api.peers && createPeers(api.peers),
         allowsRemoval: false,
         clock,
         audit,
@@ -81,7 +87,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
       log,
       onAnswer: metrics.adminAnswer,
     },
-    { address: { host: '127.0.0.1', port: 0 }, tls: undefined },
+    { address: { host: '127.0.0.1', port: api.port ?? 0 }, tls: undefined },
   );
   t.teardown(async () => {
     await server.stop(100);

@@ -1,9 +1,13 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { readCredentials } from '../../../shared/router/guard.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { itselfStatus } from '../../peers/peers.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import { type AskedJson, statusJson, toStatusJson } from '../status-report.ts';
+import { mergeStatus } from '../merged-status.ts';
+import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
 import { toWorkerJson, workerJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
@@ -68,12 +72,32 @@ export class Status extends AdminController {
           description: 'Say where this revision stands, in `asked`; its beginning is enough',
         }),
       ),
+      peer: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'The id of the control plane that asks: speak of your own workers only',
+        }),
+      ),
     }),
     returns: { 200: statusJson },
-    failures: { 503: undefined },
+    failures: { 409: undefined, 503: undefined },
   });
 
-  async GET({ look, revision }: Fields<typeof Status.GET>) {
+  async GET({ look, revision, peer }: Fields<typeof Status.GET>) {
+    const { peers } = this.api;
+    if (peer !== undefined && peer === peers?.id) {
+      throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
+    }
+    const own = await this.toOwn(look, revision);
+    if (peers === undefined || peer !== undefined) return own;
+    const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
+    const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
+    // A peer follows its store by itself: a look could take longer than is waited for it.
+    const answers = await peers.ask(`/status?look=false${query}`, statusJson, token);
+    return mergeStatus(own, answers, revision);
+  }
+
+  private async toOwn(look: boolean, revision: string | undefined): Promise<StatusJson> {
     const { store, snapshots, workers, rollout, clock } = this.api;
     const hasLooked = look && (await this.look());
     const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);

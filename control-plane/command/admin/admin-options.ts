@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { readTlsFiles } from '../../../shared/tls.ts';
+import { type AdminClient, createAdminClient } from '../../admin/admin-client.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
-import { type AdminClient, createAdminClient } from './admin-client.ts';
 
 export interface AdminOptions extends AccessOptions {
   readonly adminUrl?: string;

@@ -1,16 +1,16 @@
 // Shared by `push` and `rollback`: a change of the store through the admin API.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import type { AdminCallResult } from '../../admin/admin-client.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import { formatChanges } from '../change-text.ts';
 import { type CommandFrame, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
 import { parseRevision, revisionHelp } from '../revision-argument.ts';
-import type { AdminCallResult } from './admin-client.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
-import { askFleet, toFleetJson, writeFleetStatus } from './fleet-status.ts';
+import { askFleet, toExitCode, toFleetJson, writeFleetStatus } from './fleet-status.ts';
 import { addWaitOptions, type WaitOptions } from './wait-options.ts';
 
 export interface ChangeOptions extends AdminOptions, WaitOptions {
@@ -129,7 +129,7 @@ export async function sendChange(
     io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
   } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
   if (fleet?.ok === false) io.writeError(fleet.message);
-  if (fleet !== undefined) finish(fleet.ok ? fleet.status.verdict.exitCode : exitCodes.trouble);
+  if (fleet !== undefined) finish(fleet.ok ? toExitCode(fleet.status) : exitCodes.trouble);
 }
 
 function finishRefused({ io, finish, fail }: CommandFrame, result: AdminCallResult): void {

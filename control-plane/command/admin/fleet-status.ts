@@ -4,14 +4,14 @@ import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { AdminCall, AdminCallResult, AdminClient } from '../../admin/admin-client.ts';
 import type { DisagreementJson } from '../../admin/agreement-report.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import { type CommandIo, exitCodes } from '../command-frame.ts';
+import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
+import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
-import type { AdminCall, AdminCallResult, AdminClient } from './admin-client.ts';
 import { formatRefusal } from './answer-text.ts';
-import { type Answer, judgeAnswers, type Question, type Verdict } from './verdict.ts';
 
 const pauseMs = 250;
 /** While waiting, the store itself is queried only this often. */
@@ -66,7 +66,7 @@ export async function askFleet(
         return { ok: false, message: failures.join('') };
       }
       const verdict = judgeAnswers(answers, question);
-      if (!isSilent && (verdict.exitCode !== exitCodes.pending || isLast)) {
+      if (!isSilent && (verdict.outcome !== 'pending' || isLast)) {
         return { ok: true, status: { answers, verdict } };
       }
       waitsFor = isSilent ? `for an answer: ${answers[0]?.error}` : escapeText(verdict.text);
@@ -98,15 +98,26 @@ function isRefusal(result: AdminCallResult): boolean {
   return result.ok && !hasStatus(result) && !awayStatuses.includes(result.answer.status);
 }
 
+const exitCodeOf: Readonly<Record<Verdict['outcome'], ExitCode>> = {
+  yes: exitCodes.ok,
+  pending: exitCodes.pending,
+  refused: exitCodes.invalid,
+  no_such_revision: exitCodes.trouble,
+};
+
+export function toExitCode({ verdict }: FleetStatus): ExitCode {
+  return exitCodeOf[verdict.outcome];
+}
+
 /** For people: one line, warnings, and what is wrong with an invalid revision. */
 export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandIo): void {
-  const { exitCode, text } = verdict;
-  if (exitCode === exitCodes.trouble) io.writeError(`error: ${escapeText(text)}\n`);
+  const { outcome, text } = verdict;
+  if (outcome === 'no_such_revision') io.writeError(`error: ${escapeText(text)}\n`);
   else io.write(`${escapeText(text)}\n`);
   const known = answers.flatMap(({ status }) => status ?? []);
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
   for (const warning of new Set(warnings)) io.writeError(warning);
-  if (exitCode === exitCodes.invalid) {
+  if (outcome === 'refused') {
     const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
     const errors = problems.filter(isError);
     if (errors.length > 0) io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);

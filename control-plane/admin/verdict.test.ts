@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { AskedJson, StatusJson } from '../../admin/status-report.ts';
+import type { AskedJson, StatusJson } from './status-report.ts';
 import { type Answer, judgeAnswers, type Verdict } from './verdict.ts';
 
 const newest = '2'.repeat(40);
@@ -27,7 +27,7 @@ type Case = [
   title: string,
   answers: readonly Answer[],
   question: { revision?: string; minWorkers?: number },
-  expected: [exitCode: number, verdict: Verdict['verdict'], text: string],
+  expected: [outcome: Verdict['outcome'], verdict: Verdict['verdict'], text: string],
 ];
 
 const cases: readonly Case[] = [
@@ -35,56 +35,60 @@ const cases: readonly Case[] = [
     'all workers of one control plane have it',
     [a()],
     {},
-    [0, 'in_force', 'revision 222222222222 is in force on all 2 connected workers'],
+    ['yes', 'in_force', 'revision 222222222222 is in force on all 2 connected workers'],
   ],
   [
     'no workers are connected',
     [a(nobody)],
     {},
-    [3, 'no_workers', 'revision 222222222222 is served, but no workers are connected'],
+    ['pending', 'no_workers', 'revision 222222222222 is served, but no workers are connected'],
   ],
   [
     'no workers are connected, and none have to be',
     [a(nobody)],
     { minWorkers: 0 },
-    [0, 'no_workers', 'revision 222222222222 is served, but no workers are connected'],
+    ['yes', 'no_workers', 'revision 222222222222 is served, but no workers are connected'],
   ],
   [
     'fewer workers are connected than have to be',
     [a()],
     { minWorkers: 3 },
-    [3, 'pending', 'revision 222222222222 is in force on all 2 connected workers, of at least 3'],
+    [
+      'pending',
+      'pending',
+      'revision 222222222222 is in force on all 2 connected workers, of at least 3',
+    ],
   ],
   [
     'workers of several control planes are counted together',
     [a(), b(nobody)],
     { minWorkers: 2 },
-    [0, 'in_force', 'revision 222222222222 is in force on all 2 connected workers'],
+    ['yes', 'in_force', 'revision 222222222222 is in force on all 2 connected workers'],
   ],
   [
     'one of several is not done',
     [a(), b({ verdict: 'pending' })],
     {},
-    [3, 'pending', 'http://b: as it is'],
+    ['pending', 'pending', 'http://b: as it is'],
   ],
   [
     'one of several does not answer',
     [a(), silent],
     {},
-    [3, 'not_known', 'not known: the admin API at http://b cannot be reached'],
+    ['pending', 'not_known', 'not known: the admin API at http://b cannot be reached'],
   ],
   [
     'one of several does not answer, and another says that the newest is invalid',
     [silent, a({ verdict: 'invalid' })],
     {},
-    [4, 'invalid', 'http://a: as it is'],
+    ['refused', 'invalid', 'http://a: as it is'],
   ],
   [
     'control planes have different newest revisions',
     [a(), b({ newest: { id: older, problems: [] } })],
     {},
     [
-      3,
+      'pending',
       'pending',
       'the control planes differ about the newest revision: 222222222222 at http://a, 111111111111 at http://b',
     ],
@@ -94,7 +98,7 @@ const cases: readonly Case[] = [
     [a(askedAt('superseded'))],
     { revision: older.slice(0, 8) },
     [
-      0,
+      'yes',
       'in_force',
       'revision 11111111 was superseded by 222222222222, which is in force on all 2 connected workers',
     ],
@@ -103,37 +107,41 @@ const cases: readonly Case[] = [
     'the revision was superseded by one that has it and is not in force yet',
     [a({ ...askedAt('superseded'), verdict: 'pending' })],
     { revision: older.slice(0, 8) },
-    [3, 'pending', 'revision 11111111 was superseded: as it is'],
+    ['pending', 'pending', 'revision 11111111 was superseded: as it is'],
   ],
   [
     'the newest was not made from the revision',
     [a(askedAt('apart'))],
     { revision: older.slice(0, 8) },
-    [3, 'pending', 'revision 11111111 is not the newest, which was not made from it: as it is'],
+    [
+      'pending',
+      'pending',
+      'revision 11111111 is not the newest, which was not made from it: as it is',
+    ],
   ],
   [
     'there is no such revision',
     [a(askedAt('missing'))],
     { revision: 'abcdef' },
-    [2, 'no_such_revision', 'no such revision: abcdef'],
+    ['no_such_revision', 'no_such_revision', 'no such revision: abcdef'],
   ],
   [
     'only one of several has the revision',
     [a(askedAt('missing')), b(askedAt('superseded'))],
     { revision: 'abcdef' },
-    [3, 'pending', 'http://a: there is no revision abcdef: as it is'],
+    ['pending', 'pending', 'http://a: there is no revision abcdef: as it is'],
   ],
   [
     'an invalid newest says nothing of a revision that the store has not been seen to have',
     [a({ ...askedAt('not_known'), verdict: 'invalid' })],
     { revision: 'abcdef' },
-    [3, 'pending', 'revision abcdef is not known yet: as it is'],
+    ['pending', 'pending', 'revision abcdef is not known yet: as it is'],
   ],
 ];
 
 for (const [title, answers, { revision, minWorkers = 1 }, expected] of cases) {
-  test(`the verdict when ${title} is ${expected[1]}, with exit code ${expected[0]}`, (t) => {
-    const { exitCode, verdict, text } = judgeAnswers(answers, { revision, minWorkers });
-    t.deepEqual([exitCode, verdict, text] as never, expected);
+  test(`the verdict when ${title} is ${expected[1]} (${expected[0]})`, (t) => {
+    const { outcome, verdict, text } = judgeAnswers(answers, { revision, minWorkers });
+    t.deepEqual([outcome, verdict, text] as never, expected);
   });
 }

@@ -1,8 +1,7 @@
 // Combines the answers of several control planes into one verdict, one line, one exit code. Pure.
 
-import { type AskedJson, type StatusJson, toReach } from '../../admin/status-report.ts';
-import { toShortId } from '../../store/revision.ts';
-import { type ExitCode, exitCodes } from '../command-frame.ts';
+import { toShortId } from '../store/revision.ts';
+import { type AskedJson, type StatusJson, toReach } from './status-report.ts';
 
 /** One control plane's answer, or why there is none. */
 export type Answer =
@@ -18,8 +17,8 @@ export interface Question {
 
 export interface Verdict {
   /** `pending` may still become `yes`; the others are final. */
-  readonly exitCode: ExitCode;
-  readonly verdict: StatusJson['verdict'] | 'not_known' | 'no_such_revision';
+  readonly outcome: 'yes' | 'pending' | 'refused' | 'no_such_revision';
+  readonly verdict: StatusJson['verdict'] | 'no_such_revision';
   /** One line; foreign text in it is not escaped. */
   readonly text: string;
 }
@@ -30,7 +29,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const isOne = answers.length === 1;
   const say = (url: string, text: string) => (isOne ? text : `${url}: ${text}`);
   const pending = (text: string): Verdict => ({
-    exitCode: exitCodes.pending,
+    outcome: 'pending',
     verdict: 'pending',
     text,
   });
@@ -47,7 +46,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const refused = known.find(({ status }, index) => isRefused(status) && isMeant(index));
   if (refused !== undefined) {
     const text = say(refused.url, refused.status.text);
-    return { exitCode: exitCodes.invalid, verdict: refused.status.verdict, text };
+    return { outcome: 'refused', verdict: refused.status.verdict, text };
   }
   const silent = answers.find(({ error }) => error !== undefined);
   if (silent !== undefined) {
@@ -55,7 +54,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   }
   if (places.every((place) => place === 'missing')) {
     const text = `no such revision: ${revision}`;
-    return { exitCode: exitCodes.trouble, verdict: 'no_such_revision', text };
+    return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
   }
   const late = known.find(({ status }, index) => isUnsettled(status) || !isMeant(index));
   if (late !== undefined) {
@@ -69,7 +68,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     : `revision ${id}`;
   const reach = `${start} ${toReach(connected)}`;
   const verdict = connected === 0 ? 'no_workers' : 'in_force';
-  if (connected >= minWorkers) return { exitCode: exitCodes.ok, verdict, text: reach };
+  if (connected >= minWorkers) return { outcome: 'yes', verdict, text: reach };
   if (connected === 0) return { ...pending(reach), verdict };
   return pending(`${reach}, of at least ${minWorkers}`);
 }

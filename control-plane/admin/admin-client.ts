@@ -1,9 +1,9 @@
 // One call of the admin API, bounded in time and size. The commands interpret the answers.
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { errorText } from '../../../shared/errors.ts';
-import { type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
-import { trimEnd } from '../../../shared/trim-end.ts';
+import { errorText } from '../../shared/errors.ts';
+import { type TlsMaterial, withTrustedAuthorities } from '../../shared/tls.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 
 export interface AdminCall {
   readonly method: 'GET' | 'POST';

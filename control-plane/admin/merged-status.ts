@@ -1,0 +1,57 @@
+// The status of a fleet with several control planes, from what each says of its own workers. Pure.
+import { toCountText } from '../../shared/count-text.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
+import { maxWaitingFor, type StatusJson } from './status-report.ts';
+import { type Answer, judgeAnswers } from './verdict.ts';
+
+const self = 'this';
+
+/** What concerns workers is that of all control planes; the store and what is in force are this one's own.
+ * One that does not answer leaves the verdict open: `not_known`, never `in_force`. */
+export function mergeStatus(
+  own: StatusJson,
+  peers: readonly PeerAnswer<StatusJson>[],
+  revision: string | undefined,
+): StatusJson {
+  const answers: Answer[] = [
+    { url: self, status: own },
+    ...peers.map((peer) =>
+      peer.value === undefined
+        ? { url: peer.url, error: toUnknown(peer.url, peer.error, peer.last) }
+        : { url: peer.url, status: peer.value },
+    ),
+  ];
+  const { verdict, text } = judgeAnswers(answers, { revision, minWorkers: 0 });
+  const known = answers.flatMap(({ status }) => status ?? []);
+  const count = (state: keyof StatusJson['workers']) =>
+    known.reduce((sum, { workers }) => sum + workers[state], 0);
+  return {
+    ...own,
+    verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
+    text,
+    asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
+    rollout: known.map(({ rollout }) => rollout).find((rollout) => rollout !== null) ?? null,
+    workers: {
+      connected: count('connected'),
+      inForce: count('inForce'),
+      pending: count('pending'),
+      refused: count('refused'),
+    },
+    waitingFor: known.flatMap(({ waitingFor }) => waitingFor).slice(0, maxWaitingFor),
+    disagreements: known.flatMap(({ disagreements }) => disagreements),
+    controlPlanes: answers.map(({ url, status, error }) => ({
+      url,
+      connected: status?.workers.connected ?? null,
+      error: error ?? null,
+    })),
+  };
+}
+
+function toUnknown(url: string, reason: string, last: StatusJson | undefined): string {
+  const whom = last === undefined ? 'its workers' : toCountText(last.workers.connected, 'worker');
+  return `peer ${url} gives no answer (${reason}), so it is unknown for ${whom}`;
+}
+
+function isFound(asked: StatusJson['asked']): boolean {
+  return asked?.place === 'newest' || asked?.place === 'superseded';
+}

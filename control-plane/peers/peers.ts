@@ -1,0 +1,100 @@
+// Asks the other control planes of a fleet, so that whoever asks one hears of all workers. There is no
+// agreement among them: each serves what its store has.
+import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import type { Static, TSchema } from 'typebox';
+import { Value } from 'typebox/value';
+import { errorText } from '../../shared/errors.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { createAdminClient } from '../admin/admin-client.ts';
+import type { PeerSource } from './peer-list.ts';
+
+/** What one peer answers, or why it does not. */
+export type PeerAnswer<Content> =
+  | { readonly url: string; readonly value: Content; readonly error?: undefined }
+  | {
+      readonly url: string;
+      readonly value?: undefined;
+      readonly error: string;
+      /** What it answered last to the same question; undefined when it never did. */
+      readonly last: Content | undefined;
+    };
+
+export interface Peers {
+  /** Of this process: a peer's address may be its own, as one of a name's is. */
+  readonly id: string;
+  /** GETs `path` of every peer at once, for at most two seconds, with the caller's own token. The answers
+   * are what the schema says, in the order of the addresses; this control plane is not among them. */
+  ask<Schema extends TSchema>(
+    path: string,
+    schema: Schema,
+    token: string | undefined,
+  ): Promise<PeerAnswer<Static<Schema>>[]>;
+}
+
+/** What a control plane answers to its own question. */
+export const itselfStatus = 409;
+const timeoutMs = 2_000;
+const maxAddresses = 32;
+const noTls = { ca: undefined, cert: undefined, key: undefined };
+
+export function createPeers(sources: readonly PeerSource[]): Peers {
+  const id = randomUUID();
+  /** The last answer of each address to each question. */
+  const lastAnswers = new Map<string, unknown>();
+
+  async function askOne<Schema extends TSchema>(
+    url: URL,
+    path: string,
+    { schema, token }: { schema: Schema; token: string | undefined },
+  ): Promise<PeerAnswer<Static<Schema>> | undefined> {
+    const client = createAdminClient({ url, token, tls: noTls });
+    const question = `${client.url}${path.split('?', 1)[0]}`;
+    const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
+    const result = await client.call({ method: 'GET', path: asked, timeoutMs });
+    const fail = (error: string) => {
+      const last = lastAnswers.get(question);
+      return { url: client.url, error, last: Value.Check(schema, last) ? last : undefined };
+    };
+    if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
+    const { status, value } = result.answer;
+    if (status === itselfStatus) return undefined;
+    if (status !== 200) return fail(`HTTP ${status}`);
+    if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
+    lastAnswers.set(question, value);
+    return { url: client.url, value };
+  }
+
+  return {
+    id,
+    async ask(path, schema, token) {
+      const found = await Promise.all(sources.map(findUrls));
+      const urls = found.flatMap((each) => (each.ok ? each.urls : [])).slice(0, maxAddresses);
+      const unknown = found.flatMap((each) =>
+        each.ok ? [] : { url: each.url, error: each.error, last: undefined },
+      );
+      const answers = await Promise.all(urls.map((url) => askOne(url, path, { schema, token })));
+      return [...answers.filter((answer) => answer !== undefined), ...unknown];
+    },
+  };
+}
+
+type Addresses =
+  | { readonly ok: true; readonly urls: readonly URL[] }
+  | { readonly ok: false; readonly url: string; readonly error: string };
+
+/** A name is looked up anew each time: pods come and go. */
+async function findUrls(source: PeerSource): Promise<Addresses> {
+  if (source.kind === 'url') return { ok: true, urls: [source.url] };
+  const { host, port } = source;
+  try {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const addresses = await unlessAborted(lookup(host, { all: true }), signal);
+    const urls = addresses.map(
+      ({ address, family }) => new URL(`http://${family === 6 ? `[${address}]` : address}:${port}`),
+    );
+    return { ok: true, urls };
+  } catch (error) {
+    return { ok: false, url: `dns:${host}:${port}`, error: errorText(error) };
+  }
+}
