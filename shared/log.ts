@@ -16,8 +16,9 @@ export type LogFormat = (typeof logFormats)[number];
 export interface Log {
   debug(message: string): void;
   info(message: string, detail?: LogDetail): void;
-  /** A success that operators want to see at the default level: marked info, written wherever warnings are.
-   * A success that operators want to see at the default level: marked info, written wherever warnings are. */
+  /**
+   * A success that operators want to see at the default level: marked info, written wherever warnings are.
+   */
   notice(message: string): void;
   warning(message: string, detail?: LogDetail): void;
   error(message: string, detail?: LogDetail): void;

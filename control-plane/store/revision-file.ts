@@ -19,8 +19,9 @@ interface Content {
   readonly revision: Revision;
 }
 
-/** `store` is the description of the store that the revision is from. Rejects with the file system's error.
- * `store` is the description of the store that the revision is from. Rejects with the file system's error. */
+/**
+ * `store` is the description of the store that the revision is from. Rejects with the file system's error.
+ */
 export async function writeRevisionFile(
   path: string,
   store: string,

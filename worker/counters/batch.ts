@@ -1,5 +1,5 @@
-// Plans one batch: which operations the hits of many requests become, and what each hit's result is
-// once the operations are answered. Pure; batching-store.ts decides when a batch is sent and where.
+// Plans one batch: turns the hits of many requests into operations, and the replies into each hit's
+// result. Pure; batching-store.ts decides when a batch is sent and where.
 
 import {
   LimiterCounter,
@@ -10,13 +10,13 @@ import { AppError } from '../../shared/errors.ts';
 import { takeHit } from './limiter-hit.ts';
 import type { CountRequest, Hit, LimiterWindow } from './store.ts';
 
-/** What is asked of one counter. */
+/** An operation on one counter. */
 export interface Operation {
   /**
    * - `read`: the counter as it is, 0 when there is none; creates nothing.
    * - `add`: adds, creating the counter with its lifetime, also when the amount is 0.
    * - `refund`: subtracts, stopping at 0; a counter that is missing or not above 0 is left alone.
-   * - `limit`: takes hits on a limiter's counter, and answers with the counter as it was before.
+   * - `limit`: takes hits on a limiter's counter, and returns the counter as it was before.
    */
   readonly kind: 'read' | 'add' | 'refund' | 'limit';
   readonly key: string;
@@ -24,25 +24,25 @@ export interface Operation {
   /** An integer >= 0; above 2^53 it is rounded and `exactAmount` has the exact number. */
   amount: number;
   exactAmount: bigint | undefined;
-  /** How many hits the amount is the sum of. */
+  /** How many hits are summed in the amount. */
   hitCount: number;
-  /** Of a `limit`, undefined for the others. */
+  /** For `limit` only. */
   readonly takes: LimiterTakes | undefined;
 }
 
 /** Hits on a limiter's counter, in their order. */
 export interface LimiterTakes {
   readonly limiter: LimiterWindow;
-  /** Pairs: hits, below 0 to be given back, and how often in a row they are asked for. */
+  /** Pairs: hits (negative ones are given back), and how many times in a row they are requested. */
   readonly runs: number[];
 }
 
-/** Why an operation has no result. The other operations of the batch are not concerned. */
+/** Why an operation has no result. Other operations of the batch are not affected. */
 export interface Failure {
   readonly error: AppError;
   /** The amount did not fit, so the counter was left as it was. */
   readonly overflow: boolean;
-  /** There was no answer: the connection was lost before. */
+  /** No answer: the connection was lost. */
   readonly lost: boolean;
 }
 
@@ -53,15 +53,15 @@ export function isFailure(reply: Reply): reply is Failure {
   return typeof reply !== 'number' && 'error' in reply;
 }
 
-/** Hits above this are never summed with others, so that their overflow reaches no one else. */
+/** Hits above this are never summed with others, so that an overflow affects no other request. */
 const maxSummedHits = 2 ** 31;
-/** Sums stay below this, so that they and the results computed from them are exact. */
+/** Sums stay below this, so that they and results computed from them are exact. */
 const sumBound = 2 ** 53;
 /** Counters are below this. */
 const counterBound = 2 ** 63;
 const maxHits = 2n ** 63n - 1n;
 
-/** The reason why no store can count this request, if there is one: hits above 2^63-1. */
+/** Why no store can count this request, if so: hits above 2^63-1. */
 export function findUncountable(request: CountRequest): AppError | undefined {
   for (const hit of request.hits) {
     if (hit.exactHits !== undefined && hit.exactHits > maxHits) {
@@ -72,8 +72,8 @@ export function findUncountable(request: CountRequest): AppError | undefined {
 }
 
 /**
- * True when what the request adds depends on the counters as they are before: with one hit that can
- * be over its limit there is no other counter that would have to stand still.
+ * True when what the request adds depends on the current counters: with only one hit that can be over its
+ * limit, no other counter has to stay unchanged.
  */
 export function needsReading(request: CountRequest): boolean {
   if (request.mode !== 'add-unless-over') return false;
@@ -83,29 +83,29 @@ export function needsReading(request: CountRequest): boolean {
 }
 
 /**
- * The requests of one batch, in order of arrival, and the operations that they come to: hits on one
- * key are one increment, except that a refund and a large number of hits stand alone and that
- * nothing is added to an increment before them (behaviour: as-if-one-by-one).
+ * The requests of one batch, in order of arrival, and their operations: hits on one key share one
+ * increment, but refunds and large numbers of hits stand alone, and no later hit joins an increment before
+ * them (behaviour: as-if-one-by-one).
  */
 export class Batch {
   /** Undefined where the request was settled before the batch was answered. */
   readonly requests: (CountRequest | undefined)[] = [];
   readonly operations: Operation[] = [];
-  /** For each request, the place of its first hit in the two lists below. */
+  /** For each request, the index of its first hit in the two lists below. */
   readonly #firstHit: number[] = [];
-  /** For each hit: the operation it is in. */
+  /** For each hit: its operation. */
   readonly #operationOf: number[] = [];
   /** For each hit: the sum of its operation up to and including it. */
   readonly #sumSoFar: number[] = [];
-  /** By key, the operation that further hits may join. */
+  /** By key, the operation that later hits may join. */
   readonly #open = new Map<string, number>();
   readonly #counters: Counters | undefined;
   /** By operation, the hits on limiters' counters. */
   #limited: Map<number, LimitedHits> | undefined;
 
   /**
-   * `counters`: the values that were read before, with which `add-unless-over` is decided; the map
-   * is kept up to date as requests are added. Undefined: such requests are planned as `add`.
+   * `counters`: the values read before, by which `add-unless-over` is decided; the map is updated as
+   * requests are added. Undefined: such requests are planned as `add`.
    */
   constructor(counters: Counters | undefined) {
     this.#counters = counters;
@@ -128,7 +128,7 @@ export class Batch {
     }
   }
 
-  /** For each hit whether it is kept from counting because another one is over its limit. */
+  /** For each hit, whether it is not counted because another one is over its limit. */
   #findSuppressedHits(request: CountRequest): boolean[] | undefined {
     const counters = this.#counters;
     if (counters === undefined || !needsReading(request)) return undefined;
@@ -199,15 +199,15 @@ export class Batch {
 
   #track(key: string, change: number): void {
     const value = this.#counters?.get(key);
-    // What will not fit leaves the counter as it is.
+    // A sum that does not fit leaves the counter unchanged.
     if (typeof value !== 'number' || (value > 0 && value + change >= counterBound)) return;
     this.#counters?.set(key, Math.max(0, value + change));
   }
 
   /**
-   * Increments that would have passed the counter's range as a sum were not made at all. Returns
-   * their hits as increments of their own, to be sent next, so that those that fit are counted as
-   * if the requests had come one by one. The replies to them are appended to `replies`.
+   * Increments whose sum would have overflowed the counter were not made. Returns their hits as separate
+   * increments to send next, so that those that fit are counted as if the requests had come one by one.
+   * Their replies are appended to `replies`.
    */
   splitOverflows(replies: readonly Reply[]): Operation[] {
     if (replies.every(isNumber)) return [];
@@ -239,7 +239,7 @@ export class Batch {
     return split;
   }
 
-  /** The requests that are not settled yet; their answers go nowhere from now on. */
+  /** The requests that are not settled yet; answers for them are ignored from now on. */
   takeOpen(): CountRequest[] {
     const open = this.requests.filter((request) => request !== undefined);
     this.requests.fill(undefined);
@@ -247,9 +247,8 @@ export class Batch {
   }
 
   /**
-   * Writes the `after` of each hit of the request at `index` that was counted, given the replies to all
-   * operations. Returns the first failure among them, if any: it fails exactly the requests that have a
-   * hit in the failed operation.
+   * Sets `after` of each counted hit of the request at `index` from the replies to all operations. Returns
+   * the first failure, if any: it fails exactly the requests with a hit in the failed operation.
    */
   complete(index: number, replies: readonly Reply[]): AppError | undefined {
     let place = this.#firstHit[index] ?? 0;
@@ -277,14 +276,14 @@ export class Batch {
     return failure;
   }
 
-  /** Finds out what the store has decided about all hits of one operation. */
+  /** Computes what the store has decided about all hits of one operation. */
   #decide(operationIndex: number, reading: LimiterReading): void {
     const limited = this.#limited?.get(operationIndex);
     if (limited === undefined || limited.isDecided) return;
     limited.isDecided = true;
     const counter = openLimiterCounter(limited.limiter, reading);
     for (const { hit, hits, request } of limited.hits) {
-      // Of a request that is settled without an answer nothing is changed any more.
+      // A request that was settled without an answer is not changed any more.
       if (this.requests[request] !== undefined) takeHit(counter, hit, hits);
       else if (hit.refund) counter.giveBack(hits);
       else counter.take(hits);
@@ -298,7 +297,7 @@ export type Counters = Map<string, number | LimiterCounter>;
 interface LimitedHits {
   readonly limiter: LimiterWindow;
   readonly runs: number[];
-  /** With the number of hits that each takes, and the place of its request. */
+  /** With the number of hits of each, and the index of its request. */
   readonly hits: { readonly hit: Hit; readonly hits: number; readonly request: number }[];
   isDecided: boolean;
 }

@@ -1,5 +1,5 @@
-// Gathers requests into batches and sends each over the next free lane, and sees to it that every
-// request is settled once and by its deadline. What a batch contains is planned in batch.ts.
+// Gathers requests into batches, sends each over the next free lane, and settles every request once and by
+// its deadline. batch.ts plans the content of a batch.
 import type { Clock } from '../../shared/clock.ts';
 import { openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -21,31 +21,32 @@ import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts'
 import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
-/** A batch takes no further request at this many operations: it must not grow without bound, and
- * the next one can already gather and go over another lane. */
+/** A batch of this many operations takes no further request: its size is bounded, and the next one can use
+ * another lane. */
 const maxOperations = 512;
-/** Requests that wait to be sent; beyond it they fail at once, which is kinder than a late answer. */
+/** Limit of requests that wait to be sent; further ones fail at once, which is better than a late answer. */
 const maxWaiting = 65_536;
-/** A batch of so many is not held back for more. */
+/** A batch of this many operations does not wait for more. */
 const manyRequests = 16;
-/** Batches in flight at once without further thought: two, so that one slow reply does not hold up
- * everything; more only make batches smaller. */
+/** Batches in flight that are always allowed: two, so that one slow reply does not delay everything; more
+ * only make batches smaller. */
 const hotLanes = 2;
-/** Beyond those, one more batch is sent when this long has passed since the last one: then the store
- * is far away, or a connection is stuck. */
+/** Beyond those, a further batch is sent this long after the last one: then the store is distant, or a
+ * connection is stuck. */
 const furtherLaneMs = 5;
-/** How late a deadline may be noticed. One timer for all requests, there only while some are open. */
+/** How late a deadline may be noticed. One timer for all requests, running only while some are open. */
 const sweepMs = 25;
-/** How long requests wait for the outcome of a trial: for a server that is back, which is the rule, none
- * of them is to fail. */
+/** How long requests wait for the outcome of a trial batch: mostly the server is back, and then none of
+ * them fails. */
 const trialMs = 100;
-/** What an answer may take beyond the timeout before its connection is given up. */
+/** Grace beyond the timeout before a connection without an answer is dropped. */
 const resetGraceMs = 25;
 
-/** What becomes of requests that find no free lane (behaviour: pool-on-empty). All wait for
- * `waitMs` first. */
+/**
+ * What happens to requests that find no free lane (behaviour: pool-on-empty). All wait for `waitMs` first.
+ */
 export interface EmptyPoolRule {
-  /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they wait on. */
+  /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they keep waiting. */
   readonly behavior: 'create' | 'error' | 'wait';
   readonly waitMs: number;
 }
@@ -54,34 +55,34 @@ export interface BatchingStoreDeps {
   /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   readonly lanes: readonly Lane[];
-  /** The one lane beyond `lanes`, while there is one; it may not be ready yet. */
+  /** The lane beyond `lanes`, while it exists; it may not be ready yet. */
   readonly overflow: Lane | undefined;
-  /** Begins to open the overflow lane, unless there is one. */
+  /** Starts opening the overflow lane, unless it exists. */
   openOverflow(): void;
-  /** Gives the overflow lane up. */
+  /** Closes the overflow lane. */
   closeOverflow(): void;
-  /** Whether the server is asked. Opened by who finds that it is away, here or in the lanes. */
+  /** Whether the server is asked. Opened here or in the lanes when the server does not answer. */
   readonly breaker: Breaker;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told about each request that fails because of the store. */
+  /** Called for each request that fails because of the store. */
   readonly onRequestFailure: (text: string) => void;
   /** How long a lane may take to answer a batch before it is reset. */
   readonly timeoutMs: number;
-  /** When nothing at all was answered for so long the breaker is opened. */
+  /** After this long without any answer the breaker opens. */
   readonly patienceMs: number;
   readonly onEmptyPool: EmptyPoolRule;
-  /** How long a batch is held back, while none is under way; 0: a batch is what arrives in one tick. */
+  /** How long a batch waits for more requests while none is in flight; 0: a batch is what arrives in one
+   * tick. */
   readonly pipelineWindowMs: number;
 }
 
 export interface BatchingStore {
   /** As CounterStore.count. */
   count(request: CountRequest): void;
-  /** To be called when a lane has become ready, or the breaker has changed. */
+  /** Call it when a lane has become ready, or the breaker has changed. */
   lanesChanged(): void;
-  /** Refuses new requests; resolves when none is open, after `graceMs` at the latest, and fails
-   * those that then are. */
+  /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */
   drain(graceMs: number): Promise<void>;
 }
 
@@ -99,8 +100,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   let cancelSweep: (() => void) | undefined;
   /** Whether anything was answered since the last sweep. */
   let heard = false;
-  /** For how long requests have been open without any answer of a server that is asked. In sweeps:
-   * while this process itself stands still answers may be there and unread. */
+  /** For how many sweeps requests have been open without any answer of the server. Counted in sweeps, not
+   * time: while this process is stalled, answers may be unread. */
   let silentMs = 0;
   let draining: Promise<void> | undefined;
   let drained: (() => void) | undefined;
@@ -114,7 +115,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       setImmediate(() => settle(request, refusal));
       return;
     }
-    // What comes in one tick has come at once.
+    // Requests of one tick arrived at the same time.
     if (!flushScheduled) lastArrivalMs = clock.monotonicMs();
     waiting.push(request, lastArrivalMs);
     startSweeping();
@@ -127,8 +128,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
   }
 
-  /** At the end of the tick in which the first request came. While a batch is under way the next one
-   * gathers anyhow, and sleeping would keep answers from callers; while nothing can be sent it is no use. */
+  /** At the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
+   * and sleeping would delay answers; while nothing can be sent, waiting is useless. */
   function holdBack(pass: PipelineWindow): void {
     const canLeave = breaker.refusal === undefined && findFreeLane() !== undefined;
     isHeldBack = canLeave && flights.size === 0 && waiting.size < manyRequests;
@@ -165,7 +166,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     closeIdleOverflow();
   }
 
-  /** On trial one batch is sent; what comes after it waits for the answer, but not for long. */
+  /** While half-open, one batch is sent; later requests wait for its answer, but not for long. */
   function refuseWaiting(refusal: AppError): void {
     if (breaker.state === 'half-open') {
       if (flights.size === 0) sendWaiting();
@@ -175,7 +176,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     finishDraining();
   }
 
-  /** Writes operations of what is in flight on the lane. */
+  /** Sends operations of the flight over the lane. */
   function write(
     flight: Flight,
     operations: readonly Operation[],
@@ -200,7 +201,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
   }
 
-  /** The first one, so that it is the same few connections that are busy. */
+  /** The first free one, so that the same few connections are busy. */
   function findFreeLane(): Lane | undefined {
     return lanes.find((lane) => lane.ready && !flights.has(lane));
   }
@@ -244,7 +245,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     else sendReads(flight, [...reads.values()]);
   }
 
-  /** Why a request that is not written yet is not to be written any more, if so. */
+  /** Why an unsent request must no longer be sent, if so. */
   function findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
     if (request.cancelled) {
       return new AppError('store', `${name}: the caller left before its hits were sent`);
@@ -255,8 +256,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     return error;
   }
 
-  /** First round of a batch with `add-unless-over`: what the counters are. The second is planned
-   * with that as if the requests came one by one. */
+  /** First round of a batch with `add-unless-over`: reads the counters. The second is planned with them as
+   * if the requests came one by one. */
   function sendReads(flight: Flight, reads: Operation[]): void {
     write(flight, reads, (replies) => {
       const counters: Counters = new Map();
@@ -359,7 +360,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     finishDraining();
   }
 
-  /** False when this server has answered all that it was sent. */
+  /** False when this server has answered everything sent to it. */
   function isAnswerDue(): boolean {
     for (const { isAnswered } of flights.list()) if (!isAnswered) return true;
     return flights.size === 0 && !isHeldBack;
@@ -383,7 +384,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function applyEmptyPoolRule(now: number): void {
-    // Then it is not for want of a connection that they wait.
+    // Then they do not wait for a connection.
     if (breaker.refusal !== undefined) return;
     const { behavior, waitMs } = onEmptyPool;
     const isDue = now - (waiting.oldestMs ?? now) >= waitMs;

@@ -1,9 +1,9 @@
-// Counts one request whose hits belong to several stores, or to several nodes of one. Which hit goes
-// where is the caller's affair.
+// Counts one request whose hits belong to several stores, or to several nodes of one. The caller assigns
+// the hits.
 import type { AppError } from '../../shared/errors.ts';
 import type { CountMode, CountRequest, Hit } from './store.ts';
 
-/** What one place counts of a request. */
+/** The part of a request that one store or node counts. */
 export interface Part {
   readonly hits: readonly Hit[];
   /** As CounterStore.count. */
@@ -13,14 +13,13 @@ export interface Part {
 export interface PartsRule {
   /** How many parts are counted at once. */
   readonly parallelism: number;
-  /** Whether the parts after one that failed are counted as well: the request fails all the same. */
+  /** Whether parts after a failed one are still counted: the request fails in any case. */
   readonly goesOn: boolean;
 }
 
 /**
- * Parts are begun in their order. With `add-unless-over` all parts are looked at before any counts; another request can count
- * in between, from this worker too, so that a counter which would have stood still may then take a
- * few hits more.
+ * Parts start in order. With `add-unless-over` all parts are read before any counts; another request, also
+ * of this worker, can count in between, so a counter that should stay unchanged may take a few hits more.
  */
 export function countInParts(request: CountRequest, parts: readonly Part[], rule: PartsRule): void {
   const [only] = parts;
@@ -87,7 +86,7 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
   }
 }
 
-/** One part of a request; whether the caller has left is the whole request's affair. */
+/** One part of a request; whether the caller has left is read from the whole request. */
 function toPartRequest(
   whole: CountRequest,
   hits: readonly Hit[],

@@ -1,38 +1,38 @@
-// The batches that are under way, each on its lane, which carries one at a time. How operations become
-// commands, and how a connection is kept, is left to the lane.
+// The batches in flight, each on its lane, which carries one at a time. Lanes turn operations into
+// commands and keep connections.
 import type { Batch, Operation, Reply } from './batch.ts';
 
 export interface Lane {
   /** Connected, so that a batch can be written now. */
   readonly ready: boolean;
   /**
-   * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with
-   * one reply for each operation, also when the connection is lost. Nothing is ever sent twice.
-   * `onAnswer` is called before, if the server has answered: what it named other servers for may still
-   * be waited for then.
+   * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with one
+   * reply for each operation, also when the connection is lost. Nothing is ever sent twice. `onAnswer` is
+   * called before, when the server has answered; answers of servers to which it redirected commands may
+   * then still be missing.
    */
   send(
     operations: readonly Operation[],
     done: (replies: Reply[]) => void,
     onAnswer: () => void,
   ): void;
-  /** Gives the connection up, because it does not answer, and connects anew. */
+  /** Drops the connection, which does not answer, and reconnects. */
   reset(reason: string): void;
 }
 
 export interface Flight {
   readonly lane: Lane;
   batch: Batch;
-  /** When its last operations were written. */
+  /** When its last operations were sent. */
   writtenMs: number;
-  /** The server has answered those; of a cluster, other nodes may still be asked in its place. */
+  /** The server has answered; other cluster nodes may still have to. */
   isAnswered: boolean;
 }
 
 /**
- * A plain list, because they are few. A map in which batches come and go for ever would make itself
- * anew every few of them, and each of its former tables keeps what was in it, and the next table, until
- * the next full collection: so all batches would grow old.
+ * A plain list, because they are few. V8 rebuilds the table of a Map whose entries come and go, and each
+ * old table keeps its entries and the next table alive until the next full collection: all batches would
+ * be promoted to the old generation.
  */
 export class Flights {
   readonly #flights: Flight[] = [];
@@ -54,11 +54,11 @@ export class Flights {
     const flights = this.#flights;
     const place = flights.findIndex((flight) => flight.lane === lane);
     const last = place === -1 ? undefined : flights.pop();
-    // Their order means nothing.
+    // In no particular order.
     if (last !== undefined && place < flights.length) flights[place] = last;
   }
 
-  /** As they are now: some may end while the list is gone through. */
+  /** A copy: flights may end during the iteration. */
   list(): readonly Flight[] {
     return [...this.#flights];
   }

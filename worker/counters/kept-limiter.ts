@@ -1,5 +1,6 @@
-// A limiter's counter in this process between two hits: the same that Redis keeps (redis/limiter-scripts.ts),
-// on this process' own clocks. A bucket goes by the one that is never set; windows are those of the wall.
+// A limiter's counter as this process stores it between two hits: the same state as in Redis
+// (redis/limiter-scripts.ts), on this process' clocks. Buckets use the monotonic clock, windows the wall
+// clock.
 import type { LimiterReading } from '../../shared/counting/limiter.ts';
 import type { LimiterWindow } from './store.ts';
 
@@ -7,7 +8,7 @@ export interface KeptLimiter {
   /** The end of its window in milliseconds of Unix time, or when the bucket is full, in microseconds of the
    * monotonic clock. */
   readonly end: number;
-  /** Hits of that window and of the one before; of a bucket 0. */
+  /** Hits of that window and of the one before; 0 for a bucket. */
   readonly current: number;
   readonly previous: number;
 }
@@ -46,18 +47,18 @@ function readSliding(
   const { end, current, previous } = kept;
   if (end === endMs) return [previous, current, elapsedMs, lengthMs];
   if (end === startMs) return [current, 0, elapsedMs, lengthMs];
-  // The clock was set back: the window that had begun goes on.
+  // The clock was set back: the current window continues.
   if (end > endMs && end <= endMs + lengthMs) return [previous, current, 0, lengthMs];
   return [0, 0, elapsedMs, lengthMs];
 }
 
 export interface Keeping {
   readonly kept: KeptLimiter;
-  /** When it says no more than a missing one. */
+  /** From then on it equals a missing counter. */
   readonly ttlMs: number;
 }
 
-/** `reading` is that of the counter after the hit, at the same moment. */
+/** `reading` is the counter after the hit, at the same moment. */
 export function keepReading(
   { algorithm }: LimiterWindow,
   reading: LimiterReading,

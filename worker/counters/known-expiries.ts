@@ -1,29 +1,29 @@
-// Which counters this worker knows to have a lifetime, so that their increments need not set it
-// again. Forgetting too early only costs a command.
+// Remembers which counters have a lifetime in the store, so that increments need not set it again.
+// Forgetting too early only costs a command.
 
 export interface KnownExpiries {
   has(key: string, nowMs: number): boolean;
-  /** The store has acknowledged that the key goes away, and not before `untilMs`. */
+  /** The store has acknowledged that the key expires, and not before `untilMs`. */
   remember(key: string, untilMs: number): void;
   forget(key: string): void;
 }
 
-/** Keys that are looked for together; of these the one that was not asked for longest makes room. */
+/** Slots of a bucket; the least recently used key is replaced. */
 const keysPerBucket = 8;
 const buckets = 65_536;
 
 /**
  * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
- * long, and a map of them would keep the garbage collector busy. Keys are told apart by 48 bits of a
- * hash. Should two be mistaken for each other, then an increment lacks an EXPIRE that is repeated
- * anyway where it matters: a counter that is new shows by its value (behaviour: expiry-when-new).
+ * long, and a map of them would keep the garbage collector busy. Keys are told apart by 48 bits of a hash.
+ * On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter shows by
+ * its value (behaviour: expiry-when-new).
  */
 export function createKnownExpiries(): KnownExpiries {
   const tags = new Uint32Array(buckets * keysPerBucket);
   const untilSeconds = new Uint32Array(buckets * keysPerBucket);
-  /** So that nobody can know which keys share a bucket. */
+  /** Random, so that nobody can predict which keys share a bucket. */
   const seed = Math.floor(Math.random() * 2 ** 32);
-  /** What `find` leaves besides its result. */
+  /** Further results of `find`. */
   let bucket = 0;
   let tag = 0;
   return { has, remember, forget };
@@ -47,7 +47,7 @@ export function createKnownExpiries(): KnownExpiries {
     if (place !== -1) untilSeconds[place] = 0;
   }
 
-  /** -1 where it is not. */
+  /** -1 where it is not found. */
   function find(key: string): number {
     let one = seed;
     let other = ~seed;
@@ -58,7 +58,7 @@ export function createKnownExpiries(): KnownExpiries {
     }
     // The high bits of a product depend on all of its factors' bits, the low ones do not.
     bucket = ((one ^ (other >>> 15)) >>> 16) * keysPerBucket;
-    // 0 stands for a place that was never used.
+    // 0 marks a slot that was never used.
     tag = (other ^ (one >>> 15)) >>> 0 || 1;
     for (let place = bucket; place < bucket + keysPerBucket; place++) {
       if (tags[place] === tag) return place;
@@ -66,7 +66,7 @@ export function createKnownExpiries(): KnownExpiries {
     return -1;
   }
 
-  /** Those before `place` move back by one, so that a bucket is in the order of use. */
+  /** Entries before `place` move back by one: a bucket is ordered by use. */
   function putFirst(place: number, until: number): void {
     for (let to = place; to > bucket; to--) {
       tags[to] = tags[to - 1] as number;

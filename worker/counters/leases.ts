@@ -1,14 +1,14 @@
 // Leases (behaviour: leases): a worker takes many hits of a hot counter from the store at once and answers
-// from them, so that nearly no decision on it is a call. Hits of a lease are counted when it is taken: what
-// is admitted never passes the limit, and what is not used is given back.
+// from them, so that nearly no decision on it is a call. Hits of a lease are counted when it is taken:
+// admitted hits never pass the limit, and unused ones are given back.
 import type { Clock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Metrics } from '../metrics.ts';
 import type { CounterStore, CountRequest, Hit } from './store.ts';
 
-/** Keys with a lease at once; the decisions on further ones ask the store. */
+/** Limit of keys with a lease; decisions on further keys ask the store. */
 const maxKeys = 10_000;
-/** Below this many hits, or this part of the limit, none is taken: the last hits are exact. */
+/** No lease is taken below this many hits, or this share of the limit: the last hits are exact. */
 const leastRemaining = 10;
 const leastPart = 0.01;
 /** How long giving back may take. */
@@ -21,21 +21,21 @@ export interface LeaseDeps {
 }
 
 export interface Leases {
-  /** As CounterStore.count, of a request with one hit, whose limit has a lease. */
+  /** As CounterStore.count, for a request with one hit whose limit has a lease. */
   count(request: CountRequest): void;
-  /** Gives back what is not used. To be called before the store is closed. */
+  /** Gives back unused hits. Call it before the store is closed. */
   close(): void;
 }
 
 interface Lease {
   readonly hit: Hit;
-  /** Hits that are counted in the store and not yet used. */
+  /** Hits counted in the store and not yet used. */
   left: number;
   /** On the monotonic clock. */
   untilMs: number;
-  /** What the limit had left when the store was asked last, without this lease. */
+  /** What the limit had left at the last call to the store, without this lease. */
   remaining: number;
-  /** A call that takes the next one is under way. */
+  /** A call for the next lease is in flight. */
   isTaking: boolean;
   cancelTimer: () => void;
 }
@@ -87,7 +87,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     for (const request of requests) request.settle(undefined);
   }
 
-  /** For the hits alone; what the limit has left is known from then on. */
+  /** For these hits alone; after it, what the limit has left is known. */
   function ask(request: CountRequest, hit: Hit, lease: Lease | undefined): void {
     send(request, hit, hit.hits, (error, sent) => {
       if (error === undefined) {
@@ -132,7 +132,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       const granted = countGranted(sent, amount);
       lease.remaining = Math.max(0, sent.limit - Math.min(sent.after, sent.limit));
       if (kept + granted < hit.hits && amount > need) {
-        // There is less room than a lease: the hits alone may fit all the same.
+        // Less is left than a lease: the hits alone may still fit.
         release(sent, sent.limiter === undefined || sent.limiter.countsOver ? amount : 0);
         lease.left += kept;
         lease.remaining = 0;
@@ -155,13 +155,13 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     });
   }
 
-  /** Of the hits that were asked for, those that fit. */
+  /** Those of the requested hits that fit. */
   function countGranted({ after, limit, limiter }: Hit, amount: number): number {
     if (limiter !== undefined) return after <= limit ? amount : 0;
     return Math.max(0, Math.min(after, limit) - (after - amount));
   }
 
-  /** In place of the request's hit, another number of hits on the same counter. */
+  /** The request's hit with another number of hits on the same counter. */
   function send(
     request: CountRequest,
     hit: Hit,
@@ -207,7 +207,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     release(lease.hit, left);
   }
 
-  /** Nobody waits for it; what is lost on the way is lost until the window ends. */
+  /** Nobody waits for it; hits lost on the way count until the window ends. */
   function release(hit: Hit, hits: number): void {
     if (hits <= 0) return;
     store.count({

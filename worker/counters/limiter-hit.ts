@@ -1,8 +1,8 @@
-// What a limiter's counter says to one hit, in its turn (behaviour: limiter-answers).
+// The result of one hit on a limiter's counter, in its turn (behaviour: limiter-answers).
 import type { LimiterCounter } from '../../shared/counting/limiter.ts';
 import type { Hit } from './store.ts';
 
-/** `hits`: as many as are asked for; 0 where the hit only looks. Writes what the hit comes to. */
+/** `hits`: the requested number; 0 where the hit only looks. Sets the hit's result. */
 export function takeHit(counter: LimiterCounter, hit: Hit, hits: number): void {
   const { limit, limiter } = hit;
   if (hit.refund) {
@@ -17,11 +17,11 @@ export function takeHit(counter: LimiterCounter, hit: Hit, hits: number): void {
   const isCounted = !isOver || limiter?.countsOver === true;
   hit.after = limit - room + (isCounted ? 0 : hits);
   hit.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
-  // Where hits over the limit are counted, none may be kept from the store.
+  // Where hits over the limit are counted, every hit has to reach the store.
   hit.closedSeconds = room > 0 || isCounted ? 0 : Math.floor(counter.msUntil(1) / 1000);
 }
 
-/** Nobody is told to come back at once. */
+/** At least 1: callers are never asked to retry at once. */
 function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }

@@ -1,5 +1,5 @@
-// Counts in this process alone: exact, bounded and expiring. For trying things out and for single
-// workers; several processes count apart. Requests are simply executed one by one.
+// Counts in this process alone: exact, bounded and expiring. For trials and single workers; several
+// processes count separately. Requests are executed one by one.
 import type { Clock } from '../../shared/clock.ts';
 import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -9,11 +9,11 @@ import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-lim
 import { takeHit } from './limiter-hit.ts';
 import type { CounterStore, CountRequest, Hit, LimiterWindow } from './store.ts';
 
-/** Live counters, and the characters of their keys, which requests can make long. Beyond either,
- * requests that need a new counter fail: dropping a live one would lift somebody's limit. */
+/** Limits of live counters, and of characters in their keys, which requests can make long. Beyond either,
+ * requests that need a new counter fail: dropping a live one would lift a limit. */
 const maxCounters = 1_000_000;
 const maxCharacters = 268_435_456;
-/** Expired counters dropped per tick, so that a window's end does not stop the process. */
+/** Expired counters dropped per tick, so that a window's end does not block the process. */
 const maxDropsPerTick = 4_000;
 /** A counter that would pass 2^63-1 refuses the hits, as the key-value store's do. */
 const counterBound = 2n ** 63n;
@@ -24,19 +24,19 @@ interface Counter {
   /** Instead of `value`, where the limit is no fixed window. */
   limiter: KeptLimiter | undefined;
   expiresAtSecond: number;
-  /** Where `keysByExpiry` has it: then or before. */
+  /** Its second in `keysByExpiry`: then or earlier. */
   listedAtSecond: number;
 }
 
 export interface MemoryStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Smaller bounds than those that apply otherwise. */
+  /** Smaller limits than the default. */
   readonly maxCounters?: number;
 }
 
 export interface MemoryStore extends CounterStore {
-  /** The counter as it is, undefined when there is none; for looking in from outside. */
+  /** The counter; undefined when there is none. For tests. */
   read(key: string): number | bigint | undefined;
 }
 
@@ -45,12 +45,12 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   const counterLimit = deps.maxCounters ?? maxCounters;
   const counters = new Map<string, Counter>();
   let characters = 0;
-  /** The keys whose counters expire in a second, to find them without looking at all others. */
+  /** Keys by the second in which their counters expire, to find them without a scan. */
   const keysByExpiry = new Map<number, string[]>();
-  /** Of the monotonic clock, when it was looked at last: once for all requests of a tick. */
+  /** Last reading of the monotonic clock: one for all requests of a tick. */
   let nowSecond = readSecond();
-  /** The end of the lifetime of a counter made now with a window of 0: rounded up, since no counter may go
-   * before its window, wherever within a second that began on the wall clock. */
+  /** The expiry of a counter made now with a window of 0: rounded up, since no counter may expire before
+   * its window, wherever within a second of the wall clock it started. */
   let firstSecond = nowSecond + 1;
   let droppedUpToSecond = nowSecond;
   /** The same for all requests of a tick. */
@@ -222,10 +222,10 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     if (keysByExpiry.size === 0) droppedUpToSecond = nowSecond;
   }
 
-  /** Of the keys that were listed for the second. */
+  /** Keys still to check of those listed for the second. */
   function dropOrList(key: string, second: number): void {
     const counter = counters.get(key);
-    // The key may have got a new counter since, which is listed by itself.
+    // The key may have a newer counter, which is listed separately.
     if (counter === undefined || counter.listedAtSecond !== second) return;
     if (counter.expiresAtSecond <= nowSecond) {
       drop(key);
@@ -244,7 +244,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function close(): Promise<void> {
-    // What came before is executed first.
+    // Earlier requests are executed first.
     if (scheduled) execute();
     closed = true;
     return Promise.resolve();

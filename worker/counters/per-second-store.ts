@@ -1,18 +1,18 @@
-// Sends the hits of per-second limits to a store of their own and all others to the main one
-// (behaviour: per-second-store). Counts nothing itself.
+// Routes hits of per-second limits to a store of their own and all others to the main one (behaviour:
+// per-second-store).
 import { countInParts } from './count-in-parts.ts';
 import type { CounterStore, CountRequest } from './store.ts';
 
 export interface PerSecondStoreDeps {
   readonly main: CounterStore;
   readonly perSecond: CounterStore;
-  /** Whether hits are counted in one store when those of the same request failed in the other. */
+  /** Whether hits are still counted in one store when those of the same request failed in the other. */
   readonly goesOn: boolean;
 }
 
 /**
- * A request with hits for both stores goes to main first and then, unless that failed (or
- * `goesOn`), to the per-second store; requests that come at once may overtake each other between the two.
+ * A request with hits for both stores goes to main first and then, unless that failed (or `goesOn`), to
+ * the per-second store; concurrent requests may overtake each other between the two.
  */
 export function createPerSecondStore({
   main,

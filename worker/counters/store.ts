@@ -1,4 +1,4 @@
-// The contract between the decision and whatever counts hits.
+// The contract between the decision and the stores that count hits.
 
 import type { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
@@ -6,7 +6,7 @@ import type { Unit } from '../../shared/rules/unit.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */
 export interface Hit {
-  /** The whole cache key, window start included. */
+  /** The complete counter key, with the window's start. */
   readonly key: string;
   /** How many hits to add, or to take back when `refund`; an integer >= 0. Above 2^53 it is rounded
    * and `exactHits` has the exact number. */
@@ -20,37 +20,37 @@ export interface Hit {
   readonly windowSeconds: number;
   /** Undefined for a fixed window. */
   readonly limiter: LimiterWindow | undefined;
-  /** Undefined where every hit is asked for (leases.ts). */
+  /** Undefined where the store is asked for every hit (leases.ts). */
   readonly lease: Lease | undefined;
   readonly unit: Unit;
-  /** The place of its descriptor in the request, for texts. */
+  /** Index of its descriptor in the request, for texts. */
   readonly descriptorIndex: number;
-  /** -1 until the store sets it, which it does for all hits before `settle(undefined)`: the counter
-   * after this hit, in its turn. After `settle(error)` those that have it were counted. Of a limiter: what
-   * is used of `limit`, with these hits where they are over it and were not counted for that. */
+  /** The counter after this hit, in its turn; -1 until the store sets it, for all hits before
+   * `settle(undefined)`. After `settle(error)` the hits that have it were counted. For a limiter: how much
+   * of `limit` is used, including these hits where they are over it and therefore not counted. */
   after: number;
-  /** Only of a limiter, set with `after`: whole seconds, at least 1, until these hits would be admitted, or,
-   * where they were, until all of the limit is free. */
+  /** Limiters only, set with `after`: whole seconds, at least 1, until these hits would be admitted, or, if
+   * they were, until all of the limit is free. */
   resetSeconds: number;
-  /** Likewise: whole seconds for which not a single hit will be admitted, rounded down. */
+  /** Limiters only: whole seconds, rounded down, for which no hit at all will be admitted. */
   closedSeconds: number;
 }
 
 /** A limiter in the window of the hit. */
 export interface LimiterWindow extends Limiter {
-  /** By the worker's clock, in Unix seconds; the store goes by its own. */
+  /** By the worker's clock, in Unix seconds; the store uses its own. */
   readonly windowStart: number;
   readonly windowSeconds: number;
-  /** Whether the windows before and after are as long, as calendar months are not. */
+  /** Whether all windows have the same length, as calendar months do not. */
   readonly isEven: boolean;
 }
 
 /**
  * - `add`: every hit is added.
- * - `look`: nothing is added (hits count as 0); refunds still apply. For a request whose other
- *   descriptor is known to be over its limit (behaviour: over-limit-stops-counting).
- * - `add-unless-over`: if current + hits > limit for some hit that is not a refund, only the hits
- *   that are over are added (behaviour: over-limit-stops-counting); refunds always apply.
+ * - `look`: nothing is added (hits count as 0); refunds still apply. For a request with another descriptor
+ *   that is known to be over its limit (behaviour: over-limit-stops-counting).
+ * - `add-unless-over`: if current + hits > limit for any hit but refunds, only the hits that are over are
+ *   added (behaviour: over-limit-stops-counting); refunds always apply.
  */
 export type CountMode = 'add' | 'look' | 'add-unless-over';
 
@@ -62,22 +62,22 @@ export interface CountRequest {
   /** On the monotonic clock. Past it, the request is settled with an error
    * (behaviour: one-deadline). */
   readonly deadlineMs: number;
-  /** Set by the caller that lost interest: a request not yet written is then left out. */
+  /** Set when the caller has left: a request not yet sent is then skipped. */
   cancelled: boolean;
   /** Called exactly once, never from inside `count`. Undefined: each hit has its `after`. */
   settle(error: AppError | undefined): void;
 }
 
 export interface CounterStoreState {
-  /** One word and a sentence for the debug page: what it is connected to, since when, last error. */
+  /** For the debug page, a word and a sentence: what it is connected to, since when, last error. */
   readonly healthy: boolean;
   readonly detail: string;
 }
 
 /**
- * Counts hits. Calls are answered as if they had been made one by one in the order of arrival,
- * however they travel (behaviour: as-if-one-by-one). A request that was written but not answered is
- * counted at most once: no implementation sends it again (behaviour: never-sent-twice).
+ * Counts hits. Calls are answered as if executed one by one in the order of arrival, however they are
+ * batched (behaviour: as-if-one-by-one). A request that was sent but not answered is counted at most once:
+ * no implementation sends it again (behaviour: never-sent-twice).
  */
 export interface CounterStore {
   count(request: CountRequest): void;
@@ -87,6 +87,6 @@ export interface CounterStore {
    */
   connect(signal: AbortSignal): Promise<void>;
   state(): CounterStoreState;
-  /** Lets what is in flight finish for at most `graceMs`, then closes. Idempotent. */
+  /** Lets requests in flight finish for at most `graceMs`, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
 }

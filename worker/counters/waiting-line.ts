@@ -1,5 +1,4 @@
-// The requests that wait to be sent, in order of arrival. How long they may wait and what becomes of
-// those that waited too long is decided by the caller.
+// The requests that wait to be sent, in order of arrival. The caller decides how long they may wait.
 import type { CountRequest } from './store.ts';
 
 export interface WaitingLine {
@@ -7,17 +6,17 @@ export interface WaitingLine {
   /** When the first one came, on the monotonic clock; undefined when none waits. */
   readonly oldestMs: number | undefined;
   push(request: CountRequest, nowMs: number): void;
-  /** Takes the first one. */
+  /** Removes and returns the first one. */
   shift(): CountRequest | undefined;
-  /** Takes all of them. */
+  /** Removes and returns all. */
   takeAll(): CountRequest[];
-  /** Takes those for which `leaves` is true. */
+  /** Removes and returns those for which `leaves` is true. */
   takeWhere(leaves: (request: CountRequest, arrivedMs: number) => boolean): CountRequest[];
 }
 
 export function createWaitingLine(): WaitingLine {
   let requests: CountRequest[] = [];
-  /** Beside the requests, so that none of them costs an object. */
+  /** In a list of its own, to avoid an object per request. */
   let arrivals: number[] = [];
   /** Place of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
   let head = 0;
@@ -46,7 +45,7 @@ export function createWaitingLine(): WaitingLine {
     },
     takeWhere(leaves) {
       const leaving: CountRequest[] = [];
-      // In place: this happens often, and mostly nobody leaves.
+      // In place: this happens often, and mostly none leaves.
       let staying = 0;
       for (let place = head; place < requests.length; place++) {
         const request = requests[place] as CountRequest;

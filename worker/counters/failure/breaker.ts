@@ -1,5 +1,5 @@
-// Whether one server is asked to count: while it is known to be away decisions are refused at once,
-// and nothing is sent to it. Who finds out that it is away or back, and how, is left to its connections.
+// A circuit breaker for one server: while it is known to be unreachable, decisions fail at once and
+// nothing is sent to it. Its connections detect when it is unreachable or back.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 
@@ -14,27 +14,27 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface Breaker {
   readonly state: BreakerState;
-  /** What decisions fail with, unless it is closed. */
+  /** The error of decisions, unless closed. */
   readonly refusal: AppError | undefined;
-  /** Why it is away, without its name. */
+  /** Why it is open, without the server's name. */
   readonly reason: string;
   /** For people; undefined when it is closed. */
   describe(): string | undefined;
-  /** The server is away, or still is; the last reason is the one that is told. */
+  /** The server is unreachable, or still is; the last reason is shown. */
   open(reason: string): void;
-  /** As `open`, because it does not answer what it was sent. */
+  /** As `open`, after requests without an answer. */
   openOnTimeout(reason: string): void;
-  /** The server answers again: from `open` to `half-open` if it was opened by a timeout, else to `closed`. */
+  /** The server answers again: `open` becomes `half-open` after a timeout, else `closed`. */
   halfOpen(): void;
-  /** The server counts: from `half-open` to `closed`. */
+  /** The server counts again: `half-open` becomes `closed`. */
   close(): void;
 }
 
 export interface BreakerDeps {
-  /** The server in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
+  /** The server's name in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   readonly clock: Clock;
-  /** Called with each change of the state, after it. */
+  /** Called after each change of the state. */
   readonly onChange: (state: BreakerState, before: BreakerState) => void;
 }
 

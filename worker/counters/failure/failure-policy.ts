@@ -1,6 +1,5 @@
-// Answers for the store when it fails, in the modes other than `error`: says how the hits that it did
-// not count are to be judged, counting them here first in the mode `local`. How long a failing store is
-// waited for is left to the stores, what the caller is told to the decision.
+// Answers for a failed store, in all modes but `error`: decides how hits that it did not count are judged,
+// and counts them here in the mode `local`. Stores decide how long to wait, the decision makes the answer.
 import type { Clock } from '../../../shared/clock.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -10,10 +9,10 @@ import { createMemoryStore, type MemoryStore } from '../memory-store.ts';
 import type { CountMode, Hit } from '../store.ts';
 import type { AnsweringMode } from './failure-mode.ts';
 
-/** Decisions that are answered without the store are said again this often. */
+/** How often decisions without the store are logged. */
 const sayIntervalMs = 5_000;
-/** What refuses hits or answers late without ever being away is taken to count again when no decision
- * has failed for so long. Long enough for hits that come now and then to be counted on. */
+/** A store that refuses hits or answers late without being unreachable counts as recovered when no decision
+ * has failed for this long. Long enough that occasional failures keep the local counters. */
 const quietMs = 30_000;
 
 export interface FailurePolicyDeps {
@@ -21,16 +20,19 @@ export interface FailurePolicyDeps {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Log;
-  /** No server of the store is known to be away. When the last one is back, `storeIsBack` is called. */
+  /**
+   * Whether no server of the store is known to be unreachable. When the last one is back, `storeIsBack` is
+   * called.
+   */
   readonly outagesAreOver: () => boolean;
 }
 
 export interface FailurePolicy {
   readonly mode: AnsweringMode;
   /**
-   * `hits` are those of one decision that the store has not counted, for the reason `failure`. Calls
-   * `done` once, in the mode `local` with each hit's `after` set; with an error when this process cannot
-   * count them either.
+   * `hits` are those of one decision that the store has not counted because of `failure`. Calls `done`
+   * once, in the mode `local` with each hit's `after` set; with an error when this process cannot count
+   * them either.
    */
   answer(
     hits: readonly Hit[],
@@ -38,7 +40,7 @@ export interface FailurePolicy {
     failure: AppError,
     done: (error: AppError | undefined) => void,
   ): void;
-  /** The store counts again: what was counted here is thrown away. */
+  /** The store counts again: the local counters are dropped. */
   storeIsBack(): void;
   /** For the debug port. */
   describe(): string;
@@ -74,7 +76,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     answered.add(1);
     said.report(failure.message);
     lastFailureMs = clock.monotonicMs();
-    // One timer for all failures: while a store is away each decision is one.
+    // One timer for all failures: while a store is unreachable each decision fails.
     cancelQuiet ??= clock.after(quietMs, endWhenQuiet);
     if (mode !== 'local' || hits.length === 0) {
       done(undefined);
@@ -84,7 +86,8 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     local.count({
       hits,
       mode: countMode,
-      // The decision's own has often passed while the store was waited for; here nobody waits.
+      // The decision's own deadline has often passed while waiting for the store; local counting does not
+      // wait.
       deadlineMs: Number.POSITIVE_INFINITY,
       cancelled: false,
       settle: done,

@@ -1,28 +1,28 @@
-// The breakers of all servers of one store taken together: counted for the statistics, listed for the
-// debug port, and who wants to know is told when none of them is open any more.
+// The breakers of all servers of one store: counted for the statistics, listed for the debug port, with a
+// callback when all are closed again.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Metrics } from '../../metrics.ts';
 import { type Breaker, type BreakerDeps, createBreaker } from './breaker.ts';
 
 export interface Outages {
-  /** No breaker is other than closed. */
+  /** Whether all breakers are closed. */
   readonly areOver: boolean;
   addServer(name: string, onChange: BreakerDeps['onChange']): ServerBreaker;
-  /** What is away, one text each, for the debug port. */
+  /** The servers whose breaker is not closed, one text each, for the debug port. */
   describe(): readonly string[];
 }
 
 export interface ServerBreaker extends Breaker {
-  /** The server is not used any more. Idempotent. */
+  /** Removes the breaker of a server that is no longer used. Idempotent. */
   remove(): void;
 }
 
 export interface OutagesDeps {
-  /** Begins the names of the statistics, such as `ratelimit.store`. */
+  /** Prefix of the statistics' names, such as `ratelimit.store`. */
   readonly metricPrefix: string;
   readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
   readonly clock: Clock;
-  /** A breaker was closed or removed, and now all are closed. */
+  /** Called when a breaker was closed or removed, and now all are closed. */
   readonly onOver: () => void;
 }
 

@@ -1,8 +1,8 @@
 // One connection to one memcached server, in the text protocol, from its opening to its end. It never
 // reconnects and never sends anything twice; memcached-lane.ts opens the next one.
 //
-// A client of our own, and thin: those on npm choose the server by rules of their own (the reference's
-// is CRC-32 modulo), lack `gets`, speak the binary protocol, or send commands again after a failure.
+// A thin client of our own: those on npm choose the server in other ways (the reference's is CRC-32
+// modulo), lack `gets`, speak the binary protocol, or send commands again after a failure.
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
@@ -10,35 +10,35 @@ import { errorText } from '../../../shared/errors.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import { createReplyReader } from './reply-reader.ts';
 
-/** The values of a `gets` by key, or the one line that is the answer, or the connection's end. */
+/** The values of a `gets` by key, or the answer's line, or the end of the connection. */
 export type Answer = ReadonlyMap<string, string | undefined> | string | Error;
 
 export interface Connection {
   /** Writes one command, its line end included. `onAnswer` is called once, never from inside. */
   send(command: string, onAnswer: (answer: Answer) => void): void;
-  /** Ends it now, whatever is in flight. */
+  /** Ends it at once, with everything in flight. */
   destroy(): void;
 }
 
 export interface ConnectionTls {
   readonly context: SecureContext;
-  /** Whether a certificate for another host name will do. */
+  /** Whether a certificate for another host name is accepted. */
   readonly skipHostnameVerification: boolean;
 }
 
 export interface ConnectionDeps {
   readonly address: HostPort;
   readonly tls: ConnectionTls | undefined;
-  /** For the opening, and for each answer; past it the connection is ended. */
+  /** Time limit of the opening, and of each answer; then the connection ends. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Called once for an open connection, before its unanswered commands are told. `wasSilent`: an answer
+  /** Called once when an open connection ends, before its unanswered commands fail. `wasSilent`: an answer
    * did not come in time. */
   readonly onEnd: (reason: Error, wasSilent: boolean) => void;
 }
 
 const keepAliveMs = 10_000;
-/** So many answered commands are kept at most, or as many as are not answered. */
+/** At most this many answered commands are kept, or as many as are unanswered; then the list is compacted. */
 const longestTail = 32;
 
 /** Rejects with an Error whose message says what failed. */
@@ -92,7 +92,7 @@ interface Sent {
 
 function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Connection {
   let unanswered: Sent[] = [];
-  /** Place of the first unanswered command, so that taking one does not move the others. */
+  /** Index of the first unanswered command, so that removing one does not move the others. */
   let head = 0;
   let values: Map<string, string | undefined> | undefined;
   let outgoing = '';
@@ -120,7 +120,7 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
     }
     unanswered.push({ onAnswer, sentMs: clock.monotonicMs() });
     cancelTimeout ??= clock.after(timeoutMs, checkSilence);
-    // What is sent in one go travels in one piece.
+    // Commands of one tick are written together.
     if (outgoing === '') queueMicrotask(write);
     outgoing += command;
   }
@@ -139,7 +139,7 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
       return;
     }
     head++;
-    // Those that were answered are let go also while there is always another one under way.
+    // Answered ones are released even while others are always pending.
     if (head === unanswered.length || (head >= longestTail && 2 * head >= unanswered.length)) {
       unanswered = unanswered.slice(head);
       head = 0;
@@ -177,7 +177,7 @@ function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Con
   }
 }
 
-/** A host name with several addresses fails with one error that holds the others and says nothing. */
+/** A host name with several addresses fails with an error without text that contains the others. */
 function toConnectionText(error: Error | undefined): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map(errorText).join(', ');

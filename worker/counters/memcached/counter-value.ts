@@ -1,4 +1,4 @@
-// A counter's value as memcached has it, and what hits make of it; exact above 2^53.
+// A counter's value in memcached, and how hits change it; exact above 2^53.
 
 /** A bigint only above 2^53; undefined when there is no such counter. */
 export type CounterValue = number | bigint | undefined;
@@ -6,7 +6,7 @@ export type CounterValue = number | bigint | undefined;
 /** Counters stay below this, as those of the other stores do. */
 const counterBound = 2n ** 63n;
 
-/** Undefined for what is no counter. A counter that was counted down ends in blanks. */
+/** Undefined for other values. A counter that was decremented ends in blanks. */
 export function parseCounterValue(text: string): CounterValue {
   if (!/^\d{1,20} *$/.test(text)) return undefined;
   const value = Number(text);
@@ -24,7 +24,7 @@ export function addHits(value: CounterValue, hits: number | bigint): number | bi
   return sum >= counterBound ? undefined : toExact(sum);
 }
 
-/** The counter after taking `hits` back: it stops at 0, and one that is missing stays missing. */
+/** The counter after a refund of `hits`: it stops at 0, and a missing one stays missing. */
 export function takeBackHits(value: CounterValue, hits: number | bigint): CounterValue {
   if (value === undefined) return undefined;
   if (value <= hits) return 0;

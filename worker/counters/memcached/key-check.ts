@@ -4,8 +4,8 @@ import type { CountRequest } from '../store.ts';
 
 const maxKeyBytes = 250;
 
-/** The reason why the hits of this request cannot be counted here, if there is one: it names the
- * first descriptor whose key is too long or could end a command. */
+/** Why the hits of this request cannot be counted here, if so: names the first descriptor whose key is too
+ * long or could end a command. */
 export function findBadKey(request: CountRequest): AppError | undefined {
   for (const { key, descriptorIndex } of request.hits) {
     const wrong = findFault(key);
@@ -20,7 +20,7 @@ export function findBadKey(request: CountRequest): AppError | undefined {
 }
 
 function findFault(key: string): string | undefined {
-  // No character is more than 3 bytes to a unit of length.
+  // A UTF-16 unit has at most 3 bytes.
   if (key.length * 3 > maxKeyBytes) {
     const bytes = Buffer.byteLength(key);
     if (bytes > maxKeyBytes) {

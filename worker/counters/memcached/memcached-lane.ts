@@ -1,6 +1,6 @@
-// A lane to memcached: one connection, opened when it is needed, over which the counters of its keys
-// are read and changed. A key always takes the same lane, and a server answers a connection in order,
-// so what a reading has not seen is exactly what is pending when it is answered.
+// A lane to memcached: one connection, opened on demand, to read and change the counters of its keys. A
+// key always uses the same lane, and a server answers a connection in order, so a reading lacks exactly
+// the changes that are pending when it is answered.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { RepeatedLog } from '../../../shared/repeated-log.ts';
@@ -9,49 +9,49 @@ import { type CounterValue, parseCounterValue } from './counter-value.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { type Change, createPendingChanges } from './pending-changes.ts';
 
-/** Keys in one command, so that lines stay of a length that proxies take too. */
+/** Keys in one command, which keeps lines short enough for proxies. */
 const maxKeysPerGet = 64;
-/** Changes on their way over one lane; what comes on top is not counted. */
+/** Limit of pending changes of a lane; further ones are not counted. */
 const maxPendingChanges = 65_536;
-/** memcached takes lifetimes above 30 days for dates. */
+/** memcached reads lifetimes above 30 days as dates. */
 const maxRelativeSeconds = 2_592_000;
 
 export interface MemcachedLaneDeps {
-  /** Told `onEnd` for its connections. */
+  /** Its `onEnd` is called for connections. */
   readonly open: (onEnd: (reason: Error, wasSilent: boolean) => void) => Promise<Connection>;
-  /** The server is known to be away: nothing is read, and no connection opened. */
+  /** Whether the server is known to be unreachable: then nothing is read, and no connection opened. */
   readonly isAway: () => boolean;
   readonly clock: Clock;
   readonly metrics: MemcachedMetrics;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
-  /** There is no connection, or no longer: told once for each time. `isAway`: because the server does
-   * not answer, and not because it ended one. */
+  /** The connection failed or ended; called once each time. `isAway`: because the server does not answer,
+   * not because it closed the connection. */
   readonly onFailure: (reason: string, isAway: boolean) => void;
   /** The server has answered. */
   readonly onAnswer: () => void;
-  /** Told what the server answered that it should not. */
+  /** Called for unexpected answers of the server. */
   readonly refusals: RepeatedLog;
   /** Nothing is pending any more. */
   readonly onIdle: () => void;
 }
 
-/** Counters by key; those that there are not are left out. */
+/** Counters by key, without missing ones. */
 export type Counters = ReadonlyMap<string, CounterValue>;
 
 export interface MemcachedLane {
-  /** Nothing is being read, nor pending. */
+  /** Whether no reading or change is pending. */
   readonly isIdle: boolean;
-  /** Connects, unless it is; for seeing early whether that works. */
+  /** Connects, unless connected, to detect failures early. */
   warm(): void;
   /** Reads counters. `done` is called once, never from inside, with undefined when that failed. */
   read(keys: readonly string[], done: (counters: Counters | undefined) => void): void;
-  /** To be asked when a reading is answered: the counter with all that is pending. */
+  /** The counter with all pending changes; call it when a reading is answered. */
   project(key: string, value: CounterValue): CounterValue;
   /** Adds to or takes from a counter in the background, from the next `flush` on. */
   change(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): void;
   flush(): void;
-  /** Ends the connection if nothing is lost with it. */
+  /** Ends the connection if no change is lost by that. */
   rest(): void;
   /** Ends the connection. Returns how many changes are lost with it. */
   close(): number;
@@ -66,7 +66,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   let connecting = false;
   let closed = false;
   let openReadings = 0;
-  /** Readings that wait for the connection, and what becomes of them without. */
+  /** Readings that wait for the connection, and how they fail without it. */
   let waiting: { readonly start: Reading; readonly fail: () => void }[] = [];
 
   return {
@@ -82,7 +82,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     close,
   };
 
-  /** False when there is no point in it. */
+  /** False when it is pointless. */
   function connect(): boolean {
     if (connection !== undefined || connecting) return true;
     if (closed || deps.isAway()) return false;
@@ -116,7 +116,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
 
   function ended(reason: Error, wasSilent: boolean): void {
     connection = undefined;
-    // An idle connection may come to its end without anybody being the worse for it.
+    // The end of an idle connection harms nobody.
     if (!isIdle() && !closed) deps.onFailure(reason.message, wasSilent);
   }
 
@@ -242,8 +242,8 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     });
   }
 
-  /** A second more than the window: the server counts whole seconds of its own, and an item with a
-   * lifetime of N of them goes after N - 1 to N. */
+  /** A second more than the window: the server counts whole seconds, and an item with a lifetime of N
+   * expires after N - 1 to N. */
   function drawExpiry({ windowSeconds }: Change): number {
     const lifetime = windowSeconds + 1 + Math.floor(Math.random() * deps.jitterMaxSeconds);
     if (lifetime <= maxRelativeSeconds) return lifetime;

@@ -2,7 +2,7 @@
 import type { Counter, Metrics } from '../../metrics.ts';
 
 export interface MemcachedMetrics {
-  /** Decisions whose counters were read, and those of which some could not be. */
+  /** Decisions whose counters were read, and decisions where a reading failed. */
   readonly multigetSuccess: Counter;
   readonly multigetError: Counter;
   readonly keysRequested: Counter;

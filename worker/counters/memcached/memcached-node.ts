@@ -1,4 +1,4 @@
-// One memcached server: its lanes, and what is said when it fails and when it is back.
+// One memcached server: its lanes, and the log of its failures and recoveries.
 import type { Clock } from '../../../shared/clock.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -10,9 +10,9 @@ import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createNodeProbe } from './node-probe.ts';
 
-/** Bound of connecting and of each answer, the reference's 500 ms. */
+/** Time limit of connecting and of each answer: the reference's 500 ms. */
 const timeoutMs = 500;
-/** A failure that lasts is said again this often. */
+/** How often a lasting failure is logged. */
 const failureIntervalMs = 10_000;
 
 const consequences = {
@@ -40,11 +40,11 @@ export interface MemcachedNode {
   /** `host:port`. */
   readonly name: string;
   readonly isIdle: boolean;
-  /** Why it does not answer, if so. */
+  /** Why it is unreachable, if so. */
   readonly failure: string | undefined;
-  /** The lane of this place; made when it is first asked for. */
+  /** The lane with this index; created on first use. */
   lane(index: number): MemcachedLane;
-  /** Closes as soon as nothing is being read nor pending. */
+  /** Closes as soon as no reading or change is pending. */
   retire(): void;
   /** Closes now. Returns how many changes of counters are lost. */
   close(): number;

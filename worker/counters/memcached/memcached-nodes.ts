@@ -1,5 +1,5 @@
-// The nodes that counters are spread over: a list that is given, or an SRV record that is looked up
-// again and again; and the TLS files that all of them share.
+// The nodes that counters are spread over: a configured list, or an SRV record that is looked up
+// regularly; with the TLS files that all nodes share.
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
@@ -24,16 +24,16 @@ import { createMemcachedNode, type MemcachedNode, showNode } from './memcached-n
 import { chooseNode } from './node-choice.ts';
 import { type ResolveSrv, resolveNodes } from './srv-record.ts';
 
-/** Where the nodes are: exactly as many workers as there are must be told the same. */
+/** Where the nodes are; must be the same for all workers. */
 export type NodeSource =
   | { readonly kind: 'list'; readonly addresses: readonly HostPort[] }
   | {
       readonly kind: 'srv';
       /** `_service._proto.name`. */
       readonly name: string;
-      /** The setting that names it, for texts. */
+      /** Name of its setting, for texts. */
       readonly setting: string;
-      /** How long after a look-up the next one begins; 0: never. */
+      /** How long after a look-up the next one starts; 0: never. */
       readonly refreshMs: number;
     };
 
@@ -59,13 +59,13 @@ export interface MemcachedNodesDeps {
   readonly resolveSrv: ResolveSrv;
   /** Gets a breaker for each node. */
   readonly outages: Outages;
-  /** Nothing is being read nor pending on some node. */
+  /** Called when no reading or change is pending on a node. */
   readonly onIdle: () => void;
 }
 
 export interface MemcachedNodes {
-  /** Knows the nodes when it resolves. Rejects with `cannot_start` when a file or record is no good,
-   * and with the reason of `signal` when that aborts. */
+  /** Resolves when the nodes are known. Rejects with `cannot_start` for an unusable file or record, and
+   * with the reason of `signal` when that aborts. */
   start(signal: AbortSignal): Promise<void>;
   /** The lane of a counter; undefined when there is no node. */
   laneOf(key: string): MemcachedLane | undefined;
@@ -89,7 +89,7 @@ export function createMemcachedNodes(
   const connectionCount =
     options.maxIdleConnections < 1 ? defaultConnections : options.maxIdleConnections;
   let nodes: readonly MemcachedNode[] = [];
-  /** No longer in the list, with something still under way. */
+  /** No longer in the list, but with pending work. */
   const retired = new Set<MemcachedNode>();
   let connectionTls: ConnectionTls | undefined;
   let tlsWatch: TlsWatch | undefined;
@@ -119,7 +119,7 @@ export function createMemcachedNodes(
       scheduleRefresh();
     }
     signal.throwIfAborted();
-    // So that a node that cannot be reached is told before a decision needs it.
+    // To report an unreachable node before a decision needs it.
     for (const node of nodes) node.lane(0).warm();
   }
 

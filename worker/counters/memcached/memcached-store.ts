@@ -1,7 +1,6 @@
-// The counter store over memcached: reads the counters of the decisions that arrive together, answers
-// them, and has the hits added in the background (behaviour: memory-cache-counting).
-// A node that does not answer fails no decision: its counters count as 0, unless KVSTORE_FAILURE_MODE
-// is one that has answers of its own.
+// The counter store over memcached: reads the counters of decisions that arrive together, answers them,
+// and adds the hits in the background (behaviour: memory-cache-counting). An unreachable node fails no
+// decision: its counters count as 0, unless KVSTORE_FAILURE_MODE gives other answers.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -16,9 +15,9 @@ import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createMemcachedNodes, type MemcachedNodesOptions } from './memcached-nodes.ts';
 import type { ResolveSrv } from './srv-record.ts';
 
-/** Requests that are not answered; beyond it they fail at once, which is kinder than a late answer. */
+/** Limit of unanswered requests; further ones fail at once, which is better than a late answer. */
 const maxOpen = 65_536;
-/** How late a deadline may be noticed. One timer for all requests, there only while some are open. */
+/** How late a deadline may be noticed. One timer for all requests, running only while some are open. */
 const sweepMs = 25;
 const noNodeIntervalMs = 30_000;
 
@@ -32,7 +31,7 @@ export interface MemcachedStoreDeps {
 }
 
 export interface MemcachedStore extends CounterStore {
-  /** Resolves when every answered hit is in its counter or given up; for looking at the counters. */
+  /** Resolves when every answered hit is in its counter or dropped; for tests that read counters. */
   settled(): Promise<void>;
 }
 
@@ -57,8 +56,8 @@ interface Turn {
 }
 
 /**
- * `mode` of a request is not `add-unless-over`: counters are read before they are changed, by many
- * workers at once, so that setting has no meaning here (behaviour: over-limit-stops-counting).
+ * Requests never have the mode `add-unless-over`: counters are read before they are changed, by many
+ * workers at once, so that mode makes no sense here (behaviour: over-limit-stops-counting).
  */
 export function createMemcachedStore(
   options: MemcachedNodesOptions,
@@ -73,8 +72,7 @@ export function createMemcachedStore(
   });
   let arrived: CountRequest[] = [];
   let flushScheduled = false;
-  /** A new one whenever it is empty: see `Flights` for what one in which requests come and go for ever would
-   * leave behind. */
+  /** Replaced whenever it is empty: see `Flights` for what a long-lived Map would leave behind. */
   let opens = new Set<Open>();
   let cancelSweep: (() => void) | undefined;
   let isDraining = false;
@@ -135,7 +133,7 @@ export function createMemcachedStore(
     };
     opens.add(open);
     for (const hit of request.hits) {
-      // What cannot be sent as it is must not be looked for as it is.
+      // A key that cannot be sent must not be read either.
       const key = hit.key.toWellFormed();
       const lane = nodes.laneOf(key);
       const turn = { open, hit, key, lane, isDecided: false };
@@ -155,7 +153,7 @@ export function createMemcachedStore(
     const keys = [...new Set(turns.map(({ key }) => key))];
     lane.read(keys, (counters) => {
       for (const turn of turns) decide(turn, counters);
-      // After the answers, which do not wait for it.
+      // After the answers, so that they do not wait for it.
       lane.flush();
     });
   }
@@ -188,7 +186,7 @@ export function createMemcachedStore(
     finish(turn);
   }
 
-  /** Writes the hit's `after`; undefined when a counter cannot hold it, which fails the request. */
+  /** Sets the hit's `after`; undefined when a counter cannot hold it, which fails the request. */
   function applyHit(
     { open, hit }: Turn,
     value: CounterValue,
@@ -222,11 +220,11 @@ export function createMemcachedStore(
   }
 
   function scheduleSweep(): () => void {
-    // After a pause of this process answers may be there and unread: they get a chance to be seen.
+    // After a pause of this process answers may be unread: handle them first.
     return clock.after(sweepMs, () => setImmediate(sweep));
   }
 
-  /** A deadline may come before a node is given up: the decision is then made without it. */
+  /** A deadline may pass before a node counts as unreachable: the decision is then made without it. */
   function sweep(): void {
     cancelSweep = undefined;
     const now = clock.monotonicMs();

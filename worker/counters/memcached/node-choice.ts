@@ -1,11 +1,11 @@
-// Which node a counter lives on. Workers that are given the same list agree, the reference among them
-// (behaviour: memory-cache-nodes).
+// Which node has a counter. Workers with the same list agree, the reference included (behaviour:
+// memory-cache-nodes).
 import { crc32 } from 'node:zlib';
 
 export interface NodeChoice {
-  /** The place in the list of nodes. */
+  /** Index in the list of nodes. */
   readonly node: number;
-  /** The place among the connections to that node: one key always takes the same one. */
+  /** Index among the connections to that node: a key always uses the same one. */
   readonly connection: number;
 }
 

@@ -1,5 +1,5 @@
-// Finds out when a server that is away answers again: one short connection after the other asks for
-// its version. What else is sent meanwhile, namely nothing, is left to the lanes.
+// Detects when an unreachable server answers again: short connections, one after the other, ask for its
+// version. Lanes send nothing meanwhile.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Connection } from './connection.ts';
 
@@ -9,12 +9,12 @@ const pauseMs = 250;
 export interface NodeProbeDeps {
   readonly open: (onEnd: () => void) => Promise<Connection>;
   readonly clock: Clock;
-  /** It has answered; the probe is over. */
+  /** It has answered; the probe has ended. */
   readonly onAnswer: () => void;
 }
 
 export interface NodeProbe {
-  /** Begins, unless it has begun. */
+  /** Starts the probe, unless it is running. */
   start(): void;
   /** Ends it for good. Idempotent. */
   close(): void;

@@ -1,5 +1,5 @@
-// The changes of counters that are on their way to a server: in order for each key, one key's changes
-// one at a time, and joined where that makes no difference. How they are written is left to the lane.
+// The changes of counters that are on their way to a server: in order and one at a time for each key, and
+// merged where that makes no difference. The lane sends them.
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 
 export interface Change {
@@ -8,32 +8,31 @@ export interface Change {
   readonly windowSeconds: number;
   /** A bigint only above 2^53. */
   amount: number | bigint;
-  /** Its first command was sent, so that nothing may join it any more. */
+  /** Its first command was sent, so nothing may be merged into it. */
   isWritten: boolean;
 }
 
 export interface PendingChanges {
-  /** Including those that are written and not answered. */
+  /** Including those sent and not answered. */
   readonly size: number;
-  /** False when there is no room; the change is then forgotten. */
+  /** False when there is no room; the change is then dropped. */
   push(kind: Change['kind'], key: string, amount: number | bigint, windowSeconds: number): boolean;
-  /** What may be written now, in order. The caller marks each as written, and finishes it. */
+  /** The changes that may be sent now, in order. The caller marks each as sent, and finishes it. */
   takeWritable(): Change[];
-  /** Its outcome is known: the next one of its key may be written. */
+  /** Its outcome is known: the next one of its key may be sent. */
   finish(change: Change): void;
-  /** What the counter will be when it is `value` now and everything pending has been done. */
+  /** The counter after all pending changes, when it is `value` now. */
   project(key: string, value: CounterValue): CounterValue;
-  /** Forgets what is not written and returns it. */
+  /** Drops what is not sent and returns it. */
   dropUnwritten(): Change[];
 }
 
-/** As in the batches of the other stores: sums of up to so many hits, and below 2^53. */
+/** As in batches of the other stores: changes up to this many hits are merged, with sums below 2^53. */
 const maxJoinedHits = 2 ** 31;
 const sumBound = 2 ** 53;
 
 export function createPendingChanges(maxChanges: number): PendingChanges {
-  /** A new one whenever it is empty: see `Flights` for what one in which changes come and go for ever would
-   * leave behind. */
+  /** Replaced whenever it is empty: see `Flights` for what a long-lived Map would leave behind. */
   let byKey = new Map<string, Change[]>();
   let writable: Change[] = [];
   let size = 0;
@@ -99,7 +98,7 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
   function project(key: string, value: CounterValue): CounterValue {
     let projected = value;
     for (const { kind, amount } of byKey.get(key) ?? []) {
-      // What does not fit leaves the counter as it is.
+      // A change that does not fit leaves the counter unchanged.
       projected =
         kind === 'add'
           ? (addHits(projected, amount) ?? projected)

@@ -1,5 +1,4 @@
-// Cuts what a memcached server sends into lines and values, however it arrives. Which command an
-// answer belongs to is connection.ts' business.
+// Splits the bytes of a memcached server into lines and values. connection.ts assigns answers to commands.
 
 export interface ReplyReader {
   /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
@@ -9,20 +8,20 @@ export interface ReplyReader {
 export interface ReplyReaderDeps {
   /** A line without its end. */
   readonly onLine: (line: string) => void;
-  /** One item of a `gets`; `text` is undefined for what is too long to be a counter. */
+  /** One item of a `gets`; `text` is undefined for a value too long to be a counter. */
   readonly onValue: (key: string, text: string | undefined) => void;
 }
 
-/** The longest line that a server has reason to send is a `VALUE` with its key. */
+/** The longest expected line is a `VALUE` with its key. */
 const maxLineBytes = 2_048;
-/** A counter has at most 20 digits; something else may have put a long value under its key, which
- * is then passed over without being kept. */
+/** A counter has at most 20 digits; a longer value, which another program has set, is skipped without being
+ * kept. */
 const maxCounterBytes = 64;
 const lineEnd = '\r\n';
 
 export function createReplyReader({ onLine, onValue }: ReplyReaderDeps): ReplyReader {
   let rest: Buffer = Buffer.alloc(0);
-  /** The value whose bytes come next. */
+  /** The value whose bytes follow. */
   let block: { readonly key: string; readonly length: number } | undefined;
   let bytesToSkip = 0;
   return { feed };

@@ -1,4 +1,4 @@
-// Nodes that are listed by an SRV record (behaviour: memory-cache-nodes).
+// Nodes listed by an SRV record (behaviour: memory-cache-nodes).
 import type { SrvRecord } from 'node:dns';
 import type { HostPort } from '../../../shared/host-port.ts';
 
@@ -11,9 +11,8 @@ export function isSrvName(text: string): boolean {
 }
 
 /**
- * The nodes in the order in which all workers have them: sorted as the texts `<target>:<port>`, the
- * target with its final dot as in the DNS. Priority and weight play no part. Rejects when there is
- * none.
+ * The nodes in the same order on all workers: sorted as the texts `<target>:<port>`, the target with its
+ * final dot as in the DNS. Priority and weight play no part. Rejects when there is none.
  */
 export async function resolveNodes(name: string, resolveSrv: ResolveSrv): Promise<HostPort[]> {
   const records = await resolveSrv(name);

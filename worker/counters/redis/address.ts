@@ -1,5 +1,5 @@
-// Where a key-value store is: the text of KVSTORE_URL to the address of one server, or to those of the
-// sentinels or cluster nodes that know the others.
+// Parses KVSTORE_URL: into the address of one server, or of the sentinels or cluster nodes that know the
+// others.
 import { parseHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -12,17 +12,17 @@ export interface TcpAddress {
 /** Where one server listens. */
 export type StoreAddress = TcpAddress | { readonly kind: 'unix'; readonly path: string };
 
-/** Several servers: which one to count with is asked of them. */
+/** Several servers, which are asked for the one to count with. */
 export type StoreGroup =
   | {
       readonly kind: 'sentinel';
       readonly master: string;
-      /** Of the sentinels. */
+      /** Addresses of the sentinels. */
       readonly addresses: readonly TcpAddress[];
     }
   | {
       readonly kind: 'cluster';
-      /** Of nodes that know the others. */
+      /** Addresses of nodes that know the others. */
       readonly addresses: readonly TcpAddress[];
     };
 
@@ -33,7 +33,7 @@ export interface StoreTarget<Address = StoreAddress | StoreGroup> {
   readonly address: Address;
   /** The address asks for TLS. */
   readonly tls: boolean;
-  /** Those in the address itself. */
+  /** Credentials in the address itself. */
   readonly credentials: Credentials | undefined;
   /** The number of the database to select. */
   readonly database: number;
@@ -47,10 +47,9 @@ const defaultPort = 6379;
 
 /**
  * For `single`: `host:port`, `redis://user:password@host:port/db` (user, password and db also as query
- * items; with `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path;
- * `socketType` undefined: the text tells which. For the others a comma-separated list of the first
- * two, for `sentinel` after the master's name. No reason repeats a part of the text, which may hold a
- * password.
+ * items; with `rediss:` TLS is spoken), a path that begins with `/`, or `unix:` and a path; `socketType`
+ * undefined: derived from the text. For the others a comma-separated list of the first two, for `sentinel`
+ * after the master's name. Reasons never quote the text, which may contain a password.
  */
 export function parseStoreTarget(
   text: string,
@@ -141,7 +140,7 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
   };
 }
 
-/** A percent sign that stands for itself is left as it is. */
+/** A percent sign that is not an escape is kept. */
 function decode(text: string): string {
   return text.replace(/(?:%[\da-f]{2})+/gi, (escapes) => {
     try {
@@ -152,7 +151,7 @@ function decode(text: string): string {
   });
 }
 
-/** For logs and errors: an address has no credentials in it. */
+/** For logs and errors, without credentials. */
 export function showStoreAddress(address: StoreAddress | StoreGroup): string {
   switch (address.kind) {
     case 'unix':

@@ -10,16 +10,16 @@ import { toCommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 
 const intervalMs = 60_000;
-/** Above it somebody should set a clock right. */
+/** A larger difference is logged as a warning. */
 const toleratedMs = 250;
 const warningIntervalMs = 600_000;
 
 export interface ClockComparisonDeps {
   /** Names the store in texts. */
   readonly name: string;
-  /** A connection for this alone: a proxy may close it on a command that it does not know. */
+  /** A separate connection: a proxy may close it on an unknown command. */
   readonly open: (signal: AbortSignal) => Promise<Connection>;
-  /** Gets the difference, in milliseconds and without its sign. */
+  /** Called with the absolute difference in milliseconds. */
   readonly offset: Gauge;
   readonly clock: Clock;
   readonly log: Log;
@@ -53,7 +53,7 @@ export function createClockComparison(deps: ClockComparisonDeps): ClockCompariso
     if (!closing.signal.aborted) cancelNext = clock.after(intervalMs, () => void compare());
   }
 
-  /** How far this clock is ahead, and by how much that may be wrong: half the round trip. */
+  /** How far this clock is ahead, and the error of that: half the round trip. */
   async function measure(): Promise<{ aheadMs: number; errorMs: number }> {
     const connection = await deps.open(closing.signal);
     try {

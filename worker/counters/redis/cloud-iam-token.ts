@@ -1,20 +1,20 @@
-// Tokens that stand for a password: signed locally from the cloud credentials of this process, and
-// shared by all connections while they are young (behaviour: cloud-iam). The libraries that sign
-// and find credentials are loaded only when this is used.
+// Tokens in place of a password: signed locally with the cloud credentials of this process, and shared by
+// all connections while fresh (behaviour: cloud-iam). The libraries for this are loaded only when it is
+// used.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { ReadCredentials } from './credentials.ts';
 import { loadOptional } from './load-optional.ts';
 
-/** What the signature promises. */
+/** Lifetime in the signature. */
 const validSeconds = 900;
-/** A token is used for new connections only so long. */
+/** How long a token is used for new connections. */
 const reuseMs = 600_000;
-/** The credentials it was signed with must be valid for this much longer. */
+/** The credentials used for signing must stay valid for this long. */
 const credentialsMarginMs = 60_000;
 
 export interface CloudIamOptions {
-  /** Of a serverless cache, or the id of a replication group; never a host name. */
+  /** Name of a serverless cache, or id of a replication group; never a host name. */
   readonly cacheName: string;
   readonly userId: string;
   readonly serverless: boolean;
@@ -30,20 +30,20 @@ export interface CloudCredentials {
 
 export interface CloudIamDeps {
   readonly clock: Clock;
-  /** Of the cache. */
+  /** Region of the cache. */
   readonly readRegion: () => Promise<string>;
-  /** Those of the process: its environment, files, container or machine. */
+  /** The credentials of the process: from its environment, files, container or machine. */
   readonly readCloudCredentials: () => Promise<CloudCredentials>;
 }
 
-/** Rejects without saying anything of the credentials when none can be had. */
+/** Rejects when there are none; the error has nothing of the credentials. */
 export function createCloudIamCredentials(
   options: Omit<CloudIamOptions, 'region'>,
   { clock, readRegion, readCloudCredentials }: CloudIamDeps,
 ): ReadCredentials {
   let token: string | undefined;
   let reusableUntilMs = 0;
-  /** Shared by connections that begin at once. */
+  /** Shared by connections that open at the same time. */
   let signing: Promise<string> | undefined;
 
   async function sign(): Promise<string> {
@@ -107,7 +107,7 @@ export async function signToken(
   return `${host}/?${items.join('&')}`;
 }
 
-/** As the signature has it: everything but letters, digits and `-._~`. */
+/** Encoding of the signature: everything but letters, digits and `-._~` is escaped. */
 function escapeText(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -115,7 +115,7 @@ function escapeText(text: string): string {
   );
 }
 
-/** The credentials of this process, wherever its host keeps them. */
+/** The credentials of this process, from where its host keeps them. */
 export function createCloudCredentialsReader(
   readRegion: () => Promise<string>,
 ): () => Promise<CloudCredentials> {

@@ -1,13 +1,16 @@
-// The region that tokens are signed for, where no setting names one: as AWS's own programs find it, in
-// the shared config file or from the machine. The libraries are loaded only when this is used.
+// The region for signing tokens, where no setting names one: found as AWS's own programs do, in the shared
+// config file or from the machine. The libraries are loaded only when this is used.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { loadOptional } from './load-optional.ts';
 
-/** Of each of the two questions to the machine, which answers at once where there is one. */
+/**
+ * Time limit of each of the two requests to the machine's metadata service, which answers at once where it
+ * exists.
+ */
 const metadataTimeoutMs = 1_000;
 const longestRegion = 64;
 
-/** Rejects when none can be found; what was found is kept. */
+/** Rejects when none can be found; the result is cached. */
 export function createRegionReader(region: string): () => Promise<string> {
   let found = region;
   let finding: Promise<string> | undefined;
@@ -57,7 +60,7 @@ async function askMachine(): Promise<string> {
   const { protocol, hostname, port } = await getInstanceMetadataEndpoint();
   const ask = async (method: string, path: string, headers: Record<string, string>) => {
     const address = { protocol, hostname, port, method, path, headers };
-    // The library's own bound is of a silence, this one of the whole answer.
+    // The library's own timeout is for silence, this one for the whole answer.
     const signal = AbortSignal.timeout(metadataTimeoutMs);
     return (await httpRequest({ ...address, timeout: metadataTimeoutMs, signal })).toString();
   };

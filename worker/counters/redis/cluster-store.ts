@@ -1,5 +1,5 @@
-// The counter store over a Redis cluster: a pool for each master, each hit counted by the master of
-// its slot. Keeps the map of slots up to date; what one node does is left to its pool.
+// The counter store over a Redis cluster: a pool for each master, each hit counted by the master of its
+// slot. Keeps the map of slots up to date.
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { countInParts, type Part } from '../count-in-parts.ts';
@@ -23,11 +23,11 @@ import {
   toConnectionDeps,
 } from './store-deps.ts';
 
-/** The map is asked for this often without a reason. */
+/** How often the map is refreshed. */
 const refreshMs = 5_000;
-/** And with one, such as a lost connection or a slot that has moved. */
+/** The least time between refreshes for a reason, such as a lost connection or a moved slot. */
 const hastyRefreshMs = 300;
-/** A slot that nobody serves is said again this often. */
+/** How often an unserved slot is logged. */
 const unservedIntervalMs = 5_000;
 const slotsCommand = toCommandText('CLUSTER', 'SLOTS');
 
@@ -53,7 +53,7 @@ export function createClusterStore(
   const closing = new AbortController();
   const nodes = new Map<string, Node>();
   const owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
-  /** Who can be asked for the map. */
+  /** Nodes that can be asked for the map. */
   let known: readonly TcpAddress[] = group.addresses;
   let masters: ReadonlySet<Node> = new Set();
   const unserved = createRepeatedLog({
@@ -67,7 +67,7 @@ export function createClusterStore(
   let wantsRefresh = false;
   let cancelRefresh: (() => void) | undefined;
   const clockComparison = createStoreClockComparison(deps, name, openAny);
-  /** No longer masters, with something still in flight. */
+  /** No longer masters, but with requests in flight. */
   const leaving = new Set<RedisPool>();
 
   return { count, connect, state, close };
@@ -99,7 +99,7 @@ export function createClusterStore(
   }
 
   async function connect(signal: AbortSignal): Promise<void> {
-    // Who has answers without the store does not wait for it.
+    // With a failure mode that answers without the store, the start does not wait for it.
     if (failsDecisions) {
       await awaitFirstConnection(
         { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
@@ -108,13 +108,13 @@ export function createClusterStore(
       scheduleRefresh(refreshMs);
     } else {
       await startWithoutWaiting();
-      // Nothing else says so when there has never been one.
+      // Nothing else logs that there has never been one.
       if (totals.active === 0) deps.onHealthChange(false);
     }
     clockComparison?.start();
   }
 
-  /** Resolves when the map is known, or after the time that a silent store is waited for. */
+  /** Resolves when the map is known, or after the time limit for a silent store. */
   function startWithoutWaiting(): Promise<void> {
     return new Promise((resolve) => {
       const { failureMode, timeoutMs } = options.pool;
@@ -126,9 +126,9 @@ export function createClusterStore(
     });
   }
 
-  /** Reads the map and waits for one master; the others connect by themselves. */
+  /** Reads the map and waits for one master; the others connect in the background. */
   async function tryToConnect(signal: AbortSignal): Promise<void> {
-    // The slower masters go on connecting when this is over, also while the store drains.
+    // Slower masters keep connecting afterwards, also while the store drains.
     const attempt = new AbortController();
     const giveUp = () => attempt.abort();
     signal.addEventListener('abort', giveUp);
@@ -203,7 +203,7 @@ export function createClusterStore(
     for (const [slot, owner] of map.owners.entries()) owners[slot] = owner && findNode(owner);
     for (const node of nodes.values()) if (!current.has(node)) remove(node);
     masters = current;
-    // Those that were named at the start stay, in case all others are gone.
+    // The configured nodes stay, in case all others are gone.
     const all = [...map.nodes, ...group.addresses];
     known = [...new Map(all.map((address) => [showStoreAddress(address), address])).values()];
   }
@@ -249,7 +249,7 @@ export function createClusterStore(
     refreshSoon();
   }
 
-  /** What it has in flight is still answered. */
+  /** Its requests in flight are still answered. */
   function remove({ address, pool }: Node): void {
     nodes.delete(showStoreAddress(address));
     leaving.add(pool);
@@ -278,12 +278,12 @@ export function createClusterStore(
     try {
       const map = await readMap(closing.signal);
       if (closing.signal.aborted) return;
-      // A node that knows of no master at all has left the cluster.
+      // A node that knows no master has left the cluster.
       if (map.masters.length > 0) apply(map);
       for (const { pool } of masters) pool.keepOpen();
     } catch (error) {
       lastFailure = errorText(error);
-      // Later on the nodes speak for themselves.
+      // Later the nodes log for themselves.
       if (masters.size === 0) unserved.report(`${name}: ${lastFailure}`);
     } finally {
       refreshing = false;
@@ -314,7 +314,7 @@ export function createClusterStore(
     await Promise.all(listPools().map((pool) => pool.drain(graceMs)));
     closed = true;
     totals.close();
-    // What is answered late may have been sent on to further nodes.
+    // Late answers may come from further nodes after a redirection.
     for (const pool of listPools()) pool.close();
   }
 

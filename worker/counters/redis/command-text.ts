@@ -1,9 +1,9 @@
-// Redis commands as what is written to a socket (RESP, arrays of bulk strings). Kept as texts with one
-// character for each byte: those of a batch are then joined and written in one piece.
-// The global of the same name is looked up anew at each use.
+// Encodes Redis commands for the wire (RESP, arrays of bulk strings). As texts with one character per
+// byte: those of a batch are joined and written in one piece. Buffer is imported, since a global is looked
+// up at each use.
 import { Buffer } from 'node:buffer';
 
-/** One whole command, encoded; one character is one byte. */
+/** One encoded command; one character is one byte. */
 export type CommandText = string;
 
 /** The name first, then the arguments. */
@@ -13,8 +13,8 @@ export function toCommandText(...parts: readonly (string | number)[]): CommandTe
   return text;
 }
 
-/** The beginnings of increments, by the length of the key, for the usual lengths: made once, because
- * nearly every command is one and its parts would cost more than all of it. */
+/** The fixed beginnings of increments, by the length of the key, for the usual lengths: made once, because
+ * nearly every command is an increment. */
 const incrementHeads = Array.from({ length: 512 }, (_, length) => toIncrementHead(length));
 
 /** `amount` is decimal. */

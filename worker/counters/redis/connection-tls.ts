@@ -1,5 +1,5 @@
-// TLS with a key-value store: its files are read again for each connection, so that a renewed
-// certificate is used from the next one on.
+// TLS with a key-value store: files are read again for each connection, so that the next one uses a
+// renewed certificate.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
 import {
@@ -12,7 +12,7 @@ import type { StoreAddress } from './address.ts';
 
 export interface StoreTlsOptions {
   readonly files: TlsFiles;
-  /** A certificate for another host name will do; its authority is checked all the same. */
+  /** A certificate for another host name is accepted; its authority is still checked. */
   readonly skipHostnameVerification: boolean;
 }
 
@@ -22,7 +22,7 @@ export type TlsOptions = Pick<
 >;
 
 export interface ConnectionTls {
-  /** Rejects with an Error that names the file which cannot be used. */
+  /** Rejects with an Error that names the unusable file. */
   readOptions(address: StoreAddress): Promise<TlsOptions>;
 }
 
@@ -30,7 +30,7 @@ export function createConnectionTls(options: StoreTlsOptions): ConnectionTls {
   const { files, skipHostnameVerification } = options;
   let last: { readonly material: TlsMaterial; readonly secureContext: SecureContext } | undefined;
 
-  /** Made anew only when a file has changed: the authorities of the host are many. */
+  /** Rebuilt only when a file has changed: a host has many authorities. */
   async function readContext(): Promise<SecureContext> {
     const reading = await readTlsFiles(files);
     if (!reading.ok) throw new Error(reading.problem);

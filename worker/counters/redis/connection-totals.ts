@@ -1,14 +1,14 @@
-// Counts the connections of one store, whatever number of servers it has, for metrics and health.
+// Counts the connections of one store over all its servers, for metrics and health.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Counter, Gauge } from '../../metrics.ts';
 
 export interface ConnectionTotals {
   readonly active: number;
-  /** Since when there has been a connection, or none. */
+  /** Since when there has been a connection, or no connection. */
   readonly since: Date;
   opened(): void;
   ended(byUs: boolean): void;
-  /** From now on the end of a connection says nothing about the store's health. */
+  /** From now on the end of a connection does not affect health. */
   close(): void;
 }
 
@@ -20,9 +20,8 @@ export interface ConnectionTotalsDeps {
     readonly total: Counter;
     readonly localClose: Counter;
   };
-  /** Called with true when there is a connection again and with false when there is none any more,
-   * also for the first one (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION;
-   * behaviour: health-components). */
+  /** Called with true for the first connection, also after an outage, and with false when the last one ends
+   * (KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION; behaviour: health-components). */
   readonly onHealthChange: (healthy: boolean) => void;
 }
 

@@ -1,8 +1,8 @@
 // One connection to one server, from its opening (authentication, database, PING) to its end. It
 // never reconnects and never sends anything twice; redis-lane.ts opens the next one.
 //
-// The client library opens it. What is counted then goes past the library, over its socket: a command
-// object for each increment costs more than all the rest of a decision.
+// The client library opens it. Counting then bypasses the library, over its socket: a command object per
+// increment costs more than all the rest of a decision.
 import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { conceal } from '../../../shared/conceal.ts';
@@ -15,8 +15,8 @@ import { createExchange, type Exchange } from './exchange.ts';
 import type { RawReply } from './reply-reader.ts';
 
 export interface Connection extends Exchange {
-  /** One command and its reply. Rejects with what the server refuses, and when no reply comes in
-   * time, which ends the connection. */
+  /** One command and its reply. Rejects with the server's error, and when no reply comes in time, which
+   * ends the connection. */
   ask(command: CommandText): Promise<RawReply>;
 }
 
@@ -26,7 +26,7 @@ export interface ConnectionDeps {
   readonly database: number;
   readonly readCredentials: ReadCredentials;
   readonly tls: ConnectionTls | undefined;
-  /** For the whole opening. */
+  /** Time limit of the whole opening. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -91,9 +91,8 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
   });
 }
 
-/** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that
- * nothing is counted twice and simple proxies can stand in between
- * (behaviour: never-sent-twice). */
+/** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that nothing
+ * is counted twice and simple proxies work (behaviour: never-sent-twice). */
 function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | undefined): Redis {
   return new Redis({
     ...(address.kind === 'unix'
@@ -114,7 +113,7 @@ function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | 
   });
 }
 
-/** Authenticates here rather than in the client library, which only prints some refusals. */
+/** Authenticates here, since the client library only prints some refusals. */
 async function greet(
   redis: Redis,
   database: number,
@@ -133,7 +132,7 @@ async function greet(
   for (const [index, reply] of replies.entries()) {
     const name = commands[index]?.[0].toUpperCase();
     if (reply instanceof Error) {
-      // Some servers quote the arguments of a command that they do not know.
+      // Some servers quote the arguments of an unknown command.
       const secrets = credentials === undefined ? [] : [credentials.password];
       throw new Error(`${name}: ${conceal(reply.message, secrets)}`);
     }
@@ -168,7 +167,7 @@ function destroyClient(redis: Redis): void {
   redis.stream?.destroy();
 }
 
-/** A host name with several addresses fails with one error that holds the others and says nothing. */
+/** A host name with several addresses fails with an error without text that contains the others. */
 function toConnectionText(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map(errorText).join(', ');

@@ -1,5 +1,5 @@
-// Where the user name and password for a connection come from. Asked for each attempt to connect, so
-// that a rotated file is picked up; the content is never put into an error or a log.
+// The user name and password for a connection. Read for each attempt to connect, to pick up a rotated
+// file; never part of an error or a log.
 import { readFile } from 'node:fs/promises';
 import { AppError } from '../../../shared/errors.ts';
 
@@ -9,7 +9,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** Undefined: no authentication. Rejections count as a failed attempt to connect. */
+/** Undefined: no authentication. A rejection is a failed attempt to connect. */
 export type ReadCredentials = () => Promise<Credentials | undefined>;
 
 /** Splits `user:pass` at the first colon; without one it is all password
@@ -22,7 +22,7 @@ export function parseCredentials(text: string): Credentials | undefined {
     : { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
 }
 
-/** Reads the file of KVSTORE_AUTH_FILE anew each time; white space around the content is ignored. */
+/** Reads the file of KVSTORE_AUTH_FILE each time; white space around the content is ignored. */
 export function createFileCredentials(path: string): ReadCredentials {
   return async () => {
     const text = (await readAuthFile(path)).trim();

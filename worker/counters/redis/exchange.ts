@@ -1,5 +1,4 @@
-// Commands and their replies over one open socket, in order. How the socket came to be open, and what
-// the commands are for, is left to others.
+// Sends commands and receives their replies over one open socket, in order.
 import type { Socket } from 'node:net';
 import { errorText } from '../../../shared/errors.ts';
 import type { CommandText } from './command-text.ts';
@@ -8,10 +7,10 @@ import { createReplyReader, type RawReply } from './reply-reader.ts';
 export interface Exchange {
   /**
    * Writes all commands at once. `done` is called once, never from inside `send`, with one reply per
-   * command; those that the connection's end left unanswered are errors.
+   * command; those without a reply at the connection's end get errors.
    */
   send(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
-  /** Ends it now, whatever is in flight. */
+  /** Ends it at once, with everything in flight. */
   destroy(): void;
   /** Resolves, with the reason, when the connection has ended, whoever ended it. */
   readonly ended: Promise<string>;
@@ -23,7 +22,7 @@ interface Sent {
   readonly done: (replies: RawReply[]) => void;
 }
 
-/** Takes the socket over: nobody else reads from it or writes to it from now on. */
+/** Takes over the socket: nobody else may use it from now on. */
 export function createExchange(socket: Socket): Exchange {
   const unanswered: Sent[] = [];
   let reason: string | undefined;
@@ -63,7 +62,7 @@ export function createExchange(socket: Socket): Exchange {
     }
     first.replies.push(reply);
     if (first.replies.length < first.count) return;
-    // Nearly always it is the only one, and then this costs next to nothing.
+    // Nearly always there is only one, and then this costs almost nothing.
     if (unanswered.length === 1) unanswered.pop();
     else unanswered.shift();
     first.done(first.replies);
@@ -74,7 +73,7 @@ export function createExchange(socket: Socket): Exchange {
     reason = why;
     socket.destroy();
     tellEnd(why);
-    // Whoever ends it may be in the middle of something.
+    // The caller that ends it may be in the middle of something.
     for (const sent of unanswered) setImmediate(fail, sent);
     unanswered.length = 0;
   }

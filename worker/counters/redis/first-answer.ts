@@ -2,7 +2,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 
-/** A server that has not answered by then is no longer waited for alone. */
+/** How long to wait for a server before the next is asked as well. */
 const nextServerMs = 250;
 
 export interface Answered<Server, Answer> {
@@ -11,16 +11,16 @@ export interface Answered<Server, Answer> {
 }
 
 export interface FirstAnswerDeps<Server, Answer> {
-  /** In the order in which they are asked; never empty. */
+  /** Asked in this order; never empty. */
   readonly servers: readonly Server[];
-  /** Rejects when there is no good answer; `signal` aborts when somebody else's has come. */
+  /** Rejects when there is no usable answer; `signal` aborts when another server has answered. */
   readonly ask: (server: Server, signal: AbortSignal) => Promise<Answer>;
   /** For texts. */
   readonly show: (server: Server) => string;
   readonly clock: Clock;
 }
 
-/** Rejects with what each server said when none has a good answer. */
+/** Rejects with the failure of each server when none has a usable answer. */
 export function findFirstAnswer<Server, Answer>(
   { servers, ask, show, clock }: FirstAnswerDeps<Server, Answer>,
   signal: AbortSignal,

@@ -6,30 +6,30 @@ import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
 
-/** The attempts themselves are spaced; this bounds the lines when they are set close. */
+/** The least time between log lines, for configured waits that are very short. */
 const failureIntervalMs = 900;
 
 export interface StartupOptions {
   readonly initialIntervalMs: number;
   readonly maxIntervalMs: number;
-  /** 0: for ever. */
+  /** 0: no limit. */
   readonly maxElapsedMs: number;
 }
 
 export interface FirstConnectionDeps {
   /** For texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
-  /** The name of the setting that the address comes from, for texts. */
+  /** The name of the address's setting, for texts. */
   readonly addressSetting: string;
   readonly startup: StartupOptions;
   readonly tryToConnect: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
-  /** A number from 0 to below 1, for each wait but the first. */
+  /** Jitter: returns a number from 0 to below 1, for each wait but the first. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Rejects when `signal` aborts or the time for the start is over. */
+/** Rejects when `signal` aborts or the time limit of the start has passed. */
 export async function awaitFirstConnection(
   deps: FirstConnectionDeps,
   signal: AbortSignal,
@@ -48,7 +48,7 @@ export async function awaitFirstConnection(
     multiplier: 2,
     random,
   };
-  // One step behind, where there is nothing to vary: the first wait is just the one that was set.
+  // One step behind, where backoff has no jitter: the first wait is exactly the configured one.
   let step = -1;
   for (;;) {
     const failure = await deps.tryToConnect(signal).then(() => undefined, errorText);

@@ -1,5 +1,5 @@
-// Which of a cluster's slots a key belongs to: CRC-16 of the key, or of the part between its first
-// braces, modulo the number of slots, as every cluster node has it.
+// Which of a cluster's slots a key belongs to: CRC-16 of the key, or of the part between its first braces,
+// modulo the number of slots, as every cluster node computes it.
 
 export const slotCount = 16_384;
 

@@ -1,19 +1,19 @@
-// Limiters in Redis: one script for each algorithm, which decides about many hits on one counter in their
-// order and answers with the counter as it was before, from which limiter.ts finds each hit's result by
-// the same steps. Time is the server's own. (behaviour: limiter-scripts)
+// Limiters in Redis: one script for each algorithm, which decides about many hits on one counter in order
+// and returns the counter as it was before, from which limiter.ts computes each hit's result by the same
+// steps. Time is the server's own. (behaviour: limiter-scripts)
 import { createHash } from 'node:crypto';
 import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
 
 export interface Script {
   readonly text: string;
-  /** What EVALSHA names it by. */
+  /** The script's name for EVALSHA. */
   readonly sha: string;
 }
 
-// ARGV of both: limit, capacity, 1 where hits over the limit are counted, what each has of its own, seconds of
-// jitter, then pairs: hits, or below 0 hits to give back, and how often in a row they are asked for.
-// As many as there is room for are taken, and the rest is over: by whole numbers, so that it makes no
-// difference whether it is done one by one.
+// ARGV of both: limit, capacity, 1 where hits over the limit are counted, their own arguments, seconds of
+// jitter, then pairs: hits (negative ones are given back), and how many times in a row they are requested.
+// As many as fit are taken, and the rest is over: in whole numbers, so the result is the same as one by
+// one.
 const takeHits = `
 local function take(room, highest, lowest, first)
   local limited = false
@@ -35,9 +35,9 @@ local function take(room, highest, lowest, first)
   return room, limited
 end`;
 
-/** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix time.
- * ARGV from 4: a window's start and length, and 1 where all windows have that length. Answers with the two
- * numbers of hits, the milliseconds since this window began and its length. */
+/** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix
+ * time. ARGV from 4: a window's start and length, and 1 where all windows have that length. Returns the
+ * two numbers of hits, the milliseconds since this window began, and its length. */
 const slidingWindow = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -73,9 +73,9 @@ if after ~= current then
 end
 return {previous, current, elapsed, length}`;
 
-/** KEYS[1] holds a time and how long it took from then until the bucket was full, in microseconds: two
- * numbers, as Unix time has too many digits for a part of a microsecond. ARGV[4]: the length of a window.
- * Answers with the time until the bucket is full, as a text with all digits, and that length. */
+/** KEYS[1] holds a time and how long from then until the bucket was full, in microseconds: two numbers, as
+ * Unix time has too many digits for fractions of a microsecond. ARGV[4]: the length of a window. Returns
+ * the time until the bucket is full, as a text with all digits, and that length. */
 const tokenBucket = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

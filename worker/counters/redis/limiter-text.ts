@@ -1,10 +1,10 @@
-// The command that takes hits on a limiter's counter. What is the same for all hits of a limit in a window is
-// kept as text.
+// The command that takes hits on a limiter's counter. The part that is the same for all hits of a limit in
+// a window is cached as text.
 import type { LimiterWindow } from '../store.ts';
 import { type CommandText, toBulkText } from './command-text.ts';
 import { limiterScripts } from './limiter-scripts.ts';
 
-/** Before and after the key. */
+/** The parts before and after the key. */
 interface KeptText {
   readonly head: string;
   readonly tail: string;
@@ -12,10 +12,10 @@ interface KeptText {
 }
 
 const keptTexts = new WeakMap<LimiterWindow, KeptText>();
-/** Of hits that come one at a time. */
+/** Text for single hits, which is the usual case. */
 const oneHit = toBulkText('1') + toBulkText('1');
 
-/** What both scripts take before the jitter, in their order. */
+/** The arguments of both scripts before the jitter, in order. */
 export function toArguments({
   algorithm,
   limit,

@@ -1,7 +1,7 @@
-// Packages that only some workers need, and that may have been left out.
+// Loads packages that only some workers need, and that may not be installed.
 import { AppError, errorText } from '../../../shared/errors.ts';
 
-/** Who counts without such tokens may leave these packages out. */
+/** Workers without such tokens do not need these packages. */
 export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
   try {
     return await load();

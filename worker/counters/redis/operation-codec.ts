@@ -1,6 +1,5 @@
-// How operations on counters become Redis commands and replies become results. Exactly the
-// reference's INCRBY and EXPIRE on its keys, so that both count together
-// (behaviour: redis-commands).
+// Turns operations on counters into Redis commands and replies into results. Exactly the reference's
+// INCRBY and EXPIRE on its keys, so that both count together (behaviour: redis-commands).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { Failure, LimiterTakes, Operation, Reply } from '../batch.ts';
@@ -11,11 +10,11 @@ import { toArguments, toLimiterText } from './limiter-text.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 
 /**
- * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the
- * counter afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not
- * exact above 2^53, and subtracted by DECRBY, which keeps the expiry and rejects what is no number.
- * Sent whole each time: the server keeps it compiled, and there is no "unknown script" to recover
- * from after a failover or SCRIPT FLUSH.
+ * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the counter
+ * afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not exact above
+ * 2^53, and subtracted by DECRBY, which keeps the expiry and rejects other values. Sent in full each time:
+ * the server caches the compiled script, and there is no "unknown script" error after a failover or SCRIPT
+ * FLUSH.
  */
 const refundScript = [
   "local c = redis.call('GET', KEYS[1])",
@@ -27,7 +26,7 @@ const refundScript = [
 ].join('\n');
 
 export interface OperationCodecDeps {
-  /** Names the store in errors. */
+  /** The store's name in errors. */
   readonly name: string;
   readonly knownExpiries: KnownExpiries;
   readonly clock: Clock;
@@ -39,7 +38,7 @@ export interface OperationCodec {
   encode(operations: readonly Operation[]): EncodedOperations;
   /** The results, in the order of the operations. */
   decode(encoded: EncodedOperations, raw: readonly RawReply[]): DecodedReplies;
-  /** The scripts that the server did not know, whole this time; it has executed nothing of them. */
+  /** The scripts that the server did not know, now in full; it has executed none of them. */
   findUnknownScripts(
     encoded: EncodedOperations,
     raw: readonly RawReply[],
@@ -50,23 +49,23 @@ export interface OperationCodec {
 
 export interface EncodedOperations {
   readonly operations: readonly Operation[];
-  /** One per operation, or two where the expiry is sent along. */
+  /** One per operation, or two with an expiry. */
   readonly commands: readonly CommandText[];
-  /** Per operation, the lifetime that is sent along; 0 for none. */
+  /** Per operation, the lifetime that is sent; 0 for none. */
   readonly lifetimes: readonly number[];
-  /** Some are limiters'. */
+  /** Whether some are for limiters. */
   readonly hasScripts: boolean;
 }
 
 export interface DecodedReplies {
   readonly replies: Reply[];
-  /** To be sent next: counters that had gone and were created anew without a lifetime. */
+  /** To be sent next: expiries of counters that had expired and were recreated without a lifetime. */
   readonly missingExpiries: MissingExpiries | undefined;
 }
 
 export interface UnknownScripts {
   readonly commands: CommandText[];
-  /** Of their replies among those to all commands. */
+  /** Index of their replies among those to all commands. */
   readonly places: number[];
 }
 
@@ -94,7 +93,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     }
   }
 
-  /** As the scripts read it (limiter-scripts.ts). */
+  /** In the form that the scripts read (limiter-scripts.ts). */
   function toLimitText({ key, takes }: Operation, verb: 'EVAL' | 'EVALSHA'): CommandText {
     const { limiter, runs } = takes as LimiterTakes;
     const jitter = Math.floor(Math.random() * jitterMaxSeconds);
@@ -141,7 +140,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
           remember(operation);
         }
       } else if (operation.kind === 'add' && typeof reply !== 'number') {
-        // It may have made the counter anew all the same, which the next reply would not show.
+        // It may have created the counter all the same, which the next reply would not show.
         knownExpiries.forget(operation.key);
       } else if (operation.kind === 'add' && reply === operation.amount) {
         knownExpiries.forget(operation.key);
@@ -180,7 +179,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
     }
   }
 
-  /** For its window, after which nobody counts with it. */
+  /** Until the end of its window, after which nobody uses it. */
   function remember({ key, windowSeconds }: Operation): void {
     knownExpiries.remember(key, clock.monotonicMs() + windowSeconds * 1000);
   }
@@ -211,7 +210,7 @@ function isUnknownScript(reply: RawReply | undefined): boolean {
   return reply instanceof Error && reply.message.startsWith('NOSCRIPT');
 }
 
-/** Undefined for what is no number: a value that something else has set. */
+/** Undefined for other values, set by another program. */
 function parseCounter(raw: RawReply | undefined): number | undefined {
   if (typeof raw === 'number') return raw;
   return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
@@ -221,21 +220,21 @@ function toExpireText({ key }: Operation, lifetime: number): CommandText {
   return toCommandText('EXPIRE', key, lifetime);
 }
 
-/** Refusals that one counter or its name is the cause of; the others concern all of them. */
+/** Errors caused by one counter or its name; others affect all counters. */
 const ofOneCounter = /^(WRONGTYPE|NOPERM|ERR value is not|ERR increment or decrement)/;
-/** Characters of a key that an error shows: a request may have made it as long as it likes. */
+/** Characters of a key that an error shows: requests can make keys very long. */
 const shownKeyLength = 200;
 
 function showKey({ key }: Operation): string {
   return JSON.stringify(key.length > shownKeyLength ? `${key.slice(0, shownKeyLength)}...` : key);
 }
 
-/** A proxy or a server that runs no scripts. */
+/** A proxy or a server without scripts. */
 const ofScripts = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
 
-/** The one place where a server's refusal becomes our error. */
+/** The only place where a server's error becomes ours. */
 function toFailure(name: string, operation: Operation, error: Error): Failure {
-  // The script's place in the server's text says nothing to the reader.
+  // The position in the script means nothing to the reader.
   const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
   const lost = isLost(error);
   const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';

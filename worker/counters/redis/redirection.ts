@@ -1,21 +1,21 @@
-// What a cluster node says when another node is to execute a command: it executed nothing itself, so
-// that these commands, and no other, are sent a second time (behaviour: never-sent-twice).
+// Redirections of cluster nodes: the node has not executed the command, so these commands, and no others,
+// are sent a second time (behaviour: never-sent-twice).
 import type { TcpAddress } from './address.ts';
 import { type CommandText, toCommandText } from './command-text.ts';
 import type { Redirect } from './redis-lane.ts';
 import type { RawReply } from './reply-reader.ts';
 
-/** A command that is sent on this often has found nodes that disagree. */
+/** Limit of redirections of a command; more mean that nodes disagree. */
 const maxHops = 5;
 
 export interface Redirection {
-  /** `moved`: from now on; `ask`: this time, while the slot is on its way. */
+  /** `moved`: from now on; `ask`: only this time, while the slot migrates. */
   readonly kind: 'moved' | 'ask';
   readonly slot: number;
   readonly address: TcpAddress;
 }
 
-/** Undefined for every other reply. `fromHost` stands for a host that the node leaves out. */
+/** Undefined for every other reply. `fromHost` replaces a host that the node omits. */
 export function parseRedirection(
   reply: RawReply | undefined,
   fromHost: string,
@@ -44,11 +44,11 @@ export interface RedirectDeps {
 
 interface Group {
   readonly redirection: Redirection;
-  /** Places of the commands in the batch, in order. */
+  /** Indices of the commands in the batch, in order. */
   readonly places: number[];
 }
 
-/** Sends on what the node at `fromHost` did not execute, each node's commands in their order. */
+/** Forwards the commands that the node at `fromHost` did not execute, for each node in order. */
 export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps): Redirect {
   return (commands, replies, done) => follow(commands, replies, maxHops, done);
 

@@ -1,5 +1,5 @@
-// A lane to Redis: keeps one connection open, opening the next when it ends, and carries operations
-// over it as commands. When batches are sent is decided in batching-store.ts.
+// A lane to Redis: keeps one connection open, reconnects when it ends, and sends operations over it as
+// commands. batching-store.ts decides when batches are sent.
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
@@ -17,32 +17,34 @@ const retries = {
   multiplier: 2,
   random: undefined,
 };
-/** A replica that refuses sooner than this on a new connection is what the next one leads to as well. */
+/** If a new connection ends with a replica's refusal sooner than this, the next one probably leads there
+ * too. */
 const readonlyAgainMs = 1_000;
 
 export interface RedisLaneDeps {
   readonly clock: Clock;
   readonly codec: OperationCodec;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
-  /** For the answers to what is sent beside a batch. */
+  /** Time limit of answers to commands beside a batch. */
   readonly timeoutMs: number;
-  /** At about this age a connection is replaced as soon as nothing is in flight; undefined: never. */
+  /** At about this age a connection is replaced once nothing is in flight; undefined: never. */
   readonly maxAgeMs: number | undefined;
-  /** Whether the next connection is opened when one has ended. */
+  /** Whether to reconnect when a connection has ended. */
   readonly stays: boolean;
   /** Whether a connection ends when the server refuses to write because it is a replica. */
   readonly closeOnReadonlyError: boolean;
   readonly onOpen: () => void;
-  /** The connection ended, by itself or by us; if another is to follow, its attempt has begun or is
-   * due. */
+  /**
+   * The connection ended, by itself or by us; if another follows, its attempt has started or is scheduled.
+   */
   readonly onEnd: (reason: string, byUs: boolean) => void;
-  /** In a cluster: sends those commands again that another node is to execute, and none else. */
+  /** In a cluster: sends again exactly the commands that another node has to execute. */
   readonly redirect: Redirect | undefined;
-  /** An attempt of the lane's own to connect failed; it goes on trying. */
+  /** An attempt of the lane itself to connect failed; it keeps trying. */
   readonly onFailure: (reason: string) => void;
 }
 
-/** `done` gets the replies with those of other nodes in place of the redirections. */
+/** `done` gets the replies, with redirections replaced by the other nodes' replies. */
 export type Redirect = (
   commands: readonly CommandText[],
   replies: RawReply[],
@@ -65,17 +67,17 @@ export interface RedisLane extends Lane {
 export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   const { clock, codec } = deps;
   let closed = false;
-  /** Aborted when attempts are to end; there is a new one for the next. */
+  /** Aborted to end attempts; later ones get a new one. */
   let attempts = new AbortController();
   let connection: Connection | undefined;
-  /** What was sent over the connection and is not answered. */
+  /** Unanswered sends of the connection. */
   let pending = 0;
   let isOld = false;
   let cancelAging: (() => void) | undefined;
   let opening: Promise<void> | undefined;
   let isKept = false;
   let openedMs = 0;
-  /** In a row: attempts that failed, and connections that led to a read-only replica once more. */
+  /** Consecutive failed attempts, and connections that led to a read-only replica again. */
   let failures = 0;
   let cancelRetry: (() => void) | undefined;
 
@@ -94,7 +96,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
 
   function tryToOpen(signal: AbortSignal): Promise<void> {
     if (connection !== undefined) return Promise.resolve();
-    // Whoever asks meanwhile waits for the same attempt: there is one connection.
+    // Concurrent calls wait for the same attempt: there is one connection.
     if (opening === undefined) {
       const own = openConnection(AbortSignal.any([signal, attempts.signal])).finally(() => {
         if (opening === own) opening = undefined;
@@ -116,7 +118,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     watchAge();
     deps.onOpen();
     void opened.ended.then((reason) => {
-      // What we ended ourselves is no longer the current one.
+      // A connection that we ended is no longer the current one.
       if (connection !== opened) return;
       connection = undefined;
       cancelAging?.();
@@ -127,7 +129,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   function watchAge(): void {
     isOld = false;
     if (deps.maxAgeMs === undefined) return;
-    // Spread, so that the connections of a pool are not replaced at once.
+    // With jitter, so that the connections of a pool are not replaced at once.
     cancelAging = clock.after(deps.maxAgeMs * (0.9 + Math.random() / 10), () => {
       isOld = true;
       endWhenOld();
@@ -180,7 +182,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     isKept = true;
     const delayMs = backoffDelayMs(retries, failures);
     failures++;
-    // Spread, so that many workers do not come back in step.
+    // With jitter, so that many workers do not reconnect in step.
     cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), openAgain);
   }
 
@@ -194,8 +196,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     if (destroyConnection()) ended(reason, true);
   }
 
-  /** The next connection may lead to the new master. While it does not, attempts come with pauses, as
-   * while there is no server. */
+  /** The next connection may lead to the new master. Until then attempts have pauses, as without a server. */
   function endReadonly(): void {
     const reason = 'the server is a read-only replica';
     if (!deps.stays || clock.monotonicMs() - openedMs >= readonlyAgainMs) {
@@ -285,7 +286,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 }
 
-/** Also inside what a script's failure says. */
+/** Also within the error of a script. */
 function isReadonlyError(reply: RawReply): boolean {
   return reply instanceof Error && /(^|[ -])READONLY /.test(reply.message);
 }

@@ -1,5 +1,5 @@
-// The connections to one server and what is counted over them: keeps as many lanes open as the pool
-// has slots, and one more when all are busy. Which server that is, is left to `open`.
+// The connections to one server, and counting over them: keeps as many lanes open as the pool has slots,
+// and one more when all are busy. `open` chooses the server.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -17,12 +17,12 @@ import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 import type { RawReply } from './reply-reader.ts';
 
-/** A failure that lasts is said again this often. */
+/** How often a lasting failure is logged. */
 const requestFailureIntervalMs = 5_000;
 const connectionFailureIntervalMs = 30_000;
-/** After a trial that failed the server is left alone for so long. */
+/** The pause after a failed trial batch. */
 const trialPauseMs = 250;
-/** An overflow connection that failed is not tried again before. */
+/** The pause after a failed overflow connection. */
 const overflowRetryMs = 500;
 
 export interface PoolOptions {
@@ -34,7 +34,7 @@ export interface PoolOptions {
   readonly closeOnReadonlyError: boolean;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
   readonly timeoutMs: number;
-  /** At about this age connections are replaced; undefined: never. */
+  /** The age at which connections are replaced, approximately; undefined: never. */
   readonly maxAgeMs?: number | undefined;
   /** KVSTORE_PIPELINE_WINDOW. */
   readonly pipelineWindowMs: number;
@@ -61,23 +61,22 @@ export interface RedisPoolDeps {
 export interface RedisPool {
   /** As CounterStore.count. */
   count(request: CountRequest): void;
-  /** One attempt to open the first connection; its failure is known to `lastFailure`. */
+  /** One attempt to open the first connection; `lastFailure` has its failure. */
   tryToOpen(signal: AbortSignal): Promise<void>;
-  /** Opens those that are not open, and keeps all of them open, or attempts it while the server is
-   * away. */
+  /** Opens all connections and keeps them open, or keeps trying while the server is unreachable. */
   keepOpen(): void;
-  /** `keepOpen`; resolves when there is a connection or the server is known to be away, which it is
-   * taken to be after `patienceMs`. */
+  /** `keepOpen`; resolves when there is a connection, or the server counts as unreachable, after
+   * `patienceMs` at the latest. */
   start(): Promise<void>;
-  /** Sends commands beside the batches, waiting for a connection if there is none. `done` is called
-   * once, never from inside. */
+  /** Sends commands beside the batches, after waiting for a connection if necessary. `done` is called once,
+   * never from inside. */
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
-  /** How many connections there are. */
+  /** Number of open connections. */
   readonly active: number;
   readonly lastFailure: string | undefined;
-  /** Refuses new requests; resolves when none is open and nothing is carried, after `graceMs` at the latest. */
+  /** Refuses new requests; resolves when no request or command is pending, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
-  /** The server is not to be used any more: it is not away, whatever becomes of it. */
+  /** The server is no longer used: its breaker is removed. */
   forget(): void;
   /** Ends all connections and attempts. */
   close(): void;
@@ -106,7 +105,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   let overflowFailedMs = Number.NEGATIVE_INFINITY;
   const lanes = Array.from({ length: options.size }, createStayingLane);
   const [firstLane] = lanes;
-  /** Each sends its commands, or fails them when it is given an error. */
+  /** Each sends its commands, or fails them when called with an error. */
   let queuedSends: ((error: Error | undefined) => void)[] = [];
   let openSends = 0;
   let tellSent: (() => void) | undefined;
@@ -156,7 +155,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     close,
   };
 
-  /** In the other modes decisions do not fail, and what becomes of them is said there. */
+  /** In the other modes decisions do not fail, and the failure policy logs them. */
   function onRequestFailure(text: string): void {
     if (options.failureMode === 'error') requestFailures.report(text);
   }
@@ -195,7 +194,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     endQueuedSends(undefined);
     tellStarted();
     breaker.halfOpen();
-    // Before the start is over there is nothing to try it with.
+    // During the start there is nothing to try it with.
     if (!isKept) breaker.close();
     batching.lanesChanged();
   }
@@ -210,7 +209,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     batching.lanesChanged();
   }
 
-  /** From now on one lane alone attempts to connect, and one attempt is made at a time. */
+  /** From now on only one lane tries to connect, one attempt at a time. */
   function goAway(pauseMs: number): void {
     const { refusal, reason } = breaker;
     for (const lane of lanes) lane.halt(reason);
@@ -294,7 +293,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     });
     overflow = lane;
     lane.tryToOpen(new AbortController().signal).catch((error: unknown) => {
-      // Given up, which says nothing of the server.
+      // Aborted, which says nothing about the server.
       if (overflow !== lane) return;
       overflow = undefined;
       overflowFailedMs = clock.monotonicMs();

@@ -1,5 +1,5 @@
-// The counter store over Redis. One server, fixed or named by sentinels, is put together here: pool,
-// connections and start; a cluster in cluster-store.ts.
+// The counter store over Redis. For one server, fixed or named by sentinels: pool, connections and start.
+// cluster-store.ts is for clusters.
 import type { Clock } from '../../../shared/clock.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
@@ -17,7 +17,7 @@ import {
   toConnectionDeps,
 } from './store-deps.ts';
 
-/** The server itself, or who names it. */
+/** The server itself, or the sentinels that name it. */
 type ServerAddress = StoreAddress | (StoreGroup & { readonly kind: 'sentinel' });
 
 export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDeps): CounterStore {
@@ -44,7 +44,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   return { count: pool.count, connect, state, close };
 
   async function connect(signal: AbortSignal): Promise<void> {
-    // Who has answers without the store does not wait for it.
+    // With a failure mode that answers without the store, the start does not wait for it.
     if (options.pool.failureMode === 'error') {
       const { tryToOpen: tryToConnect } = pool;
       await awaitFirstConnection(
@@ -54,7 +54,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
       pool.keepOpen();
     } else {
       await pool.start();
-      // Nothing else says so when there has never been one.
+      // Nothing else logs that there has never been one.
       if (totals.active === 0) deps.onHealthChange(false);
     }
     clockComparison?.start();
@@ -87,7 +87,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   }
 }
 
-/** How the next connection to the server comes about. */
+/** How the next connection to the server is opened. */
 function createOpen(
   options: RedisStoreOptions,
   address: ServerAddress,

@@ -1,15 +1,15 @@
-// Cuts what a Redis server sends (RESP, version 2) into replies, however it arrives. Which command a
-// reply belongs to is exchange.ts' business.
+// Splits the bytes of a Redis server (RESP, version 2) into replies. exchange.ts assigns replies to
+// commands.
 
 /** Integers above 2^53 are rounded. */
 export type RawReply = number | string | null | Error | readonly RawReply[];
 
-/** What the server says instead of doing what it was asked to. */
+/** An error reply of the server. */
 export class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 
-/** There was no answer: the connection ended before. */
+/** No answer: the connection has ended. */
 export function isLost(reply: RawReply | undefined): boolean {
   return reply instanceof Error && !(reply instanceof ReplyError);
 }
@@ -29,17 +29,17 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 const zero = 0x30;
 
-/** Refusals and what scripts say of their failures are lines. */
+/** Errors, also of scripts, are lines. */
 const maxLineBytes = 16_384;
-/** A counter has at most 20 digits; something else may have put a long text under its key, which is
- * then passed over without being kept. */
+/** A counter has at most 20 digits; a longer text, which another program has set, is skipped without being
+ * kept. */
 const maxTextBytes = 65_536;
-/** The longest that the server itself keeps. */
+/** The server's own maximum. */
 const maxTextLength = 2 ** 32;
 /** A cluster's map of slots is an array, and may be long. */
 const maxArrayBytes = 8_388_608;
 const maxDepth = 8;
-/** Numbers of so many digits are exact while they are read digit by digit. */
+/** Numbers with this many digits are exact when read digit by digit. */
 const exactDigits = 15;
 
 interface OpenArray {
@@ -48,12 +48,12 @@ interface OpenArray {
 }
 
 export function createReplyReader(onReply: (reply: RawReply) => void): ReplyReader {
-  /** The bytes at hand, and the place of the next one to be read. */
+  /** The current bytes, and the index of the next one. */
   let bytes: Buffer = Buffer.alloc(0);
   let at = 0;
-  /** Of a text that is passed over. */
+  /** Bytes left of a skipped text. */
   let bytesToSkip = 0;
-  /** Arrays whose end has not come, the outermost first. */
+  /** Incomplete arrays, the outermost first. */
   const open: OpenArray[] = [];
   let arrayBytes = 0;
   let problem: string | undefined;
@@ -75,7 +75,7 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
     return undefined;
   }
 
-  /** This and what it calls return false when more bytes are needed. */
+  /** This and the methods it calls return false when more bytes are needed. */
   function take(): boolean {
     switch (bytes[at]) {
       case colon:
@@ -101,7 +101,7 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
     return true;
   }
 
-  /** Nearly every reply is a small number: read in place. False also when it is something else. */
+  /** Nearly every reply is a small number: read in place. Also false for other replies. */
   function takeInteger(): boolean {
     const first = at + 1;
     let place = first;
@@ -171,8 +171,8 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
     return true;
   }
 
-  /** Those of nearly all arrays and texts that scripts answer with have one or two digits: read in place.
-   * Undefined when it is something else. */
+  /** The lengths of nearly all arrays and texts from scripts have one or two digits: read in place.
+   * Undefined for others. */
   function takeShortLength(): number | undefined {
     const first = (bytes[at + 1] ?? 0) - zero;
     if (first < 0 || first > 9) return undefined;

@@ -1,5 +1,5 @@
-// Which server is the master now: asked of the sentinels at each attempt to connect, so that a
-// failover needs nothing but new connections.
+// Asks the sentinels for the current master at each attempt to connect, so that after a failover
+// reconnecting is enough.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
@@ -11,13 +11,13 @@ import { findFirstAnswer } from './first-answer.ts';
 
 export interface MasterOpenerDeps {
   readonly group: StoreGroup & { readonly kind: 'sentinel' };
-  /** Of the master. */
+  /** Credentials of the master. */
   readonly readCredentials: ReadCredentials;
-  /** Undefined: the sentinels are sent none. */
+  /** Credentials of the sentinels; undefined for none. */
   readonly sentinelCredentials: Credentials | undefined;
-  /** The name of the setting that they come from. */
+  /** The name of their setting. */
   readonly sentinelAuthSetting: string;
-  /** For the sentinels too. */
+  /** Also for the sentinels. */
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
   readonly timeoutMs: number;
@@ -26,14 +26,14 @@ export interface MasterOpenerDeps {
   readonly clock: Clock;
 }
 
-/** Opens connections to whoever the sentinels say is the master, and who says so itself. */
+/** Opens connections to the master that the sentinels name, after checking that it is a master. */
 export function createMasterOpener(
   deps: MasterOpenerDeps,
 ): (signal: AbortSignal) => Promise<Connection> {
   const { group, clock } = deps;
-  /** The one that answered last is asked first. */
+  /** The sentinel that answered last is asked first. */
   let order = [...group.addresses];
-  /** Shared by attempts that begin at once. */
+  /** Shared by concurrent attempts. */
   let asking: Promise<TcpAddress> | undefined;
 
   return async (signal) => {
@@ -97,7 +97,7 @@ function parseMaster(reply: unknown): TcpAddress {
   throw new Error('the answer is not the address of a master');
 }
 
-/** `master` also where nobody may ask: then it is the sentinels' word alone. */
+/** Also `master` where the command is not allowed: then the sentinels are trusted. */
 async function readRole(connection: Connection): Promise<string> {
   try {
     const reply = await connection.ask(toCommandText('ROLE'));

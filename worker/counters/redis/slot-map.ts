@@ -1,9 +1,9 @@
-// Reads what a cluster node says about who serves which slots.
+// Reads a cluster node's map of slots.
 import type { TcpAddress } from './address.ts';
 import { slotCount } from './key-slot.ts';
 
 export interface SlotMap {
-  /** Who serves a slot as its master; undefined where nobody does. Equal addresses are one object. */
+  /** The master of a slot; undefined where there is none. Equal addresses are one object. */
   readonly owners: readonly (TcpAddress | undefined)[];
   readonly masters: readonly TcpAddress[];
   /** Every node, replicas too. */
@@ -11,8 +11,8 @@ export interface SlotMap {
 }
 
 /**
- * The reply to CLUSTER SLOTS; undefined when it is none. `askedHost` stands for a host that the node
- * does not know of itself.
+ * Parses the reply to CLUSTER SLOTS; undefined when it is invalid. `askedHost` replaces a host that the
+ * node does not know of itself.
  */
 export function parseSlotMap(reply: unknown, askedHost: string): SlotMap | undefined {
   if (!Array.isArray(reply)) return undefined;

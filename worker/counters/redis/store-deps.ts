@@ -1,4 +1,4 @@
-// What every kind of key-value store is told and given, and what its connections have in common.
+// The options and dependencies of every kind of key-value store, and what its connections share.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Gauge } from '../../metrics.ts';
@@ -14,9 +14,9 @@ import type { PoolOptions } from './redis-pool.ts';
 
 export interface RedisStoreOptions {
   readonly target: StoreTarget;
-  /** The name of the setting that the target comes from, for texts. */
+  /** The name of the target's setting, for texts. */
   readonly addressSetting: string;
-  /** Asked for each attempt to connect, instead of using those of the target. */
+  /** Called for each attempt to connect, instead of using the target's credentials. */
   readonly readCredentials?: ReadCredentials | undefined;
   /** KVSTORE_SENTINEL_AUTH. */
   readonly sentinelCredentials: Credentials | undefined;
@@ -25,10 +25,10 @@ export interface RedisStoreOptions {
   /** Undefined: no TLS. */
   readonly tls: StoreTlsOptions | undefined;
   readonly pool: PoolOptions;
-  /** KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are at once asked for one decision; 0: as
-   * many as the pool has slots, and never more. */
+  /** KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are asked at once for one decision; 0: as many as
+   * the pool has slots, which is also the maximum. */
   readonly clusterParallelism: number;
-  /** The attempts of `connect`. */
+  /** Waits between the attempts of `connect`. */
   readonly startup: StartupOptions;
 }
 
@@ -37,11 +37,11 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly log: Log;
   /** Gets a breaker for each server. */
   readonly outages: Outages;
-  /** Gets the difference of the clocks in milliseconds; without it they are not compared. */
+  /** Called with the difference of the clocks in milliseconds; without it they are not compared. */
   readonly clockOffset?: Gauge;
 }
 
-/** For connections to servers that count; the address is chosen for each. */
+/** For connections to servers that count; the address is chosen per connection. */
 export function toConnectionDeps(
   { target, tls, pool, readCredentials }: RedisStoreOptions,
   clock: Clock,
@@ -56,7 +56,7 @@ export function toConnectionDeps(
   };
 }
 
-/** Nothing where no gauge is given for it. */
+/** Undefined without a gauge for it. */
 export function createStoreClockComparison(
   { clock, log, clockOffset }: RedisStoreDeps,
   name: string,
