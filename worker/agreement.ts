@@ -1,16 +1,16 @@
-// What has to be the same on all workers that count in one store, as one short text to compare. Who
-// compares it is left to the debug port, to dashboards and to the control plane.
+// What has to be the same on all workers that share a store, as one short text. The debug port, dashboards
+// and the control plane compare it.
 import { createHash } from 'node:crypto';
 import { parseHostPort } from '../shared/host-port.ts';
 import { showNode } from './counters/memcached/memcached-node.ts';
 import type { WorkerSettings } from './settings.ts';
 
 export interface Agreement {
-  /** 8 hexadecimal digits; the same where, and only where, `parts` are (but for rare chance). */
+  /** 8 hexadecimal digits; equal exactly when `parts` are equal (except for rare collisions). */
   readonly hash: string;
   /** The hash as a number, for a gauge. */
   readonly number: number;
-  /** One line for each thing that has to be the same. */
+  /** One line for each part that has to be the same. */
   readonly parts: readonly string[];
 }
 
@@ -22,25 +22,25 @@ export type AgreementSettings = Pick<
 const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
 /**
- * In it is what decides which counter a hit goes to, and whether it is counted:
+ * Included is what decides which counter a hit goes to, and whether it is counted:
  * - BACKEND_TYPE: another kind of store is another counter.
  * - MEMSTORE_HOST_PORT in its order, or the name of MEMSTORE_SRV: both choose the node of a key. Not how
  *   often the record is looked up, which differs only while the record changes.
  * - The database of KVSTORE_URL, and whether limits per second have a store of their own and in which
- *   database. Not the addresses themselves: one store may be reached by many, as a proxy beside each
- *   worker, so that they would differ where nothing does.
+ *   database. Not the addresses themselves: workers may reach one store by different ones, as with a proxy
+ *   beside each worker.
  * - CACHE_KEY_PREFIX, WEEK_RATE_LIMIT_RESET_DAY and USE_CALENDAR_MONTH_RATE_LIMIT: they are in the key.
  * - STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT where it has an effect: one worker counts hits that another
  *   does not.
  *
- * Not in it is what leaves the counters alone. EXPIRATION_JITTER_MAX_SECONDS: a counter outlives its
- * window with any. NEAR_LIMIT_RATIO, SANITIZE_DESCRIPTOR_METRIC_DOTS: they change statistics.
- * SHADOW_MODE, QUOTA_MODE, headers, dynamic metadata: they change answers, and one worker may well try
- * them first. LOCAL_CACHE_SIZE_IN_BYTES: what it does not count is over the limit already. Timeouts,
- * pools, TLS: how a store is reached. KVSTORE_FAILURE_MODE: without the store nobody counts together. MERGE_DOMAIN_CONFIG and where rules come from: which rules are in
- * force is seen by their version.
+ * Not included is what does not affect counters. EXPIRATION_JITTER_MAX_SECONDS: a counter outlives its
+ * window with any value. NEAR_LIMIT_RATIO, SANITIZE_DESCRIPTOR_METRIC_DOTS: they change statistics.
+ * SHADOW_MODE, QUOTA_MODE, headers, dynamic metadata: they change answers, and may be tried on one worker
+ * first. LOCAL_CACHE_SIZE_IN_BYTES: hits that it does not count are over the limit already. Timeouts,
+ * pools, TLS: how a store is reached. KVSTORE_FAILURE_MODE: without the store nobody counts together.
+ * MERGE_DOMAIN_CONFIG and where rules come from: the version shows which rules are in force.
  *
- * The words of the lines are hashed: changing one makes workers of two releases differ.
+ * The text of the lines is hashed: changing it makes workers of two releases differ.
  */
 export function toAgreement(settings: AgreementSettings): Agreement {
   const { counting, limits } = settings;
@@ -75,7 +75,7 @@ function listStores({ counting, memcached, store, perSecondStore }: AgreementSet
   }
 }
 
-/** Upper and lower case of names are the same to the DNS. */
+/** The DNS ignores the case of names. */
 function showNodes({ srv, addresses }: AgreementSettings['memcached']): string {
   if (srv !== '') return `those of ${srv.toLowerCase()}`;
   const nodes = addresses.flatMap((address) => {

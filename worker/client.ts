@@ -9,7 +9,7 @@ import { toResponseText } from './client/response-text.ts';
 import { codes } from './decision/message.ts';
 
 const exitCodes = { answered: 0, noAnswer: 1, wrongFlags: 2, overLimit: 3 } as const;
-/** How long sending the span of the call may take: what the library itself takes by default. */
+/** Time limit for sending the call's span: the library's own default. */
 const tracerGraceMs = 10_000;
 
 endWhenOutputIsClosed();

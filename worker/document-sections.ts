@@ -1,4 +1,4 @@
-// What the worker's documents take from its code: settings, statistics, errors.
+// The sections of the worker's documents that come from its code: settings, statistics, errors.
 import { errorFacts } from '../shared/errors.ts';
 import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
 import { toMarkdown } from '../shared/settings/document.ts';

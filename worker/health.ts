@@ -1,5 +1,5 @@
-// Whether this worker should get traffic, put together from its parts. Who sets a part is left to
-// the parts, who shows the whole to worker/listen.
+// Whether this worker should get traffic, combined from the state of its parts, which set it themselves.
+// worker/listen serves it.
 import type { Log } from '../shared/log.ts';
 
 /** The parts whose state makes up the worker's health (behaviour: health-components). */
@@ -9,27 +9,27 @@ export interface Health {
   /** All present components are healthy. */
   readonly healthy: boolean;
   set(component: HealthComponent, healthy: boolean): void;
-  /** Calls `listener` with each change of `healthy`; the returned function stops that. */
+  /** Calls `listener` with each change of `healthy`; the returned function unsubscribes. */
   onChange(listener: (healthy: boolean) => void): () => void;
   /** By name, for the debug port. */
   components(): ReadonlyMap<HealthComponent, boolean>;
 }
 
 export interface HealthOptions {
-  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: without it, `config` is no component and setting it
-   * changes nothing. */
+  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: without it, `config` is not a component and setting it has no
+   * effect. */
   readonly requireConfig: boolean;
-  /** With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any
-   * process serves; in a process, what the primary says of the whole. */
+  /** With WORKER_PROCESSES above 1 there is the component `processes`: in the primary, whether any process
+   * serves; in a process, the primary's overall state. */
   readonly isShared?: boolean;
-  /** Hears at level debug of the state at first, and of each change of a part. */
+  /** Logs the initial state, and each change of a part, at level debug. */
   readonly log?: Log;
 }
 
 /** The store as readers of the reference's log know it (behaviour: log-lines). */
 const loggedNames: Partial<Record<HealthComponent, string>> = { store: 'redis' };
 
-/** What each is at first (behaviour: health-components). */
+/** The initial state of each part (behaviour: health-components). */
 export function createHealth({ requireConfig, isShared = false, log }: HealthOptions): Health {
   const components = new Map<HealthComponent, boolean>([['store', true]]);
   if (requireConfig) components.set('config', false);
@@ -50,7 +50,7 @@ export function createHealth({ requireConfig, isShared = false, log }: HealthOpt
     },
     set(component, state) {
       if (!components.has(component)) return;
-      // A process that was told to end never becomes healthy again.
+      // A process that is stopping never becomes healthy again.
       if (component === 'sigterm' && state) return;
       const isChange = components.get(component) !== state;
       components.set(component, state);

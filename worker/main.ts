@@ -5,7 +5,7 @@ import { exitCodes } from '../shared/lifecycle.ts';
 
 const [argument] = process.argv.slice(2);
 if (argument === undefined) {
-  // Most of the time until the worker is there goes into reading its modules.
+  // Most of the start time is loading modules.
   const { runWorker } = await import('./run-worker.ts');
   await runWorker(process.env);
 } else if (/^--?h(elp)?$/.test(argument)) {
@@ -30,7 +30,7 @@ ${describeWorkerSettings()}`);
   process.exitCode = exitCodes.wrongUsage;
 }
 
-/** For what only prints: a worker that serves does not need it loaded. */
+/** For commands that only print: a serving worker does not load it. */
 async function prepareCommand(): Promise<void> {
   const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');
   endWhenOutputIsClosed();

@@ -1,6 +1,5 @@
-// What the rest of the worker sees of the statistics: handles that are added to, by name.
-// Names and meanings are the reference's (behaviour: statistic-names), without the tags of every
-// metric.
+// The interface of the statistics for the rest of the worker: handles by name, to which it adds. Names and
+// meanings are the reference's (behaviour: statistic-names), without the tags of every metric.
 
 /** EXTRA_TAGS: key to value. */
 export type Tags = Readonly<Record<string, string>>;
@@ -44,11 +43,11 @@ export interface Metrics {
   timer(name: string): Timer;
   /** How long decisions take, finer than the milliseconds of a timer; only pulled. */
   readonly decisionDuration: Duration;
-  /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: what does
-   * not fit is counted under one folded name (behaviour: bounded-metric-names). */
+  /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: further ones are
+   * counted under one folded name (behaviour: bounded-metric-names). */
   ruleStats(metricKey: string, isStatic: boolean): RuleStats;
-  /** Counts the descriptors of a domain that no rule knows,
-   * `ratelimit.service.rate_limit.<domain>.domain_not_found`; bounded like runtime keys. */
+  /** Counts the descriptors of an unknown domain, `ratelimit.service.rate_limit.<domain>.domain_not_found`;
+   * bounded like runtime keys. */
   unknownDomain(domain: string): Counter;
   /** Runs before each flush and before each reading of the values, to set gauges. */
   beforeReading(task: () => void): void;

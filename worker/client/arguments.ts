@@ -1,22 +1,22 @@
 // The client's command line: flags with one or two dashes, `-flag value` and `-flag=value`, as the
-// reference takes them (behaviour: client-output). What is done with them is left to client.ts.
+// reference takes them (behaviour: client-output). client.ts acts on them.
 import { commandLine } from '../../shared/command-line.ts';
 import { parseDuration } from '../../shared/duration.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 
 export interface ClientArguments {
-  /** What to dial, as gRPC names targets. */
+  /** The address as a gRPC target. */
   readonly target: string;
   readonly domain: string;
   readonly descriptors: readonly (readonly Entry[])[];
   readonly hitsAddend: number;
   readonly timeoutMs: number;
   readonly json: boolean;
-  /** An answer that is over the limit has an exit code of its own. */
+  /** Whether an answer over the limit has its own exit code. */
   readonly failOverLimit: boolean;
   readonly tls: ClientTls | undefined;
-  /** How a span of the call is sent; undefined: there is none. */
+  /** How the call's span is sent; undefined: without a span. */
   readonly traceProtocol: TraceProtocol | undefined;
 }
 
@@ -34,12 +34,12 @@ export type ParsedArguments =
   | { readonly kind: 'call'; readonly arguments: ClientArguments }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' }
-  /** One line that names the flag and the value, and maybe one with a hint. */
+  /** One line that names the flag and the value, and possibly one with a hint. */
   | { readonly kind: 'wrong'; readonly message: string };
 
 interface Flag {
   readonly name: string;
-  /** What stands for the value in the usage text; '' for a switch. */
+  /** Placeholder of the value in the usage text; '' for a switch. */
   readonly value: string;
   readonly help: string;
 }
@@ -74,7 +74,7 @@ const flags = [
   { name: 'grpc-cert-file', value: 'file', help: 'the client certificate, with its key' },
   { name: 'grpc-key-file', value: 'file', help: "the client certificate's key" },
   {
-    // Misspelled in the reference, and so in the scripts of its users.
+    // Misspelled in the reference, and therefore in scripts of its users.
     name: 'oltp-protocol',
     value: 'protocol',
     help: 'send a span of the call over OTLP, by http or grpc',
@@ -153,7 +153,7 @@ export function parseClientArguments(args: readonly string[]): ParsedArguments {
   };
 }
 
-/** A key ends at the first `=`, so that values may have more of them; both may be empty. */
+/** A key ends at the first `=`, so values may contain more; both may be empty. */
 function parseDescriptor(text: string): Entry[] | undefined {
   const pairs = text.split(',').map((pair) => /^([^=]*)=(.*)$/s.exec(pair));
   return pairs.every((pair) => pair !== null)

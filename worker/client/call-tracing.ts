@@ -1,5 +1,5 @@
-// The span of the client's own call, as the worker's spans are made and sent
-// (behaviour: client-output, spans).
+// The span of the client's own call, made and sent like the worker's spans (behaviour: client-output,
+// spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
 import { startTracer } from '../../shared/tracing/start-tracer.ts';
@@ -20,7 +20,7 @@ export interface CallSpan {
   end(statusName: string, peer: string, failure: string | undefined): void;
 }
 
-/** What keeps spans from being sent is passed to `say`. */
+/** Failures to send spans are passed to `say`. */
 export function startClientTracer(
   protocol: TraceProtocol,
   say: (text: string) => void,
@@ -42,7 +42,7 @@ export function startClientTracer(
   );
 }
 
-/** Of a call to the method at `path`; `metadata` gets the headers that hand the trace on. */
+/** The span of a call to the method at `path`; `metadata` gets the headers that propagate the trace. */
 export function startCallSpan(
   { tracer, optIns }: CallTracing,
   path: string,

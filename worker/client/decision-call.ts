@@ -1,5 +1,5 @@
-// One decision asked for over gRPC, with a deadline. Errors come back in the words of the
-// reference's client (behaviour: client-output).
+// Requests one decision over gRPC, with a deadline. Errors have the words of the reference's client
+// (behaviour: client-output).
 import { readFileSync } from 'node:fs';
 import {
   type ChannelCredentials,
@@ -74,7 +74,7 @@ function call(
 
 function toRequestError(error: ServiceError | null, ask: ClientArguments): string {
   const code = error?.code ?? status.UNKNOWN;
-  // grpc-js ends some texts with a heading that nothing follows.
+  // grpc-js ends some texts with an empty heading.
   const text = withoutEnding(error?.details ?? 'no response', 'Resolution note:');
   const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
   const hint = findHint(code, ask);

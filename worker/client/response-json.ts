@@ -40,7 +40,7 @@ function toStatus(one: DescriptorStatusMessage): Json {
   };
 }
 
-/** A number that has no name stays a number; 0 is the default. */
+/** A number without a name stays a number; 0 is the default. */
 function toCode(code: number | undefined): Json | undefined {
   return code ? (codeNames[code] ?? code) : undefined;
 }

@@ -12,7 +12,7 @@ import { codes } from '../decision/message.ts';
 /** What limit_remaining says when a rule is unlimited. */
 const unlimited = 0xffff_ffff;
 
-/** What was asked. */
+/** The request. */
 export interface AskedRequest {
   readonly domain: string;
   readonly descriptors: readonly (readonly Entry[])[];
@@ -23,7 +23,7 @@ export function toResponseText(
   response: RateLimitResponseMessage,
   { domain, descriptors }: AskedRequest,
 ): string {
-  // No limit may be what is meant, or a domain or key that is not that of the rules.
+  // Without a limit: either intended, or a domain or key that differs from the rules.
   const withoutLimit = response.statuses?.findIndex(isWithoutLimit) ?? -1;
   const lines = [
     toAnswer(response.overallCode),
@@ -37,7 +37,7 @@ export function toResponseText(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** A command for a shell, with all but the place of the rules. */
+/** A shell command, without the location of the rules. */
 function toNoLimitHint(domain: string, entries: readonly Entry[]): string {
   const program = commandLine('control-plane');
   return `why no limit: ${program} explain RULES --domain ${quote(domain)} --descriptor ${quote(toName(entries))}`;

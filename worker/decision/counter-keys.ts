@@ -1,17 +1,16 @@
-// The counter keys of the requests at hand. What is asked for again and again, such as a caller far
-// over its limit, gets the same string again: neither is it put together anew, nor is its hash, which
-// every look-up needs, computed anew.
+// Caches counter keys. Repeated requests, as of a caller far over its limit, get the same string again:
+// neither the string nor its hash, which every look-up needs, is computed again.
 import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
 import type { Window } from '../../shared/counting/window.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 
 export interface CounterKeys {
-  /** As `toCounterKey`, for what a descriptor of the domain has matched. */
+  /** As `toCounterKey`, for the match of a descriptor of the domain. */
   of(domain: string, entries: readonly Entry[], match: Match, window: Window): string;
 }
 
 interface Known {
-  /** Of one rule in one rule set, so it stands for the domain, too. */
+  /** Of one rule in one rule set, so it identifies the domain, too. */
   readonly limit: Limit;
   readonly window: Window;
   readonly key: string;
@@ -23,12 +22,12 @@ const underscore = 0x5f;
 
 /** A power of two. */
 const slots = 1024;
-/** With `slots`, the bound on memory: 1 MB when every key holds a character beyond Latin-1. */
+/** With `slots`, the bound on memory: 1 MB when every key has a character beyond Latin-1. */
 const longestKnown = 512;
 
 export function createCounterKeys(prefix: string): CounterKeys {
-  /** What was asked for last in each slot. Reading it touches no string, and a key is kept only when it
-   * was asked for twice in a row: so many callers with few requests each cost next to nothing here. */
+  /** The last request of each slot. Reading it touches no string, and a key is kept only when it was
+   * requested twice in a row, so many callers with few requests each cost almost nothing. */
   const lastHashes = new Int32Array(slots);
   const known = new Array<Known | undefined>(slots).fill(undefined);
   return {
@@ -59,9 +58,9 @@ export function createCounterKeys(prefix: string): CounterKeys {
   };
 }
 
-/** Of the ends of the values, where those of one key differ most often, and of the keys: the descriptors
- * of one request often have the same value under other keys, and must not be taken for one that is asked
- * for twice in a row. */
+/** Hash of the ends of the values, which differ most often between values of one key, and of the keys: the
+ * descriptors of one request often have the same value under different keys, and must not count as a
+ * repetition. */
 function hashOf(entries: readonly Entry[]): number {
   let hash = 0;
   for (let index = 0; index < entries.length; index++) {
@@ -77,8 +76,8 @@ function hashOf(entries: readonly Entry[]): number {
   return hash;
 }
 
-/** Whether the key has just these entries from `start` to its window. The entries themselves are not
- * kept for comparing: a string of a request may hold on to the whole of it. */
+/** Whether the key has exactly these entries from `start` to its window. The entries themselves are not
+ * kept for comparison: a substring can keep the whole request in memory. */
 function spells({ key, end }: Known, start: number, entries: readonly Entry[]): boolean {
   let at = start;
   for (let index = 0; index < entries.length; index++) {
@@ -91,7 +90,7 @@ function spells({ key, end }: Known, start: number, entries: readonly Entry[]): 
   return at === end;
 }
 
-/** Whether `text` and an underscore stand there. */
+/** Whether `text` and an underscore are at this place. */
 function hasAt(key: string, at: number, text: string): boolean {
   const end = at + text.length;
   if (end >= key.length || key.charCodeAt(end) !== underscore) return false;

@@ -1,5 +1,5 @@
-// What the log says about each decision at LOG_LEVEL=debug, step by step (behaviour: log-lines).
-// There is only a trail when such lines are written: without one, no text is made.
+// The log of each decision at LOG_LEVEL=debug, step by step (behaviour: log-lines). It exists only when
+// such lines are written: otherwise no text is made.
 import type { Log } from '../../shared/log.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import type { Hit } from '../counters/store.ts';
@@ -9,7 +9,7 @@ import { toEntriesText, toRequestText, toResponseText, toUnitName } from './mess
 export interface DecisionTrail {
   asked(request: RateLimitRequest): void;
   unknownDomain(request: RateLimitRequest): void;
-  /** What was found for a descriptor, before one limit replaces another. */
+  /** The match of a descriptor, before one limit replaces another. */
   lookedUp(descriptor: RequestDescriptor, match: Match | undefined, rules: DomainRules): void;
   replaced(name: string): void;
   /** The local cache knows that this counter is over its limit. */
@@ -50,7 +50,7 @@ export function createDecisionTrail(log: Log): DecisionTrail | undefined {
     },
     lookedUp(descriptor, match, rules) {
       lookingUp(descriptor);
-      // A limit that the request brings is not looked up.
+      // A limit in the request is not looked up.
       if (descriptor.limit === undefined) sayLookup(descriptor, rules);
       if (match === undefined) {
         log.debug('descriptor does not match any limit, no limits applied');

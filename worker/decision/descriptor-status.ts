@@ -1,5 +1,5 @@
-// What the caller is told of one descriptor that has a limit: its hits are judged by what the store
-// answered or by what stands in for it, and the local cache learns from that.
+// The status of one descriptor with a limit: judges its hits by the store's answer or its fallback, and
+// updates the local cache.
 
 import type { Window, WindowAt } from '../../shared/counting/window.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
@@ -19,15 +19,15 @@ import {
 import type { DescriptorStatus } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 
-/** What is known of one descriptor between matching and answering. */
+/** The state of one descriptor between matching and answering. */
 export interface LimitedHit extends Hit {
   readonly match: Match;
   readonly stats: RuleStats;
   readonly window: Window;
-  /** Of the local cache, when the decision began. */
+  /** `removals` of the local cache at the start of the decision. */
   readonly removalsBefore: number;
-  /** What the hit is judged by if not by the store's answer: `cache` where the local cache knows that the
-   * counter is over its limit, so that the store is not asked; else how the store's failure is met. */
+  /** What replaces the store's answer: `cache` where the local cache has the counter as over its limit, so
+   * that the store is not asked; else the answer to the store's failure. */
   fallback: 'cache' | AnsweringMode | undefined;
 }
 
@@ -48,7 +48,7 @@ export function createToStatus({
   nearLimitRatio,
   windowAt,
 }: StatusDeps): ToStatus {
-  /** An answer that comes after its window's end says when the next one ends. */
+  /** An answer after its window's end has the end of the next one. */
   const findReset = ({ window, unit, match }: LimitedHit, nowSeconds: number): number => {
     const end = window.start + window.seconds;
     if (nowSeconds >= window.start && nowSeconds < end) return end;
@@ -56,7 +56,7 @@ export function createToStatus({
     return next.start + next.seconds;
   };
 
-  /** The store says it where it was asked. */
+  /** From the store, where it was asked. */
   const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
     if (hit.resetSeconds > 0) return hit.resetSeconds;
     if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.key) - nowSeconds);
@@ -98,7 +98,7 @@ export function createToStatus({
       case 'cache':
         return judgeKnownOver(hits, shadowMode, stats);
       case 'local':
-        // The local cache of keys over their limit is about the store's counters.
+        // The local cache is about the store's counters only.
         trail?.counted(hit, match);
         if (refund) return judgeRefund(after, limit);
         return limiter === undefined

@@ -1,4 +1,4 @@
-// What the response tells the proxy's filters about the request and the rules that let it pass
+// The response's metadata for the proxy's filters, about the request and the rules that admitted it
 // (RESPONSE_DYNAMIC_METADATA; behaviour: dynamic-metadata).
 import type { JsonObject, JsonValue, Limit } from '../../shared/rules/rule.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from './message.ts';
@@ -24,19 +24,19 @@ function mergeInto(target: Record<string, JsonValue>, source: JsonObject): void 
   }
 }
 
-/** Without a prototype, so that a key such as `__proto__` is a key like any other. */
+/** Without a prototype, so that `__proto__` is a key like any other. */
 function emptyObject(from: JsonObject = {}): Record<string, JsonValue> {
   return Object.assign(Object.create(null), from);
 }
 
-/** In the text form of messages what is zero is left out. */
+/** The text form of messages omits zeros. */
 function toText({ requestsPerUnit, unit }: Override): string {
   const amount = requestsPerUnit === 0 ? '' : `requests_per_unit:${requestsPerUnit}`;
   const name = unit === 0 ? '' : `unit:${unitNames[unit] ?? unit}`;
   return [amount, name].filter(Boolean).join(' ');
 }
 
-/** `limits` and `statuses` run along the request's descriptors. */
+/** `limits` and `statuses` are parallel to the request's descriptors. */
 export function toDynamicMetadata(
   request: RateLimitRequest,
   limits: readonly (Limit | undefined)[],

@@ -4,10 +4,10 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { RuleStats } from '../metrics.ts';
 import { type Code, codes } from './message.ts';
 
-/** The part of a limit's requests that is used up when near_limit begins. `ratio` is not negative. */
+/** The number of requests at which near_limit begins. `ratio` is not negative. */
 export function nearThreshold(limit: number, ratio: number): number {
-  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. It may be
-  // above the limit, by rounding too; hits there are over the limit, and near it never.
+  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. The product
+  // may be above the limit, also by rounding; hits there are over the limit, never near it.
   const product = Math.fround(Math.fround(limit) * Math.fround(ratio));
   return Math.min(limit, Math.floor(product));
 }
@@ -17,7 +17,7 @@ export interface Verdict {
   readonly remaining: number;
 }
 
-/** A counter that the local cache knows to be over its limit; nothing was counted. */
+/** A counter that is over its limit according to the local cache; nothing was counted. */
 export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleStats): Verdict {
   stats.overLimit.add(hits);
   stats.overLimitWithLocalCache.add(hits);
@@ -25,8 +25,8 @@ export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleSta
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
 }
 
-/** Hits that the store failed to count, in the failure modes `allow` and `deny`: nothing is known of the
- * counter, so that no statistics of the rule say anything. What is over its limit by itself is over. */
+/** Hits that the store failed to count, in the failure modes `allow` and `deny`: the counter is unknown, so
+ * the rule's statistics stay unchanged. Hits that exceed the limit by themselves are over it. */
 export function judgeUncounted(
   hits: number,
   refund: boolean,
@@ -43,8 +43,8 @@ export function judgeUncounted(
   };
 }
 
-/** Hits of a limiter: over the limit all or none. Hits that are over it and were not counted are in `after`
- * all the same. */
+/** Hits of a limiter: all or none are over the limit. `after` includes hits over the limit even if they
+ * were not counted. */
 export function judgeLimited(
   after: number,
   hits: number,
@@ -65,7 +65,7 @@ export function judgeLimited(
   return { code: shadowMode ? codes.ok : codes.overLimit, remaining };
 }
 
-/** How many of the hits, none of which is over the limit, are near it. */
+/** How many of these hits, none over the limit, are near it. */
 export function findNearHits(
   after: number,
   hits: number,
@@ -83,9 +83,9 @@ export function judgeRefund(after: number, limit: number): Verdict {
 }
 
 /**
- * `after` is the counter with these hits. Hits that cross a threshold count in part on either side
- * of it. `after` is below `hits` when these were not counted because another descriptor of the request was
- * over its limit: the reference then takes the counter to have been above every threshold before.
+ * `after` is the counter with these hits. Hits that cross a threshold count in part on either side of it.
+ * `after` is below `hits` when they were not counted because another descriptor of the request was over
+ * its limit: the reference then treats the counter as above every threshold before.
  */
 export function judgeHits(
   after: number,

@@ -19,7 +19,7 @@ export function combineStatuses(
   return isWorse ? second : first;
 }
 
-/** The statistics of the rule itself, which counts once whatever its limits are. `hits`: one of each. */
+/** The statistics of the rule itself, which counts once whatever its limits. `hits`: one for each limit. */
 export function countRule(
   stats: RuleStats,
   hits: readonly LimitedHit[],

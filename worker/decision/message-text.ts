@@ -9,7 +9,7 @@ import {
   type RequestDescriptor,
 } from './message.ts';
 
-/** A request may be of any size; its text ends soon after this many characters. */
+/** Requests may have any size; the text ends soon after this many characters. */
 const maxLength = 16_384;
 
 export function toRequestText(request: RateLimitRequest): string {
@@ -81,7 +81,7 @@ function toCodeName(code: number): string {
   return code === codes.ok ? 'OK' : 'OVER_LIMIT';
 }
 
-/** A repeated field; what is beyond the bound is only counted. */
+/** A repeated field; items beyond the bound are only counted. */
 function toList<Item>(
   name: string,
   items: readonly Item[],

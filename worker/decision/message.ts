@@ -1,14 +1,13 @@
-// The decision's question and answer as plain values. The wire forms (protobuf, JSON) are made
-// from these in worker/listen; field meanings are those of envoy.service.ratelimit.v3.
+// A decision's request and response as plain values. The wire forms (protobuf, JSON) are made from these
+// in worker/listen; field meanings are those of envoy.service.ratelimit.v3.
 import type { Entry, JsonObject } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
 export interface RequestDescriptor {
   readonly entries: readonly Entry[];
-  /** A limit that the request brings itself; `unit` is the raw wire number. */
+  /** A limit in the request itself; `unit` is the raw wire number. */
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | undefined;
-  /** Hits of this descriptor, also 0 ("only look"); undefined: the request's. A bigint only where
-   * the number is above 2^53. */
+  /** Hits of this descriptor, 0 for "only look"; undefined: the request's. A bigint only above 2^53. */
   readonly hitsAddend: number | bigint | undefined;
   /** A refund: the hits are subtracted (behaviour: refunds). */
   readonly isNegativeHits: boolean;

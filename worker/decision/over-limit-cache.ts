@@ -1,16 +1,16 @@
-// Remembers which counters are over their limit until their window ends, so that the store is not
-// asked for what is already known (behaviour: over-limit-cache).
+// Remembers which counters are over their limit until their window ends, so that the store is not asked
+// again (behaviour: over-limit-cache).
 import type { Metrics } from '../metrics.ts';
 
 export interface OverLimitCache {
-  /** Is this counter known to be over its limit? */
+  /** Whether this counter is known to be over its limit. */
   has(key: string, nowSeconds: number): boolean;
-  /** In Unix seconds, of a key that it has; else 0. */
+  /** Expiry of a cached key in Unix seconds; else 0. */
   until(key: string): number;
   /** How often `remove` was called. */
   readonly removals: number;
-  /** `removalsBefore`: what `removals` was when the decision began whose hits were over the limit. If the
-   * key was removed since, the counter may have been over its limit only before that. */
+  /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
+   * the counter may have been over its limit only before that. */
   add(key: string, untilSeconds: number, removalsBefore: number): void;
   /** A refund brought the counter back within its limit (behaviour: refunds). */
   remove(key: string): void;
@@ -18,11 +18,11 @@ export interface OverLimitCache {
 
 /** The reference's cache never uses less; smaller settings keep working as they did there. */
 const leastBytes = 512 * 1024;
-/** What V8 spends on a map entry and a string header besides the characters, rounded up. */
+/** V8's overhead of a map entry and a string header, rounded up. */
 const bytesPerEntry = 96;
 /** Longer keys are not cached: the decision then asks the store, as it does without a cache. */
 const longestKey = 65_535;
-/** Of the keys that were removed last so many are remembered, for decisions that wait for an answer. */
+/** How many removed keys are remembered, for decisions that wait for an answer. */
 const removedKeysMax = 10_000;
 
 const disabled: OverLimitCache = {
@@ -33,17 +33,14 @@ const disabled: OverLimitCache = {
   remove: () => {},
 };
 
-/**
- * `sizeInBytes` 0 gives a cache that knows nothing. Where the size is reached, the keys that were
- * added first go first.
- */
+/** `sizeInBytes` 0 gives an empty cache. At the size limit the oldest keys are dropped first. */
 export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): OverLimitCache {
   if (sizeInBytes === 0) return disabled;
   const bytesMax = Math.max(sizeInBytes, leastBytes);
   const untilByKey = new Map<string, number>();
   let bytes = 0;
   let removals = 0;
-  /** What `removals` was after the last one of each key; the oldest first. */
+  /** The value of `removals` after the last removal of each key; the oldest first. */
   const removedAt = new Map<string, number>();
   const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
   let lastLookupSeconds = 0;
@@ -61,7 +58,7 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   };
   metrics.beforeReading(() => {
     gauges.entryCount.set(untilByKey.size);
-    // Stands for the mean over the entries, which would take a time in each of them.
+    // In place of a timestamp in each entry.
     gauges.averageAccessTime.set(untilByKey.size === 0 ? 0 : lastLookupSeconds);
     gauges.hitCount.set(counts.hit);
     gauges.missCount.set(counts.miss);
@@ -71,7 +68,7 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
     gauges.overwriteCount.set(counts.overwritten);
   });
 
-  // Two bytes for each character: a key with one character outside Latin-1 is stored so.
+  // Two bytes per character, as for keys with a character outside Latin-1.
   const cost = (key: string) => bytesPerEntry + 2 * key.length;
   const drop = (key: string): boolean => {
     const dropped = untilByKey.delete(key);

@@ -1,5 +1,5 @@
-// What is asked of the store for one descriptor that has a limit: which counters, and how many hits on each
-// (behaviour: counter-keys, over-limit-cache, limit-lists).
+// Prepares the hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
+// counter-keys, over-limit-cache, limit-lists).
 
 import type { Window, WindowAt } from '../../shared/counting/window.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
@@ -35,7 +35,7 @@ export interface PrepareHits {
   ): readonly LimitedHit[];
 }
 
-/** A descriptor's own number, also 0, goes before the request's, where 0 means 1. */
+/** A descriptor's own number, also 0, takes precedence over the request's, where 0 means 1. */
 function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
   return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
 }
@@ -55,7 +55,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
-    // A limit that is not unlimited has a unit: the validator and selectLimits see to it.
+    // A limit that is not unlimited has a unit: the validator and selectLimits ensure it.
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
@@ -87,7 +87,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     };
   };
 
-  /** The same object while the window lasts, for the texts that stores keep of it. */
+  /** The same object while the window lasts: stores cache texts by it. */
   const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
     const known = limiterWindows.get(limiter);
     if (known?.windowStart === window.start) return known;

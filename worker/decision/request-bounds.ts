@@ -1,36 +1,36 @@
-// How much one request may ask about, whatever its encoding. A request is refused where it is decoded, so that
-// what is beyond the bounds is never made.
+// Limits of one request, whatever its encoding. A request is refused while it is decoded, so that nothing
+// beyond the limits is allocated.
 
 export interface RequestBounds {
-  /** Of a request. */
+  /** Descriptors of a request. */
   readonly maxDescriptors: number;
-  /** Of all descriptors of a request together. */
+  /** Entries of all descriptors of a request together. */
   readonly maxEntries: number;
 }
 
-/** Far above what proxies ask: a request of Envoy has a descriptor for each of a route's actions. What these
- * take of the event loop is what everybody else waits for. */
+/** Far above what proxies send: a request of Envoy has a descriptor for each of a route's actions. All
+ * others wait while a request is processed. */
 export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEntries: 2560 };
 
-/** Of a message or a body: a request of Envoy holds parts of the headers that it got, of which there are 60 KiB
- * by default. */
+/** Bytes of a message or body: a request of Envoy contains parts of the headers that Envoy received, by
+ * default up to 60 KiB. */
 export const maxRequestBytes = 524_288;
 
-/** Hits of all requests that wait for the store, about 1 kB each. */
+/** Hits of all requests that wait for the store, of about 1 kB each. */
 const maxWaitingHits = 65_536;
-/** For each hit of a request beyond its first there must be so much more room. */
+/** Room that each hit of a request beyond its first requires in addition. */
 const roomPerFurtherHit = 64;
 
 /**
- * Whether there is room for a request with so many hits, `waiting` being those that wait for the store, its own
- * included. The more a request asks about the sooner it is refused, so that requests of many descriptors
- * never take the room of those that ask about a few.
+ * Whether there is room for a request with `hits`; `waiting` are the hits that wait for the store, its own
+ * included. Requests with many hits are refused earlier, so that they never take the room of those with
+ * few.
  */
 export function hasRoomForHits(waiting: number, hits: number): boolean {
   return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
 }
 
-/** The request asks about more than it may. */
+/** The request exceeds its limits. */
 export class RequestTooLarge extends Error {}
 
 export function tooManyDescriptors({ maxDescriptors }: RequestBounds): RequestTooLarge {

@@ -1,4 +1,4 @@
-// The rate limit headers that the caller is asked to add (behaviour: response-headers).
+// The rate limit headers of the answer, for the caller to add (behaviour: response-headers).
 import { type Unit, units } from '../../shared/rules/unit.ts';
 import { codes, type DescriptorStatus, type Header } from './message.ts';
 
@@ -8,7 +8,7 @@ export interface HeaderNames {
   readonly reset: string;
 }
 
-/** Undefined names: that group of headers is switched off. */
+/** Undefined names: without that group of headers. */
 export interface HeaderOptions {
   readonly response: HeaderNames | undefined;
   readonly request: HeaderNames | undefined;
@@ -16,7 +16,7 @@ export interface HeaderOptions {
   readonly perUnit: Pick<HeaderNames, 'limit' | 'remaining'> | undefined;
 }
 
-/** A status that has a limit; only those are told to the caller. */
+/** A status with a limit; headers are about these only. */
 type LimitedStatus = DescriptorStatus & {
   readonly currentLimit: NonNullable<DescriptorStatus['currentLimit']>;
 };
@@ -26,8 +26,8 @@ function isLimited(status: DescriptorStatus): status is LimitedStatus {
 }
 
 /**
- * The descriptor closest to its limit: the first with the lowest remaining count, unless a rule that
- * is enforced is over its limit, then the last such.
+ * The descriptor closest to its limit: the last one over the limit of an enforced rule, else the first
+ * with the lowest remaining count.
  */
 function closestToLimit(
   statuses: readonly DescriptorStatus[],
@@ -79,7 +79,7 @@ function perUnitHeaders(
 
 const none: readonly Header[] = [];
 
-/** `isQuota` runs along `statuses`. A request without any limit gets no headers. */
+/** `isQuota` is parallel to `statuses`. A request without any limit gets no headers. */
 export function toHeaders(
   options: HeaderOptions,
   statuses: readonly DescriptorStatus[],

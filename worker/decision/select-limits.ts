@@ -14,8 +14,8 @@ import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
-/** A limit that the request brings itself takes the place of every rule, but for the rule's algorithm and
- * its number of units (behaviour: limit-in-the-request). */
+/** A limit in the request replaces that of every rule, except for the rule's algorithm and its number of
+ * units (behaviour: limit-in-the-request). */
 function matchOverride(
   rules: DomainRules,
   descriptor: RequestDescriptor,
@@ -61,7 +61,7 @@ function matchOverride(
   };
 }
 
-/** Drops every limit that another one of the same request replaces (behaviour: replaced-limits). */
+/** Removes limits that another one of the same request replaces (behaviour: replaced-limits). */
 function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | undefined): void {
   const replaced = new Set(matches.flatMap((match) => match?.limit.replaces ?? []));
   for (let index = 0; index < matches.length; index++) {
@@ -74,8 +74,8 @@ function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | und
 }
 
 /**
- * One element per descriptor: what it matched, or undefined where no limit applies. An error when
- * the request itself is at fault.
+ * One element per descriptor: its match, or undefined where no limit applies. An error when the request is
+ * invalid.
  */
 export function selectLimits(
   rules: DomainRules,

@@ -1,5 +1,5 @@
-// The decision: from a request to its answer. Which rules apply, which counters they use, what the
-// counters say, and what the caller is told, read from top to bottom.
+// The decision: from a request to its answer. Which rules apply, which counters they use, their values,
+// and the answer. Read it top to bottom.
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -31,8 +31,8 @@ export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }
   | { readonly ok: false; readonly error: AppError };
 
-/** Who waits for a decision. An object rather than a callback: whoever asks has a class for it, and V8
- * inlines the methods of a few classes, where it calls one of many closures. */
+/** The caller that waits for a decision. An object rather than a callback: V8 inlines the methods of a few
+ * classes, but not calls of many different closures. */
 export interface Caller {
   settle(outcome: DecisionOutcome): void;
 }
@@ -40,10 +40,9 @@ export interface Caller {
 /**
  * Answers one request; never throws and never blocks past the deadline.
  *
- * `timeoutMs`: how long the caller waits (grpc-timeout), undefined when it did not say; the store's
- * own timeout bounds the decision in any case. `caller` is settled exactly once, possibly before
- * `shouldRateLimit` returns, which then returns undefined. `trace`: what the spans of the decision
- * belong to; undefined when none are wanted.
+ * `timeoutMs`: how long the caller waits (grpc-timeout), if known; the store's timeout bounds the decision
+ * in any case. `caller` is settled exactly once, possibly before `shouldRateLimit` returns, which then
+ * returns undefined. `trace`: the parent of the decision's spans; undefined without tracing.
  */
 export type ShouldRateLimit = (
   request: RateLimitRequest,
@@ -53,8 +52,8 @@ export type ShouldRateLimit = (
 ) => PendingDecision | undefined;
 
 export interface PendingDecision {
-  /** The caller is gone: hits that were not yet sent to the store are not counted. The caller may
-   * still be settled. */
+  /** The caller has left: hits that were not yet sent to the store are not counted. The caller may still be
+   * settled. */
   cancel(): void;
 }
 
@@ -77,9 +76,9 @@ export interface DecisionParts {
   /** The rules in force; undefined before the first good load. Read once for each request. */
   readonly rules: () => RuleSet | undefined;
   readonly store: CounterStore;
-  /** Undefined: every hit is asked for. */
+  /** Undefined: the store is asked for every hit. */
   readonly leases?: Leases | undefined;
-  /** Undefined: a decision fails with the store. */
+  /** Undefined: decisions fail when the store fails. */
   readonly failurePolicy?: FailurePolicy | undefined;
   readonly overLimitCache: OverLimitCache;
   readonly metrics: Metrics;
@@ -180,12 +179,12 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
   const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
 
-  /** Of decisions that wait for the store. */
+  /** Hits of decisions that wait for the store. */
   let waitingHits = 0;
 
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
-  /** `errors`: another counter than that of decisions which fail before anything is counted. */
+  /** `errors`: not the counter of decisions that fail before anything is counted. */
   const fail = (error: AppError, caller: Caller, errors = serviceErrors) => {
     errors.add(1);
     caller.settle({ ok: false, error });
@@ -206,7 +205,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const isQuota = (match: Match | undefined): boolean =>
     options.quotaMode || match?.limit.quotaMode === true;
 
-  /** Over the limit: any enforced descriptor, or all of those that are quotas. */
+  /** Over the limit: any enforced descriptor, or all quotas. */
   const isOverLimit = (
     statuses: readonly DescriptorStatus[],
     matches: readonly (Match | undefined)[],
@@ -307,7 +306,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       matches = request.descriptors.map(() => undefined);
     }
 
-    /** By descriptor, for those that have a limit which is not unlimited. */
+    /** By descriptor, for those with a limit that is not unlimited. */
     let limited: LimitedHit[] | undefined;
     let known = 0;
     for (let index = 0; index < matches.length; index++) {
@@ -363,14 +362,14 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     decision.storeCall?.end(error?.message);
     if (!error)
       caller.settle({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
-    // Nobody waits any more: that is no error of the store.
+    // The caller has left: not an error of the store.
     else if (decision.cancelled) caller.settle({ ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
     } else fail(error, caller, storeErrors);
   };
 
-  /** Hits that were counted in spite of the failure, on another node, are judged as always. */
+  /** Hits that were counted despite the failure, on another node, are judged as usual. */
   const answerWithoutStore = (
     { request, matches, limited, hits, mode, caller }: CountedDecision,
     failure: AppError,

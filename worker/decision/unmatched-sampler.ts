@@ -1,15 +1,15 @@
-// Counts the descriptors that no rule matches, and takes a few of them as samples for people
-// (worker/unmatched.ts): traffic that silently matches nothing is let through, and nobody notices.
-// A descriptor that matches costs nothing here; one that does not, an increment.
+// Counts the descriptors that no rule matches, and keeps a few as samples for people
+// (worker/unmatched.ts), since unmatched traffic passes silently. A matched descriptor costs nothing here,
+// another one an increment.
 import type { DomainRules, Entry } from '../../shared/rules/rule.ts';
 import type { Counter, Metrics } from '../metrics.ts';
 import type { RateLimitRequest } from './message.ts';
 
-/** A copy of what a request had; it holds nothing else of the request in memory. */
+/** A copy of the request's texts, which does not keep the request in memory. */
 export interface UnmatchedSample {
   readonly domain: string;
   readonly entries: readonly Entry[];
-  /** Whether keys, values or entries were too long or too many, so that only their begin is here. */
+  /** Whether keys, values or entries were cut for being too long or too many. */
   readonly isCut: boolean;
   /** Wall time. */
   readonly atSeconds: number;
@@ -18,26 +18,26 @@ export interface UnmatchedSample {
 export interface UnmatchedSampler {
   /** No limit was found for a descriptor of a domain that has rules. */
   noMatch(rules: DomainRules, entries: readonly Entry[], nowSeconds: number): void;
-  /** No rules were found for a whole request; the statistics count it as such already. */
+  /** No rules were found for a whole request, which other statistics count already. */
   unknownDomain(request: RateLimitRequest, nowSeconds: number): void;
 }
 
-/** Samples of one second; what comes after them is only counted. */
+/** Samples per second; further ones are only counted. */
 export const maxSamplesPerSecond = 20;
 const maxEntries = 16;
 const maxLength = 128;
 
 export function noMatchCounter(metrics: Metrics, domain: string): Counter {
-  // Not below `rate_limit.`, where each name is that of a rule or of a domain without rules.
+  // Not below `rate_limit.`, where every name is a rule, or a domain without rules.
   return metrics.counter(`ratelimit.service.no_match.${domain}`);
 }
 
-/** `take` gets each sample at once. */
+/** `take` is called with each sample at once. */
 export function createUnmatchedSampler(
   metrics: Metrics,
   take: (sample: UnmatchedSample) => void,
 ): UnmatchedSampler {
-  /** Of domains that have or had rules. */
+  /** Counters of domains that have or had rules. */
   const counters = new Map<string, Counter>();
   let second = 0;
   let taken = 0;
@@ -84,7 +84,7 @@ function toSample(domain: string, entries: readonly Entry[], atSeconds: number):
   };
 }
 
-/** Through bytes, because a part of a string keeps the whole of it in memory. */
+/** Copied through bytes, because a substring keeps the whole string in memory. */
 function copy(text: string): string {
   return Buffer.from(text.slice(0, maxLength)).toString();
 }

@@ -1,5 +1,4 @@
-// Where a listener listens, in the words of settings and logs; and what to tell a person when that
-// fails. What is listened with is left to the listeners.
+// Addresses of listeners, in the words of settings and logs, and the errors when listening fails.
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
@@ -10,16 +9,16 @@ export type ListenTarget =
   | {
       readonly host: string;
       readonly port: number;
-      /** Not shared with the other processes of this worker, as ports otherwise are. */
+      /** Not shared with the worker's other processes, as ports otherwise are. */
       readonly exclusive?: boolean;
     }
   | {
       readonly path: string;
-      /** Another process of this worker may listen there, and shares it (worker/processes). */
+      /** Another process of this worker may listen there and share it (worker/processes). */
       readonly isShared?: boolean;
     };
 
-/** What a listener got. */
+/** A bound address. */
 export interface ListenAddress {
   /** As in the logs: `0.0.0.0:8080`, `[::1]:8080`, or a unix socket's path. */
   readonly text: string;
@@ -60,7 +59,7 @@ export function listen(
   });
 }
 
-/** Of a server that listens. */
+/** The address of a listening server. */
 export function boundAddress(server: Server): ListenAddress {
   const address = server.address();
   if (address === null) throw new Error('the server does not listen');
@@ -68,7 +67,7 @@ export function boundAddress(server: Server): ListenAddress {
   return { text: joinHostPort(address.address, address.port), port: address.port };
 }
 
-/** `setting` is the one of the address where it was given by another name than its first. */
+/** `setting` is the address's setting, where it was given by another name than its first. */
 export function toListenError(
   error: unknown,
   target: ListenTarget,
@@ -93,7 +92,7 @@ function explain(
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if ('path' in target) {
     if (code === 'EADDRINUSE') return `another process listens there; set ${path} to another path`;
-    // The runtime reports a missing directory as missing permission.
+    // Node reports a missing directory as a missing permission.
     if (code === 'ENOENT' || (code === 'EACCES' && !existsSync(dirname(target.path)))) {
       return `its directory does not exist; create it, or change ${path}`;
     }

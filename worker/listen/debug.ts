@@ -1,5 +1,5 @@
-// The debug port: what this process has loaded, counts and does. It opens before everything else, so
-// all it shows comes from providers that answer at any time (behaviour: debug-pages).
+// The debug port: shows what this process has loaded, counts and does. It opens before everything else, so
+// its providers answer at any time (behaviour: debug-pages).
 import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
@@ -20,11 +20,11 @@ export interface DebugProviders {
   readonly stats: () => ReadonlyMap<string, number>;
   /** One line per setting, secrets masked. */
   readonly settings: () => readonly string[];
-  /** For people: what is awaited or in force, since when, and what is wrong. */
+  /** For people: rules awaited or in force, since when, and what is wrong. */
   readonly status: () => readonly string[];
   /** Traffic that no rule matches, and why. */
   readonly unmatched: () => Promise<readonly string[]>;
-  /** Where other processes decide (worker/processes): by their numbers, from 1 on. */
+  /** Where other processes decide (worker/processes): profiles by their number, from 1. */
   readonly profilers?: readonly Profiler[];
 }
 
@@ -70,7 +70,7 @@ export function createDebugServer(
           `seconds must be a whole number from 1 to ${maxProfileSeconds}`,
         );
       }
-      // What decides is what one wants to know of.
+      // By default, of a process that decides.
       const profiler = allProfilers[lastNumber === 0 ? 0 : (parseProcess(request) ?? 1)];
       if (profiler === undefined) {
         return sendError(reply, 400, `process must be a whole number from 0 to ${lastNumber}`);
@@ -175,7 +175,7 @@ const processHelp = [
   '&process=0 of the process that starts them.',
 ];
 
-/** -1 for what is no number of a process. */
+/** -1 for an invalid number of a process. */
 function parseProcess(request: FastifyRequest): number | undefined {
   const { process } = request.query as { readonly process?: string | string[] };
   if (process === undefined) return undefined;

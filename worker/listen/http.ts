@@ -26,16 +26,16 @@ import { type JsonRequest, parseJsonRequest } from './proto-json-reader.ts';
 import { toJsonResponse } from './proto-json-writer.ts';
 import { createBodyReader } from './request-body.ts';
 
-/** Of all bodies that are being read. */
+/** Bytes of all bodies being read. */
 const maxAllBodiesBytes = 32 * 1024 * 1024;
 const maxConnections = 10_000;
-/** Above every bound of a decision. */
+/** Above every time limit of a decision. */
 const stallLimitMs = 60_000;
 
 export interface HttpDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** Whose turns large requests take; without this, the port's own. */
+  /** Shared turns of large requests; default: the port's own. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly log: Log;
@@ -47,7 +47,7 @@ export interface HttpDeps {
 type Answer =
   | DecisionOutcome
   | (JsonRequest & { readonly ok: false })
-  /** Its turn would have come too late, or nobody waits for it any more. */
+  /** Its turn would have come too late, or the caller has left. */
   | 'too-many'
   | 'aborted';
 
@@ -78,14 +78,14 @@ export function createHttpServer(
       return sendError(reply.header('connection', 'close'), 413, 'Request Entity Too Large');
     }
     if (body.kind === 'too-many') return refuseBusy(reply, 'that are being read');
-    // As in the reference, a request's trace headers mean nothing here (behaviour: spans).
+    // As in the reference, a request's trace headers are ignored here (behaviour: spans).
     const trace = tracer?.roots();
     const answer = await find(body.bytes, reply, trace);
     if (answer === 'aborted') return refuseAborted(reply);
     if (answer === 'too-many') return refuseBusy(reply, 'that wait for their turn');
     if (!answer.ok) {
       if ('error' in answer) return refuse(reply, answer.error.message);
-      // The caller of a request that is not malformed learns which setting it passes.
+      // The caller of a well-formed request learns which limit it exceeds.
       return refuse(reply, answer.problem, answer.isTooLarge ? answer.problem : undefined);
     }
     const { response } = answer;
@@ -99,7 +99,7 @@ export function createHttpServer(
       return sendError(reply, 500, 'Internal Server Error');
     }
     const status = response.overallCode === codes.overLimit ? 429 : 200;
-    // As bytes: to strings fastify adds a charset, which the reference's content type has not.
+    // As bytes: for strings fastify adds a charset, which the reference's content type lacks.
     return reply.code(status).header('content-type', 'application/json').send(Buffer.from(json));
   }
 
@@ -145,7 +145,7 @@ export function createHttpServer(
     return sendError(reply.header('connection', 'close'), 503, 'Service Unavailable');
   }
 
-  /** By default the caller learns nothing but that; the reason is for the log. */
+  /** By default the caller learns no more than that; the reason is for the log. */
   function refuse(reply: FastifyReply, reason: string, text = 'Bad Request'): FastifyReply {
     report(reason);
     return sendError(reply, 400, text);

@@ -1,36 +1,36 @@
-// Large requests of all connections, whatever their encoding, take turns: a few per round of the event loop, so
-// that others are served between them, and no more at work at once than memory allows for what is made of them.
+// Large requests of all connections, whatever their encoding, take turns: a few per round of the event
+// loop, so that others are served between them, and only as many at once as memory allows.
 
-/** A request with a larger message takes its turn; of the others, a socket's buffer has not enough to hold
- * anybody up. Requests of Envoy are mostly below. */
+/** Requests with a larger message take turns; smaller ones in one socket buffer are too few to delay
+ * others. Requests of Envoy are mostly below. */
 export const largeRequestBytes = 1024;
 
-/** How long large requests may take of a round of the event loop; one is begun in any case. */
+/** Time for large requests per round of the event loop; at least one is started. */
 const sliceMs = 2;
 
-/** What a decision makes of a message: keys and what is sent to the store repeat its texts, and a descriptor
- * of a few bytes takes about 2 kB, of which a request may bring 256. */
+/** Memory of a decision per message: keys and commands to the store repeat its texts, and a descriptor of a
+ * few bytes takes about 2 kB, of which a request may have 256. */
 const decodedBytesPerByte = 4;
 const overheadPerByte = 128;
 const maxDecodedOverheadBytes = 1_048_576;
 
-/** What large requests at work may take; the others wait. */
+/** Memory for large requests in progress; others wait. */
 const maxAtWorkBytes = 16_777_216;
 
-/** Messages of large requests that wait for their turn; further ones are refused. */
+/** Bytes of large requests that wait for their turn; further ones are refused. */
 export const maxWaitingBytes = 33_554_432;
 
-/** A request that is whole. Its bytes are held by its connection until it is begun. */
+/** A complete request. Its connection keeps its bytes until it starts. */
 export interface LargeRequest {
   readonly bytes: number;
-  /** Has it decided. */
+  /** Makes the decision. */
   readonly begin: () => void;
 }
 
 export class LargeRequests {
   readonly #nowMs: () => number;
   readonly #waiting = new Set<LargeRequest>();
-  /** Of messages, held by their connections. */
+  /** Bytes of waiting messages, kept by their connections. */
   waitingBytes = 0;
   readonly #atWork = new Set<LargeRequest>();
   #atWorkBytes = 0;
@@ -40,7 +40,7 @@ export class LargeRequests {
     this.#nowMs = nowMs;
   }
 
-  /** False when too much waits already. */
+  /** False when too much is waiting already. */
   add(request: LargeRequest): boolean {
     if (this.waitingBytes + request.bytes > maxWaitingBytes) return false;
     this.#waiting.add(request);
@@ -49,7 +49,7 @@ export class LargeRequests {
     return true;
   }
 
-  /** It was answered, or given up before its turn. */
+  /** It was answered, or abandoned before its turn. */
   over(request: LargeRequest): void {
     if (this.#waiting.delete(request)) this.waitingBytes -= request.bytes;
     if (!this.#atWork.delete(request)) return;
@@ -80,7 +80,7 @@ export class LargeRequests {
     } while (this.#nowMs() - startMs < sliceMs);
   }
 
-  /** The first one, if there is room for it; one always is at work, however large. */
+  /** The first one, if there is room for it; with none in progress, however large. */
   #next(): LargeRequest | undefined {
     const [first] = this.#waiting;
     if (first === undefined) return undefined;
@@ -89,7 +89,7 @@ export class LargeRequests {
   }
 }
 
-/** About what a decision makes of it: its texts several times, and something for each descriptor. */
+/** Approximate memory of its decision: its texts several times, and a share for each descriptor. */
 function toDecodedBytes({ bytes }: LargeRequest): number {
   return bytes * decodedBytesPerByte + Math.min(bytes * overheadPerByte, maxDecodedOverheadBytes);
 }

@@ -26,33 +26,33 @@ export interface HttpTarget {
   readonly port: number;
   /** Undefined: not over TLS. */
   readonly tls?: ServerTlsFiles | undefined;
-  /** Not shared with the other processes of this worker, as ports otherwise are. */
+  /** Not shared with the worker's other processes, as ports otherwise are. */
   readonly exclusive?: boolean;
 }
 
 export interface PlainHttpDeps extends HttpTarget {
   readonly name: ListenerName;
-  /** The setting of the address, where it was given by another name than its first. */
+  /** The address's setting, where it was given by another name than its first. */
   readonly setting?: string;
-  /** How long a connection may stand still in the middle of a request or answer. */
+  /** How long a connection may be idle in the middle of a request or answer. */
   readonly stallLimitMs: number;
-  /** At once; at the bound the one that is used least makes room. */
+  /** Connections at once; at the limit the least used is closed for the next. */
   readonly maxConnections: number;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** For the headers, and for the whole request; looked at this often. */
+/** Time limits for the headers and for the whole request, and how often they are checked. */
 const headersLimitMs = 10_000;
 const requestLimitMs = 30_000;
 const limitCheckMs = 1000;
 /** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
 const keepAliveMs = 72_000;
 
-/** No route has a schema, so that what compiles them, half of fastify's memory, need not be loaded. */
+/** No route has a schema, so the schema compilers, half of fastify's memory, are not loaded. */
 const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchemas };
 
-/** The routes are the caller's: `routes` adds them with `method: METHODS` and reads bodies itself. */
+/** `routes` adds the caller's routes, with `method: METHODS`, and reads bodies itself. */
 export function createPlainHttpServer(
   {
     name,
@@ -75,7 +75,7 @@ export function createPlainHttpServer(
     connectionTimeout: stallLimitMs,
     requestTimeout: requestLimitMs,
     keepAliveTimeout: keepAliveMs,
-    // Certificates are there when it starts to listen.
+    // Certificates are set before it listens.
     ...(tls === undefined
       ? { http: limits }
       : { https: { ...limits, handshakeTimeout: handshakeLimitMs } }),
@@ -83,7 +83,7 @@ export function createPlainHttpServer(
     schemaController: { compilersFactory: noSchemas },
     frameworkErrors: (_error, _request, reply) => sendError(reply, 400, 'Bad Request'),
     clientErrorHandler(error, socket) {
-      // Who failed the TLS handshake could not read an answer.
+      // A client that failed the TLS handshake could not read an answer.
       const isAboutHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? '');
       if (socket.writable && isAboutHttp) {
         socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
@@ -96,7 +96,7 @@ export function createPlainHttpServer(
     log.error(`defect in the ${name} port: ${errorText(error)}`);
     return sendError(reply, 500, 'Internal Server Error');
   });
-  // A connection that is kept for the next request would keep the port from closing.
+  // A kept-alive connection would keep the port from closing.
   server.addHook('onSend', async (_request, reply) => {
     if (stopping !== undefined) reply.header('connection', 'close');
   });
@@ -166,7 +166,7 @@ export function sendText(reply: FastifyReply, status: number, body: string): Fas
   return reply.code(status).type('text/plain; charset=utf-8').send(body);
 }
 
-/** One sentence and a line end, which browsers are told not to take for anything else. */
+/** One sentence and a line end, with a header against content sniffing. */
 export function sendError(reply: FastifyReply, status: number, text: string): FastifyReply {
   return sendText(reply.header('x-content-type-options', 'nosniff'), status, `${text}\n`);
 }

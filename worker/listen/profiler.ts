@@ -5,9 +5,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { createProfileBuilder, type Frame } from './profile-builder.ts';
 
 export interface Profiler {
-  /** Samples for so long, or until `signal`; the gzipped profile. */
+  /** Samples for this long, or until `signal`; resolves to the gzipped profile. */
   cpu(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
-  /** What was allocated meanwhile and is still alive at the end. */
+  /** Profiles what is allocated meanwhile and still alive at the end. */
   heap(durationMs: number, signal: AbortSignal): Promise<ProfileResult>;
 }
 
@@ -82,7 +82,7 @@ export function createProfiler({ clock }: { readonly clock: Clock }): Profiler {
   };
 }
 
-/** Time in which nothing ran is no CPU time, and is left out. */
+/** Idle time is not CPU time, and is omitted. */
 function encodeCpuProfile(profile: CpuProfiler.Profile, startedAtMs: number): Promise<Buffer> {
   const builder = createProfileBuilder({
     measures: [

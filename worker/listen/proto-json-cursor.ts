@@ -1,7 +1,7 @@
-// Reads JSON text token by token, for readers that know which message they expect. Nothing is built
-// that was not asked for, so nesting and size are bounded by the message's own shape.
+// Reads JSON text token by token, for readers that know the expected message. Only expected values are
+// built, so nesting and size are bounded by the message's own shape.
 
-/** Thrown inside a reader for text that is not the message; a reader turns it into a value. */
+/** Thrown inside a reader for text that is not the message; the reader returns it as a value. */
 export class JsonError extends Error {}
 
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -83,7 +83,7 @@ export class JsonCursor {
     return true;
   }
 
-  /** The digits as they stand. */
+  /** The digits as written. */
   readNumber(): string {
     const start = this.position();
     numberPattern.lastIndex = start;
@@ -113,7 +113,7 @@ export class JsonCursor {
     }
   }
 
-  /** Up to what ends a string, escapes, or may not stand in one. */
+  /** Up to the end of the string, an escape, or an invalid character. */
   #readPlain(): string {
     const start = this.#position;
     let position = start;

@@ -1,5 +1,5 @@
-// The proto3 JSON form of a RateLimitRequest to the decision's question: stricter than JSON.parse
-// (repeated and unknown members are errors) and exact for 64-bit integers.
+// Reads the proto3 JSON form of a RateLimitRequest: stricter than JSON.parse (repeated and unknown members
+// are errors) and exact for 64-bit integers.
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitNumbers } from '../../shared/rules/unit.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
@@ -20,8 +20,8 @@ export type JsonRequest =
 const maxUint32 = 2n ** 32n - 1n;
 const maxUint64 = 2n ** 64n - 1n;
 
-/** Reads what the reference reads (behaviour: json-endpoint). The problem names line and column, or
- * what passes the bounds, of which no more is read. */
+/** Accepts what the reference accepts (behaviour: json-endpoint). The problem names line and column, or the
+ * exceeded limit, where reading stops. */
 export function parseJsonRequest(
   body: Uint8Array,
   bounds: RequestBounds = defaultRequestBounds,
@@ -181,7 +181,7 @@ function readInteger(cursor: JsonCursor, least: bigint, most: bigint): bigint {
   return integer;
 }
 
-/** Undefined for what is no number, has a fraction, or more digits than 64 bits can hold. */
+/** Undefined for other values, fractions, and more digits than 64 bits can hold. */
 function toInteger(text: string): bigint | undefined {
   const parts = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (parts === null) return undefined;

@@ -1,4 +1,4 @@
-// The decision's answer in the proto3 JSON form: fields by number, defaults left out, enums by name
+// Writes a decision's answer in the proto3 JSON form: fields by number, defaults left out, enums by name
 // (behaviour: json-endpoint).
 import type { JsonValue } from '../../shared/rules/rule.ts';
 import {
@@ -9,7 +9,7 @@ import {
   type RateLimitResponse,
 } from '../decision/message.ts';
 
-/** Undefined when the dynamic metadata holds a number that JSON cannot write. */
+/** Undefined when the dynamic metadata has a number that JSON cannot express. */
 export function toJsonResponse(response: RateLimitResponse): string | undefined {
   const { statuses, responseHeadersToAdd, requestHeadersToAdd, dynamicMetadata } = response;
   if (dynamicMetadata !== undefined && !isWritable(dynamicMetadata)) return undefined;

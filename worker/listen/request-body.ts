@@ -1,13 +1,13 @@
-// Reads requests' bodies whole, whatever their methods and content types, up to a bound for each and one
-// for all that are being read.
+// Reads request bodies completely, whatever their method and content type, with a limit for each and one
+// for all being read.
 import type { IncomingMessage } from 'node:http';
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** Together with those of others, before which it was begun. */
+  /** Too many bytes together with other bodies; this one is the oldest. */
   | { readonly kind: 'too-many' }
-  /** The caller went away before the end. */
+  /** The caller disconnected before the end. */
   | { readonly kind: 'aborted' };
 
 export interface BodyLimits {
@@ -20,15 +20,15 @@ type Stop = (kind: 'too-large' | 'too-many') => void;
 
 const nothing = Buffer.alloc(0);
 
-/** The function stops reading when the body is too large, or there are too many; the connection must
- * then be closed after the answer. */
+/** Reading stops when the body, or all bodies together, are too large; the connection must then be closed
+ * after the answer. */
 export function createBodyReader({
   maxBytes,
   maxAllBytes,
 }: BodyLimits): (request: IncomingMessage) => Promise<Body> {
   let heldBytes = 0;
-  /** One for each body that is being read, the one that was begun first at the front: bytes that trickle in
-   * buy no time, and who sends a whole body is done before others have filled up what there is. */
+  /** One for each body being read, the oldest first, which is ended first: trickling bytes gain no time,
+   * and a client that sends a complete body is done before others fill the limit. */
   const reading = new Set<Stop>();
 
   return (request) => {
@@ -48,7 +48,7 @@ export function createBodyReader({
         request.pause();
         settle({ kind });
       };
-      /** Into one piece at once: a chunk of one byte takes a hundred. */
+      /** Copied into one buffer at once: a chunk of one byte takes a hundred. */
       const onData = (chunk: Buffer) => {
         const end = length + chunk.length;
         if (end > maxBytes) {

@@ -1,5 +1,5 @@
-// The certificates that a port serves with: read at the start, and taken up anew when their files
-// change, while connections stay (behaviour: renewed-certificates).
+// The certificates of a port: read at the start, and reloaded when their files change, without closing
+// connections (behaviour: renewed-certificates).
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -14,7 +14,7 @@ import type { Metrics } from '../metrics.ts';
 import type { ListenerName } from './address.ts';
 import type { ServerCertificates } from './grpc/transport.ts';
 
-/** Paths; '' or nothing where there is no such file. */
+/** Paths; '' or undefined where there is no such file. */
 export interface ServerTlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -31,20 +31,18 @@ const settingNames: Readonly<Record<'gRPC' | 'HTTP', string>> = {
 
 export interface ServerTls {
   readonly certificates: ServerCertificates;
-  /** Keeps the certificates of a server those of the files; `replace` throws on those that it
-   * cannot use. */
+  /** Keeps a server's certificates up to date with the files; `replace` throws on unusable ones. */
   watch(replace: (certificates: ServerCertificates) => void): TlsWatch;
 }
 
 export interface ServerTlsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Given for the port whose certificates are counted as `certs.*`
-   * (behaviour: statistic-names). */
+  /** For the port whose certificates are counted as `certs.*` (behaviour: statistic-names). */
   readonly metrics?: Metrics;
 }
 
-/** Rejects with AppError `cannot_start` that names the file at fault. */
+/** Rejects with AppError `cannot_start` that names the faulty file. */
 export async function readServerTls(
   paths: ServerTlsFiles,
   name: ListenerName,

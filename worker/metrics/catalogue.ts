@@ -1,12 +1,12 @@
-// Every statistic of the worker by name, for people: what it is and what it means. A test compares the
-// list with the names that workers really have.
+// Every statistic of the worker by name, with its meaning. A test compares the list with the names of real
+// workers.
 
 export interface CatalogueEntry {
-  /** Words in <> stand for what a configuration or a request brings; several names stand for a family. */
+  /** Words in <> are filled in from the configuration or the request; several names stand for a family. */
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'timer';
   readonly meaning: string;
-  /** Not one of the reference's: it can be pulled from the start on, with its meaning. */
+  /** Not one of the reference's: it is pulled from the start on, with its meaning. */
   readonly isOwn: boolean;
 }
 

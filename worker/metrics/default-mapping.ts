@@ -1,4 +1,4 @@
-// The mapping for when no file gives another (behaviour: pull-mapping).
+// The mapping without a mapping file (behaviour: pull-mapping).
 import {
   defaultBuckets,
   defaultHelp,
@@ -70,14 +70,14 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
   };
 }
 
-/** One key is matched exactly; of two and more the second is kept and the deeper ones are folded. */
+/** One key is matched exactly; with two or more, the second is kept and deeper ones are folded. */
 function toRules(stat: string): MappingRule[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
   const labels = [
     ['domain', '$1'],
     ['key1', '$2'],
   ] as const;
-  // Ends with the name: else over_limit_with_local_cache would count as over_limit a second time.
+  // Anchored at the end: else over_limit_with_local_cache would also count as over_limit.
   const deeper = `ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.([^.]*)(\\..*)?\\.${stat}$`;
   return [
     { ...plain, match: toGlob(`ratelimit.service.rate_limit.*.*.${stat}`), name, labels },

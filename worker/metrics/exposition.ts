@@ -1,5 +1,4 @@
-// Writes families down in the two forms in which metrics are pulled, piece by piece, so that neither
-// a long text nor a long time is needed at once.
+// Writes families in the two exposition formats, piece by piece, to bound memory and time of each step.
 import type { Family } from './family.ts';
 import type { Series } from './series.ts';
 
@@ -10,7 +9,7 @@ export const contentTypes = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 } as const satisfies Record<ExpositionForm, string>;
 
-/** OpenMetrics for who prefers it to plain text, or likes both the same. */
+/** OpenMetrics for clients that prefer it to plain text, or accept both equally. */
 export function chooseForm(accept: string): ExpositionForm {
   let openmetrics = 0;
   let text = 0;
@@ -27,7 +26,7 @@ export function chooseForm(accept: string): ExpositionForm {
   return openmetrics > 0 && openmetrics >= text ? 'openmetrics' : 'text';
 }
 
-/** Pieces of whole lines, each of about `seriesPerPiece` series at most. */
+/** Pieces of whole lines, each with about `seriesPerPiece` series at most. */
 export function* toExposition(
   families: Iterable<Family>,
   form: ExpositionForm,
@@ -59,8 +58,8 @@ function toHead({ name, type, help }: Family, form: ExpositionForm): string {
     if (character === '"') return isOpen ? '\\"' : character;
     return character === '\n' ? '\\n' : '\\\\';
   });
-  // There a counter's samples must end with _total; of an unknown type they keep their name, so that
-  // a metric is called the same in both forms.
+  // OpenMetrics requires _total for a counter's samples; with an unknown type a metric keeps the same name
+  // in both formats.
   const isTotal = isOpen && type === 'counter' && name.endsWith('_total');
   const shownName = isTotal ? name.slice(0, -'_total'.length) : name;
   const shownType = isOpen && type === 'counter' && !isTotal ? 'unknown' : type;

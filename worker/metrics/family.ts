@@ -1,4 +1,4 @@
-// What is pulled: series of one name, with their type and what they are.
+// A metric family: series of one name, with their type and description.
 import type { ObserverOptions } from './metric-mapping.ts';
 import type { SeriesList } from './series.ts';
 

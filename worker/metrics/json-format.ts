@@ -1,5 +1,4 @@
-// The lines for standard output, where no other output is on: one JSON object each
-// (behaviour: independent-outputs).
+// The JSON lines for standard output, used when no other output is on (behaviour: independent-outputs).
 
 import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
@@ -21,7 +20,7 @@ export function createJsonFormat(tags: Tags, wallMs: () => number): LineFormat {
   };
 }
 
-/** The logger's name is part of the format: readers tell these lines from others by it. */
+/** The logger's name is part of the format: readers recognise these lines by it. */
 function toStart(timestamp: string, message: string): string {
   return `{"level":"debug","ts":${timestamp},"logger":"gostats.loggingsink","msg":"${message}"`;
 }

@@ -1,24 +1,22 @@
-// Turns the registry's numbers into lines and hands them to a transport: what changed since the last
-// time, and each observation of a timer. The form of a line is left to the formats, its way to the
-// transports, the rhythm to statistics.ts.
+// Turns the registry's numbers into lines for a transport: changes since the last time, and each
+// observation of a timer. Formats write the lines, transports send them, statistics.ts sets the intervals.
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Tags } from '../metrics.ts';
 import { createObservationBuffer, type ObservationBuffer } from './observation-buffer.ts';
 import type { MetricsRegistry, NamedCounter } from './registry.ts';
 
-/** One line each, its newline included. `name` is clean and without tags: a format knows those of every
- * metric. */
+/** One line each, its newline included. `name` is clean and without tags; formats know the common tags. */
 export interface LineFormat {
   /** `tags`: the counter's own. */
   counter(name: string, delta: number, tags?: Tags): string;
   gauge(name: string, value: number): string;
   timer(name: string, ms: number): string;
-  /** What follows each flush; may be empty. */
+  /** Text after each flush; may be empty. */
   flushed(): string;
 }
 
-/** Where lines go, and who is told when they cannot. */
+/** The receiver of the lines, and the callbacks for failures. */
 export interface LineReceiverDeps {
   readonly host: string;
   readonly port: number;
@@ -31,22 +29,21 @@ export interface LineReceiverDeps {
 }
 
 export interface LineTransport {
-  /** False while lines would be lost or would pile up; ask again later. */
+  /** False while lines would be lost or pile up; try again later. */
   readonly ready: boolean;
   /** Whole lines. Never blocks and never throws. */
   send(lines: string): void;
-  /** Waits for what was sent, `graceMs` at most, then lets go. Idempotent. */
+  /** Waits for sent lines, `graceMs` at most, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
 }
 
 export interface MetricsSink {
-  /** Sends what changed in the counters, and all gauges; when that is much, in pieces during the next
-   * turns of the event loop. While the transport is not ready nothing is taken away: the counters'
-   * changes add up and go out later. */
+  /** Sends the counters' changes, and all gauges; when there are many, in pieces over the next turns of the
+   * event loop. While the transport is not ready nothing is lost: changes add up and are sent later. */
   flush(): void;
   /** Sends the observations of timers since the last call. */
   flushTimers(): void;
-  /** Sends the rest of a flush, waits for it, `graceMs` at most, and lets go. */
+  /** Sends the rest of a flush, waits for it, `graceMs` at most, and closes. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -56,19 +53,19 @@ export interface LineSinkDeps {
   readonly transport: LineTransport;
 }
 
-/** Lines of timers that could not be sent, for want of a receiver or because there were too many. */
+/** Lines of timers that could not be sent, without a receiver or because there were too many. */
 export const droppedLinesName = 'ratelimit.node.dropped_metric_lines';
 
 const chunkLength = 64 * 1024;
-/** Counters that are looked at in one turn, so that decisions do not wait for a flush. */
+/** Counters per turn, so that decisions do not wait for a flush. */
 const countersPerTurn = 20_000;
-/** One line per observation: more text than this at a time is more than receivers take. */
+/** Limit of text at a time, with one line per observation: receivers do not take more. */
 const maxTimerText = 4 * 1024 * 1024;
 
 export function createLineSink(deps: LineSinkDeps): MetricsSink {
   const { registry, format, transport } = deps;
   const { counters, gauges } = registry;
-  /** What was sent of each counter so far, by its place in the registry. */
+  /** The part of each counter sent so far, by its index in the registry. */
   const sent: number[] = [];
   const observations: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
   const dropped = registry.counter(droppedLinesName);
@@ -79,10 +76,10 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     return buffer.observe;
   });
 
-  /** The counter with which a flush goes on; undefined while none is under way. */
+  /** The counter at which the running flush continues; undefined without one. */
   let next: number | undefined;
   let isScheduled = false;
-  /** Whether a flush was asked for while one was under way, which had passed by some changes. */
+  /** Whether a flush was requested during another one, which may have missed some changes. */
   let isAskedAgain = false;
 
   /** Sends one chunk at most; false when the rest of the flush has to wait. */

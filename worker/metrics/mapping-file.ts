@@ -1,5 +1,5 @@
-// Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), with
-// every problem told at once, each with its place.
+// Reads a mapping from a file in the format of statsd-exporter (behaviour: pull-mapping), and reports all
+// problems at once, each with its place.
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -19,8 +19,8 @@ export interface ParsedMapping {
 }
 
 /**
- * Undefined when there is no such file, which is logged, as is what is only strange; else rejects with
- * AppError `cannot_start`. `setting` is the name by which the path was given.
+ * Undefined when there is no such file, which is logged, as are warnings; errors reject with AppError
+ * `cannot_start`. `setting` is the name by which the path was given.
  */
 export async function readMappingFile(
   path: string,
@@ -31,7 +31,7 @@ export async function readMappingFile(
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
-    // Deployments name a path for a file that they only sometimes mount.
+    // Deployments may configure a path but mount the file only sometimes.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       log.warning(`${setting}: there is no file ${path}; the default mapping is used`);
       return undefined;

@@ -1,5 +1,5 @@
-// The options of histograms and summaries in a mapping file. A rule's own come before the defaults
-// of the file, and those before the common ones.
+// The options of histograms and summaries in a mapping file. A rule's own take precedence over the
+// defaults of the file, and those over the built-in ones.
 import type { MapReader } from '../../shared/rules/map-reader.ts';
 import {
   defaultBuckets,
@@ -47,7 +47,7 @@ function toOptions(
   given: readonly (MapReader | undefined)[],
 ): ObserverOptions {
   const readers = given.filter((fields) => fields !== undefined);
-  // All are read, whatever the type, so that each mistake is told.
+  // All are read, whatever the type, to report each mistake.
   const buckets = readers.map(readBuckets).find((list) => list.length > 0) ?? defaultBuckets;
   const summaries = readers.map(readSummary);
   if (type === 'histogram') return { type, buckets };
@@ -87,7 +87,7 @@ function readSummary(fields: MapReader) {
   } else if ((ageBuckets ?? 0) > maxAgeBuckets) {
     options?.error(code, 'age_buckets', `age_buckets is above ${maxAgeBuckets}`);
   }
-  // How observations are collected is not for the file to say here.
+  // The file cannot choose how observations are collected.
   options?.number('buf_cap');
   options?.warnOfOthers(['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
   return { quantiles: inner.length > 0 ? inner : outer, maxAgeMs, ageBuckets };

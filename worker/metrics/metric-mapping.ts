@@ -1,6 +1,5 @@
-// What pulled metric a pushed name becomes: rules that match names, in the manner of statsd-exporter
-// (behaviour: pull-mapping). Where rules come from is left to default-mapping.ts and
-// mapping-file.ts.
+// Maps pushed names to pulled metrics by rules, in the manner of statsd-exporter (behaviour:
+// pull-mapping). default-mapping.ts and mapping-file.ts supply the rules.
 
 export type MetricKind = 'counter' | 'gauge' | 'observer';
 
@@ -25,19 +24,19 @@ export interface MappingRule {
   readonly name: string;
   /** Values with `$1` as in `name`. */
   readonly labels: readonly (readonly [name: string, value: string])[];
-  /** Whether a label that the metric brings along wins over one of the same name here. */
+  /** Whether the metric's own label overrides one of the same name here. */
   readonly honorLabels: boolean;
   readonly observer: ObserverOptions;
   /** Values are multiplied by it. */
   readonly scale: number;
-  /** A metric that did not change for so long is shown no more; 0 is no bound. */
+  /** A metric without a change for this long is no longer shown; 0: no limit. */
   readonly ttlMs: number;
   readonly help: string;
 }
 
 export interface Mapping {
   readonly rules: readonly MappingRule[];
-  /** Of several globs that match the one with the earliest text counts, not the first. */
+  /** Of several matching globs the one with the earliest literal part wins, not the first. */
   readonly mostSpecificGlob: boolean;
   /** For names that no rule matches. */
   readonly unmapped: Pick<MappingRule, 'observer' | 'ttlMs'>;
@@ -117,7 +116,7 @@ function toMapped(rule: MappingRule, fill: (template: string) => string): Mapped
 
 const reference = /\$(?:\{([A-Za-z0-9_]*)\}|([A-Za-z0-9_]+))/g;
 
-/** What is not there is empty. */
+/** Missing matches are empty. */
 function fillCaptures(template: string, captures: readonly string[]): string {
   return template.replace(
     reference,
@@ -125,7 +124,7 @@ function fillCaptures(template: string, captures: readonly string[]): string {
   );
 }
 
-/** Groups have numbers or names, and what is not there is empty; `$$` is a `$`. */
+/** Groups have numbers or names, and missing ones are empty; `$$` is a `$`. */
 function fillGroups(template: string, match: RegExpExecArray): string {
   return template.replace(/\$\$|\$\{(\w*)\}|\$(\w+)/g, (text, braced, plain) => {
     if (text === '$$') return '$';

@@ -1,7 +1,7 @@
-// Names of metrics on their way out: what may stand in them, and how tags travel in them.
+// Names of metrics in outputs: allowed characters, and tags within names.
 import type { Tags } from '../metrics.ts';
 
-/** Carries no tags, so that it is found whatever the tags are (behaviour: statistic-names). */
+/** Without tags, so that it is found whatever the tags are (behaviour: statistic-names). */
 export const untaggedName = 'reserved_tag';
 
 /** Keys of tags that receivers set themselves (`reserved_tag`; behaviour: extra-tags). */
@@ -22,9 +22,8 @@ const reservedTags = new Set([
 ]);
 
 /**
- * `:` and `|` end a name on the wire, and so does the end of a line, which a request can carry in a
- * value: they become `_`, as do the dots of what looks like an IPv4 address
- * (behaviour: metric-keys).
+ * `:`, `|` and line ends, which values of requests can contain, end a name on the wire: they become `_`,
+ * as do the dots of IPv4 addresses (behaviour: metric-keys).
  */
 export function sanitizeMetricName(name: string): string {
   return name
@@ -32,8 +31,8 @@ export function sanitizeMetricName(name: string): string {
     .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
 }
 
-/** The tags as every output has them: sorted by key, what ends a name or a tag written as `_`, and
- * those with an empty part left out (behaviour: extra-tags). */
+/** The tags for all outputs: sorted by key, with `_` for characters that end a name or a tag, and without
+ * tags that have an empty part (behaviour: extra-tags). */
 export function toTagEntries(tags: Tags): readonly (readonly [key: string, value: string])[] {
   return Object.entries(tags)
     .filter(([key, value]) => key !== '' && value !== '')
@@ -48,7 +47,7 @@ export function toTagSuffix(tags: Tags): string {
     .join('');
 }
 
-/** What gives names the tags of every metric, `common`, and a counter's own ones, all in one order. */
+/** A function that adds the tags of every metric, `common`, and a counter's own to a name, in one order. */
 export function createNameTagger(common: Tags): (name: string, own?: Tags) => string {
   const suffix = toTagSuffix(common);
   return (name, own) => {

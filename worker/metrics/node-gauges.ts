@@ -1,9 +1,9 @@
-// What the process itself needs: memory, time since its start, and how late its event loop is.
+// Gauges of the process itself: memory, uptime, and event loop delay.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** How often the event loop is asked for its delay; it adds as many wake-ups. */
+/** Sampling interval of the event loop delay; each sample is a wake-up. */
 const resolutionMs = 50;
 
 /** Sets the gauges below `ratelimit.node.` before each reading, until the returned function is
@@ -23,7 +23,7 @@ export function measureNode(metrics: Metrics): () => void {
   let lastUse = performance.eventLoopUtilization();
   let lastPausedMs = pausedMs();
 
-  /** The delay is measured with the pause between two questions in it. */
+  /** The measured delay includes the sampling interval. */
   const toLateUs = (nanoseconds: number) =>
     Math.max(0, Math.round(nanoseconds / 1000 - resolutionMs * 1000));
 
@@ -32,7 +32,7 @@ export function measureNode(metrics: Metrics): () => void {
     const busyMs = active - (pausedMs() - lastPausedMs);
     lastUse = performance.eventLoopUtilization();
     lastPausedMs = pausedMs();
-    // No time at all has passed where the loop has not begun yet.
+    // No time has passed where the loop has not started yet.
     return Math.max(0, Math.round((busyMs / (active + idle || 1)) * 100));
   }
 

@@ -1,11 +1,11 @@
-// How often a timer was observed with which value, in bounded memory. Most observations are a few
-// whole milliseconds: they are counted, not listed, so that nobody's absence costs memory.
+// How often a timer was observed with which value, in bounded memory. Most observations are a few whole
+// milliseconds: they are counted, not listed, so a missing receiver costs no memory.
 
 export interface ObservationBuffer {
   observe(ms: number): void;
   /** Each value with how often it was observed. */
   entries(): Iterable<readonly [ms: number, count: number]>;
-  /** How many observations were left out, because of too many distinct values. */
+  /** How many observations were dropped because of too many distinct values. */
   readonly dropped: number;
   clear(): void;
 }

@@ -1,5 +1,5 @@
-// What can be pulled beside the registry's metrics, whatever a mapping says: the process as Prometheus'
-// clients name it, and how long decisions take.
+// Families that are pulled beside the registry's, independent of the mapping: the process metrics of
+// Prometheus' clients, and how long decisions take.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
 import type { Family, FamilyType } from './family.ts';
@@ -8,7 +8,7 @@ import type { Histogram } from './timer-series.ts';
 
 export interface OwnFamilies {
   readonly families: readonly Family[];
-  /** Looks at the process once more. Never rejects: what a system does not tell is not shown. */
+  /** Reads the process again. Never rejects: values that the system does not offer are not shown. */
   refresh(): Promise<void>;
 }
 
@@ -101,7 +101,7 @@ interface Look {
   readonly maxDescriptors?: number | undefined;
 }
 
-/** Only Linux tells all of it. */
+/** Only Linux has all values. */
 async function lookAtProcess(): Promise<Look> {
   const [status, limits, openDescriptors] = await Promise.all([
     readFile('/proc/self/status', 'utf8').catch(() => ''),
@@ -116,8 +116,8 @@ async function lookAtProcess(): Promise<Look> {
   };
 }
 
-/** Newer kernels tell the number as the folder's size; else the names are counted, of which there may
- * be as many as connections. */
+/** Newer kernels have the number as the folder's size; else the names are counted, which may be as many as
+ * connections. */
 async function countDescriptors(): Promise<number> {
   const { size } = await stat('/proc/self/fd');
   return size > 0 ? size : (await readdir('/proc/self/fd')).length;

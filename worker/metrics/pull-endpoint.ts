@@ -1,5 +1,5 @@
-// The port where numbers are offered for being pulled (behaviour: pull-mapping). The
-// answer is written piece by piece: it can be long, and who reads it can be slow.
+// The port where metrics are pulled (behaviour: pull-mapping). The answer is written piece by piece: it
+// can be long, and its reader slow.
 import { METHODS } from 'node:http';
 import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -21,13 +21,13 @@ import type { MetricsRegistry } from './registry.ts';
 export interface PullTarget {
   readonly host: string;
   readonly port: number;
-  /** The name of the setting that the address comes from, for texts. */
+  /** The name of the address's setting, for texts. */
   readonly addressSetting: string;
   /** The only path with an answer. */
   readonly path: string;
   /** A file with the mapping; '' for the default one. */
   readonly mapperFile: string;
-  /** The name of the setting that names it, for texts. */
+  /** The name of its setting, for texts. */
   readonly mapperSetting: string;
   /** For the default mapping. */
   readonly responseTimeInMs: boolean;
@@ -42,9 +42,9 @@ export interface PullEndpointDeps {
   readonly clock: Clock;
 }
 
-/** A few tenths of a millisecond of work at a time, so that decisions do not wait. */
+/** Some tenths of a millisecond of work at a time, so that decisions do not wait. */
 const metricsPerTurn = 250;
-/** Answers that are being written; who reads them slowly must not pile them up. */
+/** Limit of answers being written, so that slow readers do not pile them up. */
 const maxAnswers = 8;
 const answerLimitMs = 60_000;
 const stallLimitMs = 10_000;

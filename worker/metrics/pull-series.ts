@@ -1,5 +1,5 @@
-// The registry's metrics as families of series, the way they are pulled: mapped, labelled, and those
-// that map to the same series added up. Writing them down is left to exposition.ts.
+// Makes families of series of the registry's metrics for pulling: mapped, labelled, and added up where
+// they map to the same series. exposition.ts writes them.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Tags } from '../metrics.ts';
@@ -27,11 +27,11 @@ import {
 import { createTimerSeries } from './timer-series.ts';
 
 export interface PullSeries {
-  /** Takes in at most `limit` metrics that are new in the registry; false when none is left. */
+  /** Adds at most `limit` new metrics of the registry; false when none is left. */
   takeIn(limit: number): boolean;
-  /** Looks once more at what is not in the registry. */
+  /** Updates families outside the registry. */
   refresh(): Promise<void>;
-  /** In the order of appearance; may grow while it is gone through. */
+  /** In the order of appearance; may grow during iteration. */
   readonly families: ReadonlyMap<string, Family>;
 }
 
@@ -52,7 +52,7 @@ interface Place {
   readonly observer: ObserverOptions;
 }
 
-/** Begins to listen to the timers at once. */
+/** Starts listening to the timers at once. */
 export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   const { registry, mapping, clock, log } = deps;
   const tags = toTagEntries(deps.tags).map(([key, value]) => [toMetricName(key), value] as const);
@@ -68,7 +68,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   let lastLabels = '';
   let isConflictSaid = false;
 
-  /** Undefined for what is not to be shown. */
+  /** Undefined for metrics that are not shown. */
   function locate(metric: string, kind: MetricKind): Place | undefined {
     const mapped = map(metric, kind);
     const rule = mapped?.rule;
@@ -89,7 +89,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     }
     const own = mapped?.labels ?? [];
     const labels = toLabelText(rule?.honorLabels ? [...own, ...tags] : [...tags, ...own]);
-    // The counters of a rule come one after the other: one text for them all.
+    // The counters of a rule are consecutive: they share one text.
     if (labels !== lastLabels) lastLabels = labels;
     return { family, labels: lastLabels, scale: rule?.scale ?? 1, ttlMs, observer };
   }
@@ -151,12 +151,12 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   };
 }
 
-/** What may stand in the name of a metric or label (behaviour: pull-mapping). */
+/** Allowed characters in the name of a metric or label (behaviour: pull-mapping). */
 function toMetricName(text: string): string {
   return text.replace(/[^A-Za-z0-9_]/g, '_').replace(/^(?=\d)/, '_');
 }
 
-/** Of labels with equal names the last counts. */
+/** The last of labels with equal names wins. */
 function toLabelText(labels: readonly (readonly [name: string, value: string])[]): string {
   return [...new Map(labels)].map(([name, value]) => `${name}="${escapeLabel(value)}"`).join(',');
 }

@@ -1,5 +1,5 @@
-// The one place where the worker's numbers are kept. Handles are added to on the hot path; whoever
-// sends the numbers away reads the lists. How they are sent is left to the outputs.
+// The only place where the worker's statistics are kept. The hot path adds to handles; outputs read the
+// lists.
 import type { Log } from '../../shared/log.ts';
 import type { Counter, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
@@ -10,16 +10,16 @@ export type TimerListener = (ms: number) => void;
 
 export interface MetricsRegistry extends Metrics {
   readonly decisionDuration: Histogram;
-  /** In the order of creation; a metric keeps its place and is never removed. A name may be put
-   * together each time it is asked for. */
+  /** In the order of creation; a metric keeps its index and is never removed. A name may be composed each
+   * time it is read. */
   readonly counters: readonly NamedCounter[];
   readonly gauges: readonly NamedGauge[];
-  /** Calls `listen` with the name of each timer there is and will be; what it returns gets the
-   * observations of that timer. */
+  /** Calls `listen` with the name of each present and future timer; the function it returns gets that
+   * timer's observations. */
   listenToTimers(listen: (name: string) => TimerListener): void;
   /** Runs what was given to `beforeReading`. */
   prepareReading(): void;
-  /** The value that a gauge shows is from now on what `combine` makes of the one that was set. */
+  /** From now on a gauge shows what `combine` makes of the value that was set. */
   combineGauge(name: string, combine: (set: number) => number): void;
 }
 
@@ -36,8 +36,7 @@ export interface TaggedName {
   readonly tags: Tags;
 }
 
-/** What a counter was asked for by, so that another registry can be asked for the same one and
- * applies its own bound. */
+/** The request for a counter, so that another registry can repeat it and apply its own bound. */
 export type CounterOrigin =
   | { readonly kind: 'name'; readonly name: string; readonly tags?: Tags }
   | { readonly kind: 'domain'; readonly domain: string }
@@ -53,7 +52,7 @@ export interface NamedGauge extends Gauge {
 }
 
 export interface RegistryOptions {
-  /** How many metric keys may be made of what requests hold (behaviour: bounded-metric-names). */
+  /** Limit of metric keys made from texts of requests (behaviour: bounded-metric-names). */
   readonly runtimeNamesMax: number;
   readonly log: Log;
 }
@@ -82,8 +81,8 @@ const decisionBuckets = [
   ...[0.01, 0.025, 0.05, 0.1, 0.25, 1],
 ];
 
-/** Where hits of runtime metric keys are counted that do not fit. In the shape of a domain and a
- * key, so that receivers that split names can split this one. */
+/** The metric key of hits whose own runtime key does not fit. Shaped like a domain and a key, for receivers
+ * that split names. */
 export const foldedMetricKey = '_folded_.runtime_keys';
 
 /** How many times a name was folded. */
@@ -129,7 +128,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     return cells;
   }
 
-  /** Whether one more name made of a request's text may be kept. */
+  /** Whether another name made from a request's text may be kept. */
   function admitRuntimeName(text: string): boolean {
     if (runtimeNameCount < runtimeNamesMax && text.length <= maxRuntimeKeyLength) {
       runtimeNameCount++;
@@ -210,7 +209,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   };
 }
 
-// Classes, because the hot path adds to these and there may be many: their methods are shared.
+// Classes, because there may be many handles on the hot path: they share methods.
 
 class CounterCell implements NamedCounter {
   readonly name: string;
@@ -257,7 +256,7 @@ class TimerCell implements Timer {
   }
 }
 
-/** A counter of a rule. Its name is most of what it would take in memory, so it is not kept. */
+/** A counter of a rule. Its name is not stored, since it would be most of its memory. */
 class RuleCounterCell implements NamedCounter {
   readonly #rule: RuleCells;
   readonly #stat: keyof RuleStats;
@@ -278,7 +277,7 @@ class RuleCounterCell implements NamedCounter {
   }
 }
 
-/** Makes each counter when it is first asked for: most rules need two or three of the seven. */
+/** Creates each counter on first use: most rules need two or three of the seven. */
 class RuleCells implements RuleStats {
   readonly metricKey: string;
   readonly isStatic: boolean;

@@ -1,5 +1,5 @@
-// Regular expressions of settings and mapping files. They are written for RE2 and are put into the words
-// of this language, so that none of them means something else here without anybody noticing.
+// Regular expressions of settings and mapping files. They are written for RE2 and translated, so that none
+// silently means something else here.
 
 export type CompiledPattern =
   | { readonly ok: true; readonly pattern: RegExp }
@@ -32,13 +32,13 @@ const namedClasses: Readonly<Record<string, string>> = {
 const sameEscapes = 'dDwWtnrfv';
 const spaces = '\\t\\n\\f\\r ';
 
-/** The pattern, or why it is none, in RE2's terms. */
+/** The pattern, or why it is invalid, in RE2's terms. */
 export function compilePattern(source: string): CompiledPattern {
   try {
     return { ok: true, pattern: new RegExp(new Translation(source).translate(), 'u') };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    // The rest is about the pattern as it was put into other words.
+    // The rest of the message is about the translated pattern.
     return { ok: false, reason: text.replace(/^Invalid regular expression: .*: /s, '') };
   }
 }
@@ -77,7 +77,7 @@ class Translation {
     this.#output += text;
   }
 
-  /** What matches here, and is passed over. */
+  /** Skips what matches here. */
   #match(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#source) ?? undefined;
@@ -129,7 +129,7 @@ class Translation {
     this.#takeAs(1, `|${this.#flags.at(-1)?.join('') ?? ''}`);
   }
 
-  /** Braces that are no repetition stand for themselves. */
+  /** Braces that are no repetition are literal. */
   #takeRepetition(): void {
     const found = this.#match(/\{(\d+)(?:,(\d*))?\}/y);
     if (found === undefined) {
@@ -180,7 +180,7 @@ class Translation {
 
   #takeClass(): void {
     let text = this.#match(/\[\^?/y)?.[0] ?? '';
-    // A bracket that comes first stands for itself.
+    // A bracket at the beginning is literal.
     if (this.#source[this.#at] === ']') {
       text += '\\]';
       this.#at++;
@@ -222,7 +222,7 @@ function toProperty([text, letter = '', not, long, short]: RegExpExecArray): str
   return property;
 }
 
-/** A character that stands for itself. */
+/** A literal character. */
 function toLiteral(character: string, isInClass: boolean): string {
   if (character === '-') return isInClass ? '\\-' : '-';
   return /[\^$\\.*+?()[\]{}|/]/.test(character) ? `\\${character}` : character;

@@ -1,5 +1,5 @@
-// Single series of pulled metrics: values that are read when they are asked for, and those that are
-// shown no more when they have not changed for long. Their families are made in pull-series.ts.
+// Single series of pulled metrics: values read on demand, and no longer shown when unchanged for long.
+// pull-series.ts makes their families.
 import type { TimerSeries } from './timer-series.ts';
 
 export interface ValueSource {
@@ -26,9 +26,9 @@ export interface ObservedSeries extends Labelled {
 
 export type Series = ValueSeries | ObservedSeries;
 
-// Classes, because there may be very many: their methods are shared.
+// Classes, because there may be very many: they share methods.
 
-/** The sum of counters; those of nothing are not shown. */
+/** The sum of counters; not shown at 0. */
 export class SumSeries implements ValueSeries {
   readonly labels: string;
   readonly #aging: Aging | undefined;
@@ -54,7 +54,7 @@ export class SumSeries implements ValueSeries {
   }
 }
 
-/** One that is shown from the start, so that its first hit is an increase. */
+/** Shown from the start, so that its first hit is an increase. */
 export class LastingSumSeries extends SumSeries {
   override read(nowMs: number): number {
     return super.read(nowMs) ?? 0;
@@ -78,7 +78,7 @@ export class GaugeSeries implements ValueSeries {
   }
 }
 
-/** A timer without observations is not shown; one that pauses for too long begins anew. */
+/** A timer without observations is not shown; after a long pause it starts over. */
 export class TimedSeries implements ObservedSeries {
   readonly labels: string;
   readonly #create: () => TimerSeries;
@@ -121,7 +121,7 @@ export class ScaledSource implements ValueSource {
   }
 }
 
-/** Notices at each reading whether a total grew, and forgets what it was before a long pause. */
+/** Checks at each reading whether a total grew, and forgets the total before a long pause. */
 class Aging {
   readonly #ttlMs: number;
   #seen = 0;

@@ -1,5 +1,4 @@
-// The worker's statistics as a whole: the registry, the outputs that are switched on, and the rhythm
-// in which numbers leave.
+// The worker's statistics as a whole: the registry, the enabled outputs, and their intervals.
 
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
@@ -23,7 +22,7 @@ import { createTaggedFormat, type NameRewrite } from './tagged-format.ts';
 import { createTcpLines } from './tcp-lines.ts';
 import { createUdpLines } from './udp-lines.ts';
 
-/** A receiver that comes and goes is said to be lost at most this often. */
+/** The least time between log lines about a lost receiver. */
 const lossIntervalMs = 60_000;
 
 /** Where statistics are pushed to (behaviour: pushed-lines). */
@@ -40,7 +39,7 @@ export interface TaggedTarget {
   readonly rewrites: readonly NameRewrite[];
 }
 
-/** The outputs that are on; any of them may be on together (behaviour: independent-outputs). */
+/** The enabled outputs, in any combination (behaviour: independent-outputs). */
 export interface StatisticsOptions {
   readonly push: PushTarget | undefined;
   readonly tagged: TaggedTarget | undefined;
@@ -61,14 +60,14 @@ export interface StatisticsDeps {
 
 export interface Statistics {
   readonly metrics: MetricsRegistry;
-  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when numbers
-   * cannot be offered for being pulled. */
+  /** Opens the outputs and sends from now on. Rejects with AppError `cannot_start` when the pull endpoint
+   * cannot start. */
   start(): Promise<void>;
   /** Sends everything once more, `graceMs` at most, and closes the outputs. Idempotent. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Observations of timers leave at least this often (behaviour: pushed-lines). */
+/** Observations of timers are sent at least this often (behaviour: pushed-lines). */
 const timerIntervalMs = 1000;
 
 export function createStatistics({ options, log, clock }: StatisticsDeps): Statistics {

@@ -13,7 +13,7 @@ export function createStatsdFormat(tags: Tags): LineFormat {
     gauge(name, value) {
       const label = withTags(name);
       const line = `${label}:${toDecimal(value)}|g\n`;
-      // With a sign it is a change of what the receiver has.
+      // With a sign the receiver takes it as a change.
       return value < 0 ? `${label}:0|g\n${line}` : line;
     },
     timer: (name, ms) =>

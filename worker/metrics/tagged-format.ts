@@ -6,7 +6,7 @@ import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
 import { sanitizeMetricName, toTagEntries, untaggedName } from './metric-name.ts';
 
-/** Gives metrics whose name matches another name, and tags. */
+/** Renames metrics whose name matches, and adds tags. */
 export interface NameRewrite {
   /** Matches anywhere in the name. */
   readonly pattern: RegExp;
@@ -17,9 +17,9 @@ export interface NameRewrite {
 }
 
 export interface TaggedFormatOptions {
-  /** The first that matches counts. */
+  /** The first match wins. */
   readonly rewrites: readonly NameRewrite[];
-  /** Of every metric. */
+  /** Tags of every metric. */
   readonly tags: Tags;
 }
 
@@ -29,7 +29,7 @@ interface Label {
   readonly tags: string;
 }
 
-/** How many names are remembered with what became of them, so that a flush matches no patterns. */
+/** How many rewritten names are cached, so that a flush matches no patterns. */
 const maxRemembered = 20_000;
 
 export function createTaggedFormat({ rewrites, tags }: TaggedFormatOptions): LineFormat {
@@ -93,7 +93,7 @@ function fillGroups(template: string, match: RegExpExecArray): string {
   );
 }
 
-/** A comma would begin another tag, and values come from requests. */
+/** A comma would start another tag, and values come from requests. */
 function cleanTag(text: string): string {
   return text.replace(/[,|\p{Cc}\u2028\u2029]/gu, '_');
 }

@@ -1,13 +1,13 @@
-// Lines over one TCP connection that is opened again whenever it is lost (behaviour: pushed-lines).
+// Sends lines over one TCP connection, and reconnects whenever it is lost (behaviour: pushed-lines).
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
 
 const reconnectMs = 3000;
 const dialTimeoutMs = 1500;
-/** A receiver that takes nothing for this long is as good as gone. */
+/** A receiver that takes nothing for this long counts as lost. */
 const stallMs = 10_000;
-/** What may wait for a receiver that is slow. */
+/** Limit of bytes that wait for a slow receiver. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting at once. */
@@ -33,7 +33,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
       isConnected = true;
       onBack();
     });
-    // Nothing is expected; reading it away keeps a receiver that talks from filling the buffers.
+    // Input is not expected; it is discarded so that it does not fill the buffers.
     opened.resume();
     opened.on('error', (error) => {
       reason = error.message;
@@ -48,7 +48,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
     });
   }
 
-  /** Gives up the connection when nothing of what waits is taken for too long. */
+  /** Closes the connection when the receiver takes nothing for too long. */
   function watchProgress(): void {
     const watched = socket;
     const takenBefore = takenCount;
@@ -68,7 +68,7 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
     },
     send(lines) {
       if (!isConnected) return;
-      // A text that was put together from pieces would keep them all while it waits.
+      // A concatenated text would keep all its pieces in memory while it waits.
       socket.write(Buffer.from(lines), () => {
         takenCount++;
       });

@@ -1,5 +1,4 @@
-// What is kept of a timer that is pulled: a histogram, or quantiles of the last minutes
-// (behaviour: pull-mapping).
+// The values of a pulled timer: a histogram, or quantiles of the last minutes (behaviour: pull-mapping).
 import type { ObserverOptions } from './metric-mapping.ts';
 import { createObservationBuffer } from './observation-buffer.ts';
 
@@ -7,7 +6,7 @@ export interface TimerSeries {
   observe(value: number): void;
   readonly count: number;
   readonly sum: number;
-  /** Samples beside sum and count: the label that tells them apart, and the value. */
+  /** Samples beside sum and count: their label, and the value. */
   samples(): readonly TimerSample[];
 }
 
@@ -26,7 +25,7 @@ export function createTimerSeries(options: ObserverOptions, nowMs: () => number)
 
 export class Histogram implements TimerSeries {
   readonly #bounds: Float64Array;
-  /** Of each bucket alone. */
+  /** Counts of each bucket alone. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -56,7 +55,7 @@ export class Histogram implements TimerSeries {
       return { at, value: below };
     });
   }
-  /** The counts of the buckets and the sum since the last time, for `add` of one with the same
+  /** The counts of the buckets and the sum since the last call, for `add` of a histogram with the same
    * buckets. */
   take(): Float64Array {
     const taken = Float64Array.of(...this.#counts, this.#sum);
@@ -72,7 +71,7 @@ export class Histogram implements TimerSeries {
   }
 }
 
-/** Exact but for values of which there are too many distinct ones, which count in sum and count. */
+/** Exact, except that beyond a number of distinct values further ones count only in sum and count. */
 function createSummary(
   { quantiles, maxAgeMs, ageBuckets }: Extract<ObserverOptions, { type: 'summary' }>,
   nowMs: () => number,

@@ -1,17 +1,17 @@
-// Lines in UDP datagrams, several in each (behaviour: pushed-lines).
+// Sends lines in UDP datagrams, several in each (behaviour: pushed-lines).
 import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { errorText } from '../../shared/errors.ts';
 import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
 
-/** What passes an Ethernet with headers to spare. */
+/** Fits into an Ethernet frame with headers. */
 const maxDatagramBytes = 1432;
 const maxWaitingBytes = 4 * 1024 * 1024;
 /** How long until a name that did not resolve, or a refused address, is tried again. */
 const reopenMs = 3000;
-/** A receiver's absence shows, if at all, in an answer to what was sent: none for this long, and
- * it is taken to be there. */
+/** A missing receiver shows, if at all, as an error after sending: without one for this long it counts as
+ * present. */
 const quietMs = 5000;
 
 /** Starts looking up the host at once. */

@@ -12,8 +12,8 @@ export interface Credentials {
 /** Undefined: no authentication. A rejection is a failed attempt to connect. */
 export type ReadCredentials = () => Promise<Credentials | undefined>;
 
-/** Splits `user:pass` at the first colon; without one it is all password
- * (behaviour: store-credentials). Undefined for an empty text. */
+/** Splits `user:pass` at the first colon; without one all of it is the password (behaviour:
+ * store-credentials). Undefined for an empty text. */
 export function parseCredentials(text: string): Credentials | undefined {
   if (text === '') return undefined;
   const colon = text.indexOf(':');
