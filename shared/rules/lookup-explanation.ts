@@ -2,12 +2,9 @@
 // the lookup (behaviour: lookup-order). The lookup of the decision itself is rule-tree.ts.
 import { toCountText } from '../count-text.ts';
 import { nearestWord } from '../nearest-word.ts';
+import { type FoundAs, inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import type { Entry } from './rule.ts';
-import { matchesWildcard, parseWildcard } from './wildcard.ts';
-
-/** How an entry finds a rule, in the order in which the ways are tried. */
-export type FoundAs = 'exact' | 'wildcard' | 'key_only';
 
 /** One rule of a level that comes into question for an entry. */
 export interface Candidate {
@@ -81,36 +78,19 @@ export function explainLookup(
 }
 
 function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLevel {
-  const text = `${entry.key}_${entry.value}`;
-  const exact = level.find((rule) => rule.composite === text);
-  const fitting = level.filter(
-    (rule) => rule !== exact && rule.isWildcard && fits(rule.composite, text),
-  );
-  const keyOnly = level.find((rule) => rule !== exact && rule.composite === entry.key);
-  const chosen = exact ?? fitting[0] ?? keyOnly;
-  const winner = exact ? 'the exact rule' : 'the wildcard';
-
   const tried: Candidate[] = [];
-  const add = (rule: PlacedRule, kind: FoundAs | undefined, reason: string) =>
-    tried.push({ rule, kind, isChosen: rule === chosen, reason });
-  if (exact) add(exact, 'exact', exactReason(exact, entry));
-  for (const rule of fitting) {
-    if (rule === chosen) add(rule, 'wildcard', 'the first wildcard that fits');
-    else if (exact) add(rule, 'wildcard', 'fits, but the exact rule comes first');
-    else add(rule, 'wildcard', 'fits, but an earlier wildcard that fits is taken');
-  }
-  if (keyOnly) {
-    const reason =
-      keyOnly === chosen
-        ? 'for every value that no exact rule or wildcard takes'
-        : `for every value, but ${winner} comes first`;
-    add(keyOnly, 'key_only', reason);
+  const fitting = inOrder(level, entry.key, entry.value);
+  const [chosen] = fitting;
+  for (const { rule, as } of fitting) {
+    const isChosen = rule === chosen?.rule;
+    const reason = isChosen ? chosenReasons[as](rule, entry) : passedReason(as, chosen?.as);
+    tried.push({ rule, kind: as, isChosen, reason });
   }
   const isListed = new Set(tried.map(({ rule }) => rule));
   for (const rule of level) {
     if (isListed.has(rule) || tried.length >= isListed.size + maxOtherValues) continue;
     const reason = otherReason(rule, entry);
-    if (reason !== undefined) add(rule, undefined, reason);
+    if (reason !== undefined) tried.push({ rule, kind: undefined, isChosen: false, reason });
   }
   return {
     entry,
@@ -124,8 +104,18 @@ function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLeve
   };
 }
 
-function fits(pattern: string, text: string): boolean {
-  return matchesWildcard(parseWildcard(pattern), text);
+const chosenReasons: Readonly<Record<FoundAs, (rule: PlacedRule, entry: Entry) => string>> = {
+  exact: exactReason,
+  wildcard: () => 'the first wildcard that fits',
+  key_only: () => 'for every value that no exact rule or wildcard takes',
+};
+
+/** Why a rule that is for the entry does not get it. */
+function passedReason(as: FoundAs, taken: FoundAs | undefined): string {
+  const winner = taken === 'exact' ? 'the exact rule' : 'the wildcard';
+  if (as === 'key_only') return `for every value, but ${winner} comes first`;
+  if (taken === 'exact') return 'fits, but the exact rule comes first';
+  return 'fits, but an earlier wildcard that fits is taken';
 }
 
 function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: Entry): string {

@@ -1,8 +1,9 @@
 // Which rules a descriptor can come to when some of its values are not known beforehand, as where a
 // proxy takes them from requests. With all values known it is the lookup of rule-tree.ts, at the
 // cost of going through whole levels.
+import { inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
-import { matchesWildcard, parseWildcard } from './wildcard.ts';
+import { parseWildcard } from './wildcard.ts';
 
 /** An entry that is looked for. */
 export interface SoughtEntry {
@@ -56,14 +57,12 @@ export function childrenOf(name: string, children: readonly PlacedRule[]): Named
 export function findCandidates(level: readonly NamedRule[], entry: SoughtEntry): NamedRule[] {
   const { key, value } = entry;
   if (value === undefined) return level.filter(({ rule }) => mayTake(rule, key));
-  const text = `${key}_${value}`;
-  const found =
-    level.find(({ rule }) => rule.composite === text) ??
-    level.find(
-      ({ rule }) => rule.isWildcard && matchesWildcard(parseWildcard(rule.composite), text),
-    ) ??
-    level.find(({ rule }) => rule.composite === key);
-  return found === undefined ? [] : [found];
+  const [found] = inOrder(
+    level.map(({ rule }) => rule),
+    key,
+    value,
+  );
+  return level.filter(({ rule }) => rule === found?.rule);
 }
 
 /** Whether the rule takes some value of the key. */

@@ -1,0 +1,149 @@
+// The rules of one level, and the order in which an entry of a request finds one of them
+// (behaviour: lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for those
+// who want to know why.
+import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
+import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
+
+/** How an entry finds a rule, in the order in which the ways are tried. */
+export type FoundAs = 'exact' | 'wildcard' | 'key_only';
+
+/** A rule that is for an entry, and how. */
+export interface Fitting<Rule> {
+  readonly rule: Rule;
+  readonly as: FoundAs;
+}
+
+/** The same in numbers, for decisions. */
+export const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
+export type Found = (typeof found)[keyof typeof found];
+
+/** What a level has to know of a rule. */
+export interface LevelRule {
+  /** The key, with `_` and the value if there is one. */
+  readonly composite: string;
+  /** The whole composite key as a pattern, if it holds a `*`. */
+  readonly wildcard: Wildcard | undefined;
+}
+
+interface KeyRules<Rule> {
+  /** The rule whose composite key is the entry's key. */
+  keyOnly: Rule | undefined;
+  /** By the entry's value: the rule whose composite key is key, `_` and value. */
+  byValue: Map<string, Rule> | undefined;
+}
+
+/** How many rules are entered before others have their turn: well below a millisecond. */
+const rulesAtOnce = 100;
+/** Above this many underscores a composite key is looked up whole instead. */
+const maxSplits = 32;
+
+/**
+ * A request's key and value name a rule by their joined text, so key `a_b` and key `a` with value
+ * `b` are the same name. Each split of a composite key is entered, which saves joining strings for
+ * each request.
+ */
+export class Level<Rule extends LevelRule> {
+  /** How the last `find` found its rule. */
+  static lastFound: Found = found.exact;
+  readonly #byKey: Map<string, KeyRules<Rule>>;
+  /** Exact rules that are not under `byKey` for each split; undefined when there are none. */
+  readonly #byComposite: Map<string, Rule> | undefined;
+  /** Undefined when there are no wildcards. */
+  readonly #findWildcard: FindWildcard<Rule> | undefined;
+
+  private constructor(
+    byKey: Map<string, KeyRules<Rule>>,
+    byComposite: Map<string, Rule> | undefined,
+    findWildcard: FindWildcard<Rule> | undefined,
+  ) {
+    this.#byKey = byKey;
+    this.#byComposite = byComposite;
+    this.#findWildcard = findWildcard;
+  }
+
+  /** Of rules of one name the last one counts. Yields where a caller may give way to others. */
+  static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
+    const byKey = new Map<string, KeyRules<Rule>>();
+    let byComposite: Map<string, Rule> | undefined;
+
+    function at(key: string): KeyRules<Rule> {
+      let named = byKey.get(key);
+      if (named === undefined) {
+        named = { keyOnly: undefined, byValue: undefined };
+        byKey.set(key, named);
+      }
+      return named;
+    }
+
+    for (const [index, rule] of rules.entries()) {
+      if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+      const { composite } = rule;
+      at(composite).keyOnly = rule;
+      const splits = splitsOf(composite);
+      if (splits === undefined) {
+        byComposite ??= new Map();
+        byComposite.set(composite, rule);
+        continue;
+      }
+      for (const split of splits) {
+        const named = at(composite.slice(0, split));
+        named.byValue ??= new Map();
+        named.byValue.set(composite.slice(split + 1), rule);
+      }
+    }
+    return new Level(byKey, byComposite, createWildcardList(rules));
+  }
+
+  /** The rule that the entry gets: the first of `inOrder`. `lastFound` says how. */
+  find(key: string, value: string): Rule | undefined {
+    const named = this.#byKey.get(key);
+    Level.lastFound = found.exact;
+    const exact = named?.byValue?.get(value) ?? this.#byComposite?.get(`${key}_${value}`);
+    if (exact !== undefined) {
+      // The value may be the pattern's own text: it shares the pattern's counter.
+      if (exact.wildcard !== undefined) Level.lastFound = found.wildcard;
+      return exact;
+    }
+    if (this.#findWildcard !== undefined) {
+      const fitting = this.#findWildcard(`${key}_${value}`);
+      if (fitting !== undefined) {
+        Level.lastFound = found.wildcard;
+        return fitting;
+      }
+    }
+    Level.lastFound = found.keyOnly;
+    return named?.keyOnly;
+  }
+}
+
+/** The rules of a level that are for an entry, in the order in which they are tried. */
+export function inOrder<Rule extends Pick<LevelRule, 'composite'>>(
+  rules: readonly Rule[],
+  key: string,
+  value: string,
+): Fitting<Rule>[] {
+  const text = `${key}_${value}`;
+  const exact = rules.filter(({ composite }) => composite === text);
+  const wildcards = rules.filter(
+    ({ composite }) =>
+      composite !== text &&
+      composite.includes('*') &&
+      matchesWildcard(parseWildcard(composite), text),
+  );
+  const keyOnly = rules.filter((rule) => rule.composite === key && !wildcards.includes(rule));
+  return [
+    ...exact.map((rule) => ({ rule, as: 'exact' as const })),
+    ...wildcards.map((rule) => ({ rule, as: 'wildcard' as const })),
+    ...keyOnly.map((rule) => ({ rule, as: 'key_only' as const })),
+  ];
+}
+
+/** The offsets of underscores; undefined when there are too many to enter each. */
+function splitsOf(composite: string): number[] | undefined {
+  const splits: number[] = [];
+  for (let at = composite.indexOf('_'); at !== -1; at = composite.indexOf('_', at + 1)) {
+    if (splits.length === maxSplits) return undefined;
+    splits.push(at);
+  }
+  return splits;
+}
