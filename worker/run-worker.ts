@@ -1,5 +1,5 @@
-// A worker as a whole process: from the environment's settings to the exit code. What the worker
-// consists of is in worker.ts.
+// Runs a worker as a process: from the environment's settings to the exit code. worker.ts composes the
+// worker.
 
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.ts';
@@ -13,7 +13,7 @@ import { startWorkerTracer } from './tracing.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
 
-/** What may be left over when decisions in flight have ended. */
+/** Time for the rest when decisions in flight have ended. */
 const closeGraceMs = 5_000;
 
 /**
@@ -33,7 +33,7 @@ export async function runWorker(environment: Environment): Promise<never> {
 
   const clock = systemClock;
   const { settings } = result;
-  // As it should be for one worker, so it is no warning.
+  // The normal state of a single worker, so it is no warning.
   if (settings.counting.backend === 'memory') {
     log.notice(
       'Counters are in memory: each worker counts by itself, N workers allow N times a limit',

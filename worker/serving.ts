@@ -1,6 +1,5 @@
-// What answers callers, put together from its parts: the counter store, the decision, and the gRPC
-// and HTTP ports. Where rules come from, where statistics go and who ends the process is left to the
-// composition roots.
+// Composes what answers callers: the counter store, the decision, and the gRPC and HTTP ports. Composition
+// roots add rules, statistics and signals.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
@@ -32,9 +31,9 @@ import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface Serving {
-  /** Decide from now on. Before the first rules every decision fails. */
+  /** The rules for decisions from now on. Before the first ones every decision fails. */
   useRules(rules: AcceptedRules): void;
-  /** Resolves when the counter store has answered. `signal` gives it up. */
+  /** Resolves when the counter store has answered. `signal` aborts the wait. */
   connect(signal: AbortSignal): Promise<void>;
   /** Resolves when the ports are open; rejects with AppError `cannot_start`. Called after `connect`. */
   listen(signal: AbortSignal, options?: ListenOptions): Promise<ServingAddresses>;
@@ -45,7 +44,7 @@ export interface Serving {
 }
 
 export interface ListenOptions {
-  /** Whether another process of this worker listens on the same unix socket already, or did. */
+  /** Whether another process of this worker is listening on the same unix socket, or was. */
   readonly sharesSocket: boolean;
 }
 
@@ -60,20 +59,20 @@ export interface ServingDeps {
   readonly settings: WorkerSettings;
   readonly health: Health;
   readonly metrics: Metrics;
-  /** Gets a few of the descriptors that no rule matches. */
+  /** Takes samples of the descriptors that no rule matches. */
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
   readonly log: Log;
   readonly clock: Clock;
   /** Undefined when traces are off. */
   readonly tracer: Tracer | undefined;
-  /** Whether its ports are its own where several processes share theirs. */
+  /** Whether it has its own ports where several processes share theirs. */
   readonly listensAlone?: boolean;
 }
 
-/** For callers that do not stop asking. */
+/** Time limit for callers that do not stop sending requests. */
 const leaveLimitMs = 2_000;
 
-/** Bounds of a look-up of memory-cache nodes. */
+/** Timing of look-ups of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
@@ -99,7 +98,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     return added;
   });
   let rules: RuleSet | undefined;
-  // A memory cache adds hits after it has answered, so that nothing could be promised of a lease.
+  // A memory cache adds hits after it has answered, so leases would be inexact.
   const leases =
     settings.counting.backend === 'memcached' ? undefined : createLeases({ store, clock, metrics });
   const shouldRateLimit = createShouldRateLimit({
@@ -126,8 +125,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
-      // A memory cache cannot do it (behaviour: over-limit-stops-counting), which is told at the
-      // start.
+      // A memory cache cannot do it (behaviour: over-limit-stops-counting); the start logs that.
       stopIncrementWhenOver:
         settings.limits.stopIncrementWhenOverLimit && settings.counting.backend !== 'memcached',
       sanitizeMetricDots: settings.stats.sanitizeDots,
@@ -220,7 +218,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   };
 }
 
-/** Only the store that is asked for is loaded: each takes memory and time at the start. */
+/** Loads only the configured store: each takes memory and time at the start. */
 async function createStore(
   { settings, health, metrics, log, clock }: ServingDeps,
   addOutages: (metricPrefix: string) => Outages,

@@ -1,6 +1,5 @@
-// The settings of the worker: reads them from the environment, once, and says everything that is
-// wrong with them at once. The rows are in settings/table.ts; reading process.env and acting on the
-// settings is left to the composition root.
+// The settings of the worker: read from the environment once, with all mistakes reported at once.
+// settings/table.ts has the rows; the composition root passes the environment and uses the values.
 import { errorText } from '../shared/errors.ts';
 import { toHelp } from '../shared/settings/document.ts';
 import { type DumpRow, toDump } from '../shared/settings/dump.ts';
@@ -17,11 +16,11 @@ import { workerTable } from './settings/table.ts';
 
 type Values = TableValues<typeof workerTable>;
 
-/** What one key-value store is told, its address and credentials read. */
+/** The settings of one key-value store, with address and credentials parsed. */
 export type StoreSettings = Values['store'] & {
   /**
-   * Undefined when no such store is used. The credentials are those of the address, or else AUTH;
-   * those in a file are read at each attempt to connect.
+   * Undefined when no such store is used. The credentials are from the address, or else AUTH; those in a
+   * file are read at each attempt to connect.
    */
   readonly target: StoreTarget | undefined;
 };
@@ -31,7 +30,7 @@ export interface WorkerSettings extends Omit<Values, 'log' | 'store' | 'perSecon
   readonly log: Omit<Values['log'], 'format'> & { readonly format: 'text' | 'json' };
   readonly store: StoreSettings;
   readonly perSecondStore: StoreSettings & Pick<Values['perSecondStore'], 'enabled'>;
-  /** By the first name of a setting, the name by which it was given; what was not given is not here. */
+  /** From the first name of each given setting to the name by which it was given. */
   readonly givenNames: Readonly<Record<string, string>>;
   readonly stats: Omit<Values['stats'], 'push' | 'tagged'> & {
     readonly push: Omit<Values['stats']['push'], 'enabled'> & { readonly enabled: boolean };
@@ -43,7 +42,7 @@ export type WorkerSettingsResult =
   | {
       readonly ok: true;
       readonly settings: WorkerSettings;
-      /** Names that are probably misspelled, and what was given without effect. */
+      /** Names that are probably misspelled, and settings without effect. */
       readonly warnings: readonly string[];
       /** For the debug port: every setting's value in force and its origin, without secrets. */
       readonly dump: readonly DumpRow[];
@@ -58,12 +57,12 @@ export type WorkerSettingsResult =
 
 /** A file that a TLS setting in effect names. */
 export interface TlsFile {
-  /** `NAME="path"`, as it was given. */
+  /** `NAME="path"`, as given. */
   readonly shown: string;
   readonly path: string;
 }
 
-/** Beginnings of names that nobody else uses; other names are only compared with known ones. */
+/** Prefixes of names that no other program uses; other names are only compared with known ones. */
 const prefixes = [
   'KVSTORE_',
   'REDIS_',
@@ -126,7 +125,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
   };
 }
 
-/** The settings as the program uses them, from values without problems. */
+/** The settings for the program, from values without problems. */
 function toSettings(
   reading: WorkerReading,
   { mogrifiers }: MogrifierReading,
@@ -159,8 +158,7 @@ function toSettings(
     },
     stats: {
       ...stats,
-      // Another output takes its place only when nobody asked for it
-      // (behaviour: independent-outputs).
+      // Another output replaces it only when it was not set explicitly (behaviour: independent-outputs).
       push: {
         ...stats.push,
         enabled: stats.push.enabled ?? !(stats.tagged.enabled || stats.pull.enabled),
@@ -179,7 +177,7 @@ function listGivenNames(reading: WorkerReading): Record<string, string> {
   );
 }
 
-/** The name of a setting as people know it: that by which it was given, else its first. */
+/** The name of a setting for people: the one by which it was given, else its first. */
 export function givenName({ givenNames }: WorkerSettings, first: string): string {
   return givenNames[first] ?? first;
 }

@@ -1,11 +1,10 @@
-// What a server span says about its call, in the three forms that OTEL_SEMCONV_STABILITY_OPT_IN
-// knows (behaviour: spans).
+// The attributes of a server span, in the three forms of OTEL_SEMCONV_STABILITY_OPT_IN (behaviour: spans).
 import type { SpanAttributes } from '../shared/tracing.ts';
 
 /** rpc/dup beside rpc/old is rpc/dup: whoever asks for both sets gets both. */
 export type RpcConventions = 'stable' | 'old' | 'both';
 
-/** `optIns` are the items of the setting; those that are about something else mean nothing here. */
+/** `optIns` are the items of the setting; items about other things are ignored. */
 export function toRpcConventions(optIns: readonly string[]): RpcConventions {
   if (optIns.includes('rpc/dup')) return 'both';
   return optIns.includes('rpc/old') ? 'old' : 'stable';

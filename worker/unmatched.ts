@@ -1,6 +1,6 @@
-// The traffic that no rule matches, as people look at it: samples by domain and by their keys, each
-// with the rule that comes nearest and why it does not match. Samples are taken by
-// decision/unmatched-sampler.ts; what is explained is explained when somebody asks.
+// The traffic that no rule matches, for people: samples by domain and keys, each with the nearest rule and
+// why it does not match. decision/unmatched-sampler.ts takes the samples; explanations are made on
+// request.
 import { setImmediate } from 'node:timers/promises';
 import { toCountText } from '../shared/count-text.ts';
 import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
@@ -14,11 +14,11 @@ import type { Metrics } from './metrics.ts';
 
 export interface Unmatched {
   take(sample: UnmatchedSample): void;
-  /** What was sampled under other rules is forgotten. */
+  /** Drops samples taken under other rules. */
   useRules(documents: readonly RuleDocument[]): void;
   /** One line for `/status`. */
   summarize(): string;
-  /** The page `/unmatched`. Lets decisions go on between one explanation and the next. */
+  /** The page `/unmatched`. Decisions run between one explanation and the next. */
   describe(): Promise<string[]>;
 }
 
@@ -31,22 +31,22 @@ interface Shape {
 
 interface DomainSamples {
   readonly shapes: Map<string, Shape>;
-  /** Samples of further shapes, which are not kept. */
+  /** Number of samples with further shapes, which are not kept. */
   left: number;
 }
 
-/** With the bounds of a sample, 1 MB at most. */
+/** With the limits of a sample, 1 MB at most. */
 const maxShapes = 100;
 const maxShapesPerDomain = 20;
 const maxExamples = 3;
 
 export function createUnmatched(metrics: Metrics): Unmatched {
   let documents: readonly RuleDocument[] = [];
-  /** The domains of `documents`; most workers never ask. */
+  /** The domains of `documents`, made on demand: most workers never need it. */
   let knownDomains: ReadonlySet<string> | undefined;
   const domains = new Map<string, DomainSamples>();
   let shapeCount = 0;
-  /** Samples of domains that are not kept. */
+  /** Number of samples of domains that are not kept. */
   let left = 0;
 
   function domainsWithRules(): ReadonlySet<string> {
@@ -69,7 +69,7 @@ export function createUnmatched(metrics: Metrics): Unmatched {
       domains.set(domain, samples);
     }
     const { shapes } = samples;
-    // Of a domain without rules, one is enough.
+    // For a domain without rules, one sample is enough.
     const name = domainsWithRules().has(domain)
       ? JSON.stringify(entries.map(({ key }) => key))
       : '';

@@ -1,8 +1,8 @@
-// Decides before there are callers. A program that has just started takes many times longer for a
-// decision than a little later, and proxies do not wait: some let through what has no answer in 20 ms. So
-// all that a decision runs is run before the ports open, from bytes on a connection to the store and back,
-// by a second set of the parts that serve (serving.ts). Nobody else reaches it or hears of it: its log,
-// its statistics and its health are nobody's, and its counters have keys of their own that soon expire.
+// Makes decisions before there are callers. A program that has just started takes many times longer for a
+// decision, and proxies do not wait: some admit a request without an answer after 20 ms. So all code of a
+// decision runs before the ports open, from bytes on a connection to the store and back, in a second
+// instance of serving.ts. It is isolated: its log, statistics and health are discarded, and its counters
+// have keys of their own that soon expire.
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
@@ -19,12 +19,12 @@ import { createSampleRequests, sampleRules, toSampleKeyPrefix } from './warm-up/
 export interface WarmUpDeps {
   readonly settings: WorkerSettings;
   readonly clock: Clock;
-  /** Default 1.5 s: a store that is slow or refuses does not keep the worker from serving. */
+  /** Default 1.5 s: a slow or failing store does not delay serving further. */
   readonly limitMs?: number;
 }
 
 const defaultLimitMs = 1_500;
-/** Callers at once, and how often each asks: by then V8 has compiled what decisions run. */
+/** Concurrent callers, and requests of each: enough for V8 to compile the code of decisions. */
 const callerCount = 8;
 const grpcCalls = 60;
 const httpCalls = 8;
@@ -40,8 +40,8 @@ const silence: Log = {
 };
 
 /**
- * Resolves when it is done, has failed or has taken 1.5 s: what fails here fails in the worker too, which
- * says so. Rejects only with the reason of `signal`.
+ * Resolves when it is done, has failed or has taken 1.5 s: failures here also occur in the worker, which
+ * logs them. Rejects only with the reason of `signal`.
  */
 export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<void> {
   const settings = toOwnSettings(deps.settings);
@@ -55,7 +55,7 @@ export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<voi
   signal.throwIfAborted();
 }
 
-/** The same in all that a decision runs, with ports, connections and keys of its own. */
+/** The same code for decisions, with ports, connections and keys of its own. */
 function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   const { http, grpc, counting, store, perSecondStore, health } = settings;
   return {
@@ -66,7 +66,7 @@ function toOwnSettings(settings: WorkerSettings): WorkerSettings {
       uds: '',
       host,
       port: 0,
-      // Nobody has a certificate for the callers.
+      // The callers have no client certificate.
       tls: { ...grpc.tls, clientCaFile: '', clientSan: '' },
     },
     counting: {
@@ -98,7 +98,7 @@ async function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings)
   return serving;
 }
 
-/** Ends soon after `signal`, as its connections do. */
+/** Ends soon after `signal`, like its connections. */
 async function rehearse(
   serving: Serving,
   { grpc, http }: WorkerSettings,

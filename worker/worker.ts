@@ -1,6 +1,5 @@
-// The worker put together from its parts, read from top to bottom: what it consists of, in which
-// order it starts and how it ends. What each part does is in the folder named for it; what answers
-// callers is in serving.ts.
+// The composition root of the worker: its parts, the order in which they start, and how they end. Read it
+// top to bottom. serving.ts composes what answers callers.
 
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
@@ -29,22 +28,22 @@ import { createUnmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
   readonly settings: WorkerSettings;
-  /** What the settings were read from. */
+  /** The environment that the settings were read from. */
   readonly environment: Environment;
   /** The settings as the debug port shows them. */
   readonly dump: readonly DumpRow[];
   readonly log: Log;
   readonly clock: Clock;
-  /** Takes the statistics, as lines, when no other output is on. */
+  /** Receives the statistics as lines when no other output is on. */
   readonly standardOutput: LineOutput;
   /** Undefined when traces are off, or other processes decide. The worker stops it. */
   readonly tracer: Tracer | undefined;
-  /** Run between the store's first answer and the opening of the ports, where this process decides. */
+  /** Runs between the store's first answer and the opening of the ports, where this process decides. */
   readonly warmUp?: (signal: AbortSignal) => Promise<void>;
 }
 
 export interface Worker {
-  /** Resolves when every port is open. `signal` gives the start up. */
+  /** Resolves when every port is open. `signal` aborts the start. */
   start(signal: AbortSignal): Promise<WorkerAddresses>;
   /** Unhealthy from now on; the ports stay open until `stop`. */
   announceStop(reason: StopSignal): void;
@@ -170,7 +169,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   };
 }
 
-/** What is spoken with a management server is loaded only where there is one. */
+/** Loads the client of a management server only where there is one. */
 async function createSource(
   { settings, log, clock }: WorkerDeps,
   metrics: Metrics,

@@ -1,6 +1,5 @@
-// One of several processes that decide for a worker: what answers callers (serving.ts), told by the
-// primary which rules hold and when to listen and stop, telling it what is counted. The whole is
-// described in process-group.ts.
+// One of several processes that decide for a worker: runs serving.ts, gets rules and commands to listen
+// and stop from the primary, and reports statistics to it. process-group.ts describes the whole.
 
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -25,23 +24,23 @@ import { createProcessLog, type ProcessLog } from './process-log.ts';
 import { createDocumentReceiver } from './shared-documents.ts';
 import { createStatisticsReporter } from './statistics-report.ts';
 
-/** The way to the primary. */
+/** The channel to the primary. */
 export interface PrimaryLink {
-  /** Resolves when the message has left. */
+  /** Resolves when the message has been sent. */
   send(message: FromProcess): Promise<void>;
   end(exitCode: number): void;
 }
 
 export interface DecisionProcess {
-  /** One after the other, in the order in which they came. */
+  /** Handles messages one at a time, in order. */
   take(message: ToProcess): void;
-  /** Tells the primary why, and ends. */
+  /** Reports the reason to the primary, and exits. */
   fail(error: unknown): void;
 }
 
 const reportIntervalMs = 1_000;
 const tracerGraceMs = 3_000;
-/** For the last words, when nobody reads them. */
+/** Time limit for the last message, when nobody reads it. */
 const failGraceMs = 1_000;
 
 export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
@@ -83,7 +82,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
         break;
       }
       case 'profile':
-        // It takes its time, and others do not wait for it.
+        // It takes long, and other messages do not wait for it.
         void profile(message);
         break;
       case 'end-profile':
@@ -110,7 +109,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   }
 
   function fail(error: unknown): void {
-    // A listening that is given up because of the stop is no failure.
+    // Listening aborted by the stop is no failure.
     if (stopping.signal.aborted && error === stopping.signal.reason) return;
     systemClock.after(failGraceMs, () => link.end(exitCodes.failed));
     link.send({ kind: 'failed', message: toMessage(error) }).then(
@@ -145,14 +144,14 @@ async function createParts(
   link: PrimaryLink,
 ): Promise<Parts> {
   const result = parseWorkerSettings(environment);
-  // The primary has read the same without a problem.
+  // The primary has read the same settings without a problem.
   if (!result.ok) throw new AppError('cannot_start', result.problems.join('\n'));
   const { settings } = result;
   const clock = systemClock;
   const log = createProcessLog(createProgramLog(settings.log), { number, speaksForAll });
   const metrics = createRegistry({
     runtimeNamesMax: settings.stats.runtimeMetricNames,
-    // The primary keeps the same bound, and says so.
+    // The primary has the same bound, and logs it.
     log: { ...log, warning: log.debug },
   });
   measureNode(metrics);
@@ -202,7 +201,7 @@ function createTakeRules({
   };
 }
 
-/** The primary hears of each change of the store's part. */
+/** Reports each change of the store's health to the primary. */
 function tellingStore(health: Health, link: PrimaryLink): Health {
   return {
     get healthy() {
@@ -218,11 +217,11 @@ function tellingStore(health: Health, link: PrimaryLink): Health {
 }
 
 interface Reports {
-  /** Reports once more. */
+  /** Sends a last report. */
   stop(): Promise<void>;
 }
 
-/** The first at once; the next one follows when the last one has left, so that they never pile up. */
+/** The first at once; each next one when the last has been sent, so that they never pile up. */
 function startReports(clock: Clock, report: () => Promise<void>): Reports {
   let isStopped = false;
   let cancel = () => {};

@@ -1,6 +1,5 @@
-// Starts a process that decides and carries the messages to and from it: a thin shell over the
-// runtime's cluster module. What is said, and what becomes of a process that ended, is left to
-// process-slot.ts.
+// Starts a process that decides and carries messages to and from it: a thin layer over Node's cluster
+// module. process-slot.ts restarts processes.
 import type { ChildProcess } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { extname, join } from 'node:path';
@@ -10,7 +9,7 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface ForkedProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
-  /** In order. What a process that is gone does not get is lost. */
+  /** In order. Messages to a process that has ended are lost. */
   send(message: ToProcess): void;
   /** SIGKILL. */
   kill(): void;
@@ -18,7 +17,10 @@ export interface ForkedProcess {
 
 export interface ProcessListener {
   onMessage(message: FromProcess): void;
-  /** Called once, never from inside `fork`, after its last message: `was ended by SIGKILL`. */
+  /**
+   * Called once, never from inside `fork`, after its last message, with a text such as `was ended by
+   * SIGKILL`.
+   */
   onGone(how: string): void;
 }
 
@@ -42,13 +44,13 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   try {
     worker = cluster.fork();
   } catch (error) {
-    // Such as for want of memory. Told later, as every other end is.
+    // For example without memory. Reported asynchronously, like every other end.
     process.nextTick(() => onGone(`could not be started: ${errorText(error)}`));
     return notStarted;
   }
   const child = worker.process;
   if (child.pid === undefined) {
-    // Such as for want of file descriptors; what it is, an event tells.
+    // For example without file descriptors; an event has the reason.
     worker.once('error', (error) => onGone(`could not be started: ${errorText(error)}`));
     return notStarted;
   }
@@ -63,20 +65,20 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   child.once('exit', (code, signal) => {
     how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
   });
-  // After its exit, when all that it said is read.
+  // After its exit, when all its messages are read.
   child.once('close', () => {
     for (const handle of underway) handle.close();
-    // The runtime omits the event, by which the cluster module forgets a process, when a connection
-    // was underway to it.
+    // Node omits the event by which the cluster module forgets a process when a connection was in transit
+    // to it.
     if (!isDisconnected) child.emit('disconnect');
     onGone(how);
   });
-  // What cannot be sent to it, or asked of it, is what a process that ends misses.
+  // Failures to send to it: the process is ending.
   worker.on('error', () => {});
   return {
     pid: child.pid,
     send(message) {
-      // Failures are those of a process that is gone, which is noticed above.
+      // Failures are those of an ended process, which is detected above.
       if (child.connected) child.send(message, () => {});
     },
     kill() {
@@ -85,14 +87,14 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   };
 };
 
-/** A connection that the cluster module hands over. */
+/** A connection that the cluster module passes to a process. */
 interface Handle {
   close(callback?: () => void): void;
 }
 
 /**
- * Those that were handed to the process and not acknowledged. The cluster module would keep them for
- * ever when the process hangs or ends before that, and their callers would never learn of it.
+ * Connections passed to the process and not acknowledged. The cluster module would keep them for ever if
+ * the process hangs or ends first, and their callers would wait.
  */
 function followHandles(child: ChildProcess): ReadonlySet<Handle> {
   const underway = new Set<Handle>();

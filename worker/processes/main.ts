@@ -1,11 +1,11 @@
-// The program of a process that decides. The primary starts it (fork-process.ts), nobody else does.
+// The program of a process that decides. Only the primary starts it (fork-process.ts).
 import '../fast-strings.ts';
 import { stopSignals } from '../../shared/stop-signals.ts';
 import { createDecisionProcess } from './decision-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
-// The primary says when to stop; a terminal sends its signals to all processes. When the primary is
-// gone the runtime ends this process (cluster).
+// Signals are ignored: the primary tells it when to stop, and a terminal sends signals to all processes.
+// When the primary is gone, the cluster module ends this process.
 for (const name of stopSignals) process.on(name, () => {});
 
 const decisionProcess = createDecisionProcess({

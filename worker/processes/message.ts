@@ -1,5 +1,5 @@
-// What the primary and the processes that decide tell each other. Each side trusts the other: both
-// are this program. How messages travel is left to fork-process.ts and main.ts.
+// The messages between the primary and the processes that decide. Each side trusts the other: both are
+// this program. fork-process.ts and main.ts carry them.
 import type { Environment } from '../../shared/settings/setting.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { ServingAddresses } from '../serving.ts';
@@ -10,22 +10,22 @@ export type ToProcess =
   | {
       readonly kind: 'start';
       readonly environment: Environment;
-      /** From 1 on. A process that takes the place of another has its number. */
+      /** From 1. A replacement has the number of the process it replaces. */
       readonly number: number;
-      /** What all processes would say while they start, one says for all. */
+      /** Log lines that all processes would write at the start; one writes them for all. */
       readonly speaksForAll: boolean;
     }
-  /** The documents that the primary accepted, by the numbers that it has given them; those that the process
-   * has not got yet come along, serialized. */
+  /** The documents that the primary accepted, by its numbers for them; those that the process does not have
+   * yet are included, serialized. */
   | { readonly kind: 'rules'; readonly numbers: readonly number[]; readonly added: Buffer }
-  /** What all processes answer when they are asked for the worker's health. */
+  /** The worker's health, which all processes report. */
   | { readonly kind: 'health'; readonly healthy: boolean }
   | {
       readonly kind: 'listen';
-      /** Whether one of the processes listens already, or did. */
+      /** Whether one of the processes is listening, or was. */
       readonly hasListened: boolean;
     }
-  /** Answered with the same `id`, at the end of the time or of the request. */
+  /** The answer has the same `id`, and comes at the end of the time or of the request. */
   | {
       readonly kind: 'profile';
       readonly id: number;
@@ -40,12 +40,12 @@ export type FromProcess =
   /** The counter store has answered. */
   | { readonly kind: 'connected' }
   | { readonly kind: 'listening'; readonly addresses: ServingAddresses }
-  /** It cannot start, and ends: for people. */
+  /** It cannot start, and ends; the reason is for people. */
   | { readonly kind: 'failed'; readonly message: string }
   /** Whether it reaches its store, at each change. */
   | { readonly kind: 'store'; readonly healthy: boolean }
   | { readonly kind: 'profile'; readonly id: number; readonly result: Uint8Array | 'busy' }
-  /** Each second, so that silence is a sign; parts of what changed where that is much. */
+  /** Each second, so that silence shows a hang; in parts when much has changed. */
   | {
       readonly kind: 'report';
       readonly statistics: StatisticsReport;

@@ -1,26 +1,25 @@
-// Several processes that decide for one worker (WORKER_PROCESSES above 1), behind the same interface
-// as the one that decides by itself (serving.ts). This process, the primary, is then the worker but
-// for its decisions.
+// Several processes that decide for one worker (WORKER_PROCESSES above 1), behind the same interface as
+// the one that decides by itself (serving.ts). This process, the primary, is then all of the worker except
+// its decisions.
 //
-// - The primary has what there is once: the source of rules with its one stream to a management
-//   server, the statistics and their outputs, the debug port, the health, and the log's first words.
-// - Each process has what decides: connections to the counter store, the cache of keys over their
-//   limit, the gRPC and the HTTP port (decision-process.ts).
+// - The primary has what exists once: the source of rules with its one stream to a management server, the
+//   statistics and their outputs, the debug port, the health, and the log of the start.
+// - Each process has its own connections to the counter store, cache of keys over their limit, and gRPC
+//   and HTTP listeners (decision-process.ts).
 // - Connections are accepted by the primary and handed to the processes in turn (the cluster module's
-//   round robin). A port that each process opens for itself with SO_REUSEPORT would let another
-//   worker share it unnoticed, is not to be had for unix sockets, and spreads few long connections,
-//   as Envoy's are, badly: the kernel draws lots.
-// - Rules go out as the documents that the primary accepted, each once; a process builds its rules from
-//   them with the same code. A process that starts later gets those in force before it listens.
-// - Statistics come back each second as increases, and are added to the primary's. One that is killed
-//   takes at most the last second's with it.
-// - Health: each process answers with the primary's, and tells it when it loses its store.
-// - A process that ends is replaced, later each time it ends young; the primary stays. Only during the
-//   worker's own start a process that cannot start is the worker's failure, with the words it would
-//   have had by itself. All are loaded at once, but the first goes ahead, and says what the others
-//   would repeat.
-// - The signal to stop is the primary's matter. The processes ignore signals, which a terminal sends
-//   to all, do what the primary says, and end at once when it is gone.
+//   round robin). With SO_REUSEPORT another worker could share the port unnoticed, unix sockets do not
+//   support it, and few long connections, as Envoy's, are spread badly: the kernel assigns them at random.
+// - The primary sends the documents that it accepted, each once; a process builds its rules from them with
+//   the same code. A process that starts later gets those in force before it listens.
+// - Statistics come back each second as increases, and are added to the primary's. A killed process loses
+//   at most those of the last second.
+// - Health: each process answers with the primary's, and reports to it when it loses its store.
+// - A process that ends is replaced, with growing delays if it ends young; the primary stays. Only during
+//   the worker's own start a process that cannot start fails the worker, with the same message as for a
+//   single process. All are loaded at once, but the first starts first, and logs what the others would
+//   repeat.
+// - Only the primary reacts to signals. The processes ignore them, since a terminal sends them to all,
+//   obey the primary, and end at once when it is gone.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -40,7 +39,7 @@ import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.
 
 export interface ProcessGroupDeps {
   readonly count: number;
-  /** What the settings were read from: each process reads them for itself. */
+  /** The environment of the settings: each process reads them itself. */
   readonly environment: Environment;
   readonly fork: ForkProcess;
   readonly health: Health;
@@ -53,20 +52,20 @@ export interface ProcessGroupDeps {
 interface Member {
   readonly slot: ProcessSlot;
   readonly profiler: RemoteProfiler;
-  /** Whether the process that is there now was told to start. */
+  /** Whether the current process was told to start. */
   isBriefed: boolean;
-  /** The documents that it has got. */
+  /** The documents that it has received. */
   known: Set<number>;
   hasStore: boolean;
   reported: ReportedProcess;
-  /** Of the first process that gets there. */
+  /** Address of the first process that listens. */
   readonly connected: PromiseWithResolvers<void>;
   readonly serving: PromiseWithResolvers<ServingAddresses>;
   hasConnected: boolean;
 }
 
 export interface ProcessGroup extends Serving {
-  /** Of each process, in the order of their numbers. */
+  /** One for each process, in the order of their numbers. */
   readonly profilers: readonly Profiler[];
 }
 
@@ -80,7 +79,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   failed.promise.catch(() => {});
   const documents = createDocumentSender();
   let hasStarted = false;
-  /** How many may listen, in the order of their numbers, and whether one does or did. */
+  /** How many may listen, in the order of their numbers, and whether one is listening or was. */
   let listening = 0;
   let hasListened = false;
   const first = createMember(1);

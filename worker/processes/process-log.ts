@@ -1,5 +1,5 @@
-// The log of a process that decides: its lines tell which process they come from, and what every
-// process would say while it starts is said once.
+// The log of a process that decides: its lines name the process, and lines that every process would write
+// at its start are written once.
 import type { Log, LogDetail } from '../../shared/log.ts';
 
 export interface ProcessLog extends Log {
@@ -9,7 +9,7 @@ export interface ProcessLog extends Log {
 
 export interface ProcessLogOptions {
   readonly number: number;
-  /** Until it serves, this process says what a worker of one process would. */
+  /** Until it serves, this process logs what a worker with one process would. */
   readonly speaksForAll: boolean;
 }
 

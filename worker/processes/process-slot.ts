@@ -1,5 +1,5 @@
-// Keeps one process that decides alive: starts it, starts another in its place when it ends or falls
-// silent, and ends it. What the processes do together is left to process-group.ts.
+// Keeps one process that decides alive: starts it, replaces it when it ends or hangs, and ends it.
+// process-group.ts coordinates the processes.
 
 import { backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -8,17 +8,17 @@ import type { Log } from '../../shared/log.ts';
 import type { ForkedProcess, ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
-/** `ended`: not started yet, or another takes its place soon. */
+/** `ended`: not started yet, or to be replaced soon. */
 export type ProcessState = 'ended' | 'starting' | 'connected' | 'serving';
 
 export interface ProcessSlot {
   readonly number: number;
   readonly state: ProcessState;
   start(): void;
-  /** To the process that is there now. */
+  /** Sends to the current process. */
   send(message: ToProcess): void;
   describe(): string;
-  /** Asks it to end, and ends it by force when it has not after a while. */
+  /** Asks it to end, and kills it if it does not. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -27,26 +27,23 @@ export interface ProcessSlotDeps {
   readonly fork: ForkProcess;
   readonly log: Log;
   readonly clock: Clock;
-  /** A process is there. It waits for `start`, and for all else that it has to know. */
+  /** A process is running. It waits for `start` and the other messages it needs. */
   readonly onStart: () => void;
   /** `state` is up to date. */
   readonly onMessage: (message: FromProcess) => void;
-  /**
-   * The process is gone and nobody asked it to end. `reason` is what it said itself. False: no other
-   * takes its place.
-   */
+  /** The process ended unasked. `reason` is its own message. Returns false to not replace it. */
   readonly onEnd: (how: string, reason: string | undefined) => boolean;
 }
 
 const backoff = { initialMs: 100, maxMs: 5_000, multiplier: 2, random: undefined } as const;
-/** After serving for so long, an end is not counted with those before. */
+/** After serving this long, an end does not count with those before. */
 const steadyMs = 30_000;
-/** A process reports each second. One that says nothing hangs, and would keep its connections: no
- * balancer would see it, as the others answer for its health. Looked at in steps, so that a pause of
- * the whole machine is not taken for silence. */
+/** A process reports each second. A silent one hangs and would keep its connections: no balancer would
+ * notice, as the others answer for its health. Checked in steps, so that a pause of the whole machine does
+ * not count as silence. */
 const silenceStepMs = 5_000;
 const maxSilentSteps = 6;
-/** Beyond what decisions in flight may take. */
+/** Beyond the time for decisions in flight. */
 const stopMarginMs = 4_000;
 
 export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {

@@ -1,15 +1,15 @@
-// Takes profiles of a process that decides, by asking it for them.
+// Requests profiles from a process that decides.
 import type { ProfileResult, Profiler } from '../listen/profiler.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
 export interface RemoteProfiler extends Profiler {
-  /** What the process answered. */
+  /** Called with the process's answer. */
   take(message: FromProcess & { readonly kind: 'profile' }): void;
   /** The process is gone. */
   end(): void;
 }
 
-/** `send` gives false where there is no process to ask. */
+/** `send` returns false where there is no process. */
 export function createRemoteProfiler(send: (message: ToProcess) => boolean): RemoteProfiler {
   const open = new Map<number, (result: ProfileResult) => void>();
   let lastId = 0;

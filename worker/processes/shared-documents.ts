@@ -1,4 +1,4 @@
-// Rules on their way from the primary to the processes that decide: a document is serialized and sent once
+// Sends rules from the primary to the processes that decide: a document is serialized once and sent once
 // to each, however many loads it is part of.
 import { deserialize, serialize } from 'node:v8';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -8,10 +8,9 @@ type RulesMessage = ToProcess & { readonly kind: 'rules' };
 
 /** The primary's side. */
 export interface DocumentSender {
-  /** Takes the place of what was there. */
+  /** Replaces the previous documents. */
   use(documents: readonly RuleDocument[]): void;
-  /** What a process has to be told that has got `known`, which is brought up to date; undefined before the
-   * first rules. */
+  /** The message for a process that has `known`, which is updated; undefined before the first rules. */
   toMessage(known: Set<number>): RulesMessage | undefined;
 }
 

@@ -1,5 +1,5 @@
-// Adds what the processes that decide report to the primary's registry, so that every output shows
-// the worker as a whole.
+// Adds the reports of the processes that decide to the primary's registry, so that every output shows the
+// worker as a whole.
 
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 import type { Counter } from '../metrics.ts';
@@ -13,11 +13,11 @@ export interface StatisticsMerge {
 export interface ReportedProcess {
   /** In the order in which they were made. */
   take(report: StatisticsReport): void;
-  /** The process is gone: what it counted stays, its gauges do not. */
+  /** The process has ended: its counts stay, its gauges do not. */
   end(): void;
 }
 
-/** The value of one gauge in each process, by the process's place. */
+/** The value of one gauge in each process, by the process's index. */
 type GaugeValues = Map<ReportedProcess, number>;
 
 export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerge {
@@ -69,7 +69,7 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
   };
 }
 
-/** The bound on names made of requests is that of the whole: here they are asked for once more. */
+/** The bound on names made from requests is for the whole worker: requesting them here applies it. */
 function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter {
   switch (origin.kind) {
     case 'name':
@@ -81,7 +81,7 @@ function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter 
   }
 }
 
-/** Amounts add up; of times and delays, the one that matters is shown. Files are the same for all. */
+/** Amounts are summed; of times and delays, the relevant extreme is shown. Files are the same for all. */
 function ruleOf(name: string): (a: number, b: number) => number {
   if (/^ratelimit\.node\.(uptime_seconds|event_loop_\w+)$/.test(name)) return Math.max;
   if (name === 'ratelimit.localcache.averageAccessTime') return Math.max;

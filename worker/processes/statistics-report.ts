@@ -1,33 +1,32 @@
-// What became of a process's statistics since it last reported them: the process that decides takes
-// reports from its registry, and the primary adds them to its own (statistics-merge.ts).
+// The changes of a process's statistics since its last report: the process makes them from its registry,
+// and the primary adds them to its own (statistics-merge.ts).
 
 import { droppedLinesName } from '../metrics/line-sink.ts';
 import { createObservationBuffer, type ObservationBuffer } from '../metrics/observation-buffer.ts';
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 
-/** Metrics are named once, when they are new, and go by their place among all since. */
+/** New metrics are named once; afterwards their index identifies them. */
 export interface StatisticsReport {
   readonly newCounters: readonly CounterOrigin[];
-  /** Places of counters, and by how much each grew. */
+  /** Indices of counters, and the increase of each. */
   readonly places: Uint32Array;
   readonly increases: Float64Array;
   readonly newGauges: readonly string[];
-  /** The values of all gauges named so far; empty where they were in an earlier part. */
+  /** The values of all gauges named so far; empty where an earlier part had them. */
   readonly gauges: Float64Array;
   readonly timers: readonly TimerReport[];
-  /** What `decisionDuration` observed; empty where it was in an earlier part. */
+  /** The observations of `decisionDuration`; empty where an earlier part had them. */
   readonly decisionDuration: Float64Array;
 }
 
 export interface TimerReport {
   readonly name: string;
-  /** Milliseconds and how often they were observed, by turns. */
+  /** Pairs: milliseconds, and how often they were observed. */
   readonly observations: Float64Array;
 }
 
 export interface StatisticsReporter {
-  /** What changed since the last time, in parts of bounded size, each made when it is asked for. At
-   * least one. */
+  /** The changes since the last report, in parts of bounded size, each made on demand. At least one. */
   take(): Iterable<StatisticsReport>;
 }
 
@@ -35,12 +34,12 @@ export interface StatisticsReporter {
 const maxCounters = 10_000;
 const maxNewCounters = 500;
 
-/** Begins to listen to the timers at once. */
+/** Starts listening to the timers at once. */
 export function createStatisticsReporter(registry: MetricsRegistry): StatisticsReporter {
   const { counters, gauges } = registry;
   const dropped = registry.counter(droppedLinesName);
   const timers: { readonly name: string; readonly buffer: ObservationBuffer }[] = [];
-  /** What was reported of each counter so far, by its place. */
+  /** The reported part of each counter, by its index. */
   const reported: number[] = [];
   let reportedGauges = 0;
 

@@ -1,6 +1,6 @@
 // The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
-// without sockets, timers or clocks (behaviour: discovery-requests, waits-between-streams). What
-// the resources mean is left to whoever takes `deliver`; connections and waits to xds-source.ts.
+// without sockets, timers or clocks (behaviour: discovery-requests, waits-between-streams).
+// ads-resources.ts interprets the resources; xds-source.ts has connections and timers.
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type {
   DiscoveryRequestMessage,
@@ -13,33 +13,33 @@ export interface AdsClientOptions {
   readonly typeUrl: string;
   /** The waits after streams that ended. */
   readonly backoff: BackoffOptions;
-  /** The wait after an attempt that never got a stream; it does not grow, and does not touch the
-   * growth of the waits after streams. */
+  /** The wait after an attempt without a stream; it does not grow, and does not affect the growing waits
+   * after streams. */
   readonly connectRetryMs: number;
 }
 
 export type AdsEvent =
   | { readonly kind: 'start' }
-  /** The connection asked for is there, and requests can be sent. */
+  /** The requested connection is open, and requests can be sent. */
   | { readonly kind: 'opened' }
-  /** The connection asked for did not come about. */
+  /** The requested connection failed. */
   | { readonly kind: 'connect-failed' }
   | { readonly kind: 'response'; readonly response: DiscoveryResponseMessage }
-  /** What was delivered is in force. */
+  /** The delivered response is in force. */
   | { readonly kind: 'accepted' }
-  /** What was delivered is not in force, or not all of it; `text` tells the server why. */
+  /** The delivered response is not, or not entirely, in force; `text` is the reason for the server. */
   | { readonly kind: 'refused'; readonly text: string }
   /** The stream ended, for whatever reason. */
   | { readonly kind: 'ended' }
-  /** The wait asked for last is over. */
+  /** The last requested wait is over. */
   | { readonly kind: 'waited' };
 
 export type AdsAction =
   | { readonly kind: 'connect' }
   | { readonly kind: 'send'; readonly request: DiscoveryRequestMessage }
-  /** To be answered with `accepted` or `refused`. */
+  /** Answer with `accepted` or `refused`. */
   | { readonly kind: 'deliver'; readonly response: DiscoveryResponseMessage }
-  /** To be answered with `waited`; takes the place of an earlier wait. */
+  /** Answer with `waited`; replaces an earlier wait. */
   | { readonly kind: 'wait'; readonly delayMs: number };
 
 export interface AdsState {
@@ -50,7 +50,7 @@ export interface AdsState {
   readonly failures: number;
   /** The response that was delivered and not answered yet. */
   readonly delivered: DiscoveryResponseMessage | undefined;
-  /** What the server was told last, unless a response was accepted since. */
+  /** The last refusal sent to the server, unless a response was accepted since. */
   readonly refusedText: string | undefined;
   /** A refusal that is held back for a while. */
   readonly held: DiscoveryRequestMessage | undefined;
@@ -65,8 +65,7 @@ export const initialAdsState: AdsState = {
   held: undefined,
 };
 
-/** How long a refusal is held back when the server has been told the same before: some servers send
- * what was refused again at once, for ever. */
+/** How long a repeated refusal is delayed: some servers resend a refused response at once, for ever. */
 export const refusalPauseMs = 1_000;
 
 /** google.rpc.Code INVALID_ARGUMENT. */
@@ -86,9 +85,10 @@ export function stepAdsClient(
     case 'start':
       return connect(state);
     case 'opened': {
-      // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts
-      // of what was refused may be in force: no version says what is held, so none is claimed. Nor is
-      // a number: a server that was started again counts anew, and would take old rules for new ones.
+      // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts of
+      // what was refused may be in force: no version describes what is held, so none is sent. Version
+      // numbers do not help: a restarted server counts from the beginning, and would mistake old rules for
+      // new ones.
       const isKnown = state.refusedText === undefined && !/^\d+$/.test(state.ackedVersion);
       const held = isKnown ? state.ackedVersion : '';
       const request = toRequest(options, held, '');
@@ -106,7 +106,7 @@ export function stepAdsClient(
     case 'response': {
       if (state.phase !== 'open') return { state, actions: [] };
       const { response } = event;
-      // It takes the place of the one before, so that one is not answered any more.
+      // It replaces the previous one, which is no longer answered.
       const next = { ...state, delivered: response, held: undefined };
       return { state: next, actions: [{ kind: 'deliver', response }] };
     }
@@ -122,7 +122,7 @@ function connect(state: AdsState): AdsStep {
 }
 
 function wait(state: AdsState, delayMs: number): AdsStep {
-  // What was delivered and not answered may be in force, or be so soon: no version says what is held.
+  // A delivered, unanswered response may be in force, or be so soon: no version describes what is held.
   const ackedVersion = state.delivered === undefined ? state.ackedVersion : '';
   const next = {
     ...state,
@@ -171,7 +171,7 @@ function sendHeld(state: AdsState): AdsStep {
   return { state: { ...state, held: undefined }, actions: [{ kind: 'send', request: held }] };
 }
 
-/** No resource names: everything there is (the wildcard). */
+/** No resource names: all resources (the wildcard). */
 function toRequest(
   { node, typeUrl }: AdsClientOptions,
   versionInfo: string,

@@ -1,5 +1,5 @@
-// One connection to a management server with one stream on it, over @grpc/grpc-js. When to connect
-// and what to say is left to ads-client.ts and xds-source.ts.
+// One connection to a management server with one stream on it, over @grpc/grpc-js. ads-client.ts and
+// xds-source.ts decide when to connect and what to send.
 import {
   type ChannelCredentials,
   Client,
@@ -46,28 +46,28 @@ export interface AdsConnectionDeps {
   readonly clock: Clock;
   readonly onOpen: () => void;
   readonly onResponse: (response: DiscoveryResponseMessage) => void;
-  /** The last event, once: `reason` is for people. It had been open if `onOpen` was called. */
+  /** The last event, called once: `reason` is for people. The stream was open if `onOpen` was called. */
   readonly onEnd: (reason: string) => void;
 }
 
-/** The bound of one attempt, names resolved and TLS agreed on. */
+/** Time limit of one attempt, with DNS and TLS. */
 export const connectTimeoutMs = 10_000;
 
-/** More often than every five minutes, Go's servers take for an attack unless told otherwise. */
+/** Go's servers treat pings more often than every five minutes as an attack by default. */
 const keepaliveMs = 310_000;
 const keepaliveTimeoutMs = 20_000;
 
-/** By name. What stands in others, such as `x-env: e`, stands in every other sentence as well. */
+/** Secret headers, by name. Values of others, such as `x-env: e`, occur in ordinary sentences. */
 const secretHeader = /authorization|cookie|token|key|secret|password/i;
 const shortestSecret = 6;
-/** Of parts of a header's value: shorter ones are words such as `Bearer`. */
+/** Least length of a secret part of a value: shorter ones are words such as `Bearer`. */
 const shortestToken = 8;
 
 const defaultMaxMessageBytes = 4 * 1024 * 1024;
 
 export type OpenAdsConnection = typeof openAdsConnection;
 
-/** Begins to connect. */
+/** Starts connecting. */
 export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
   const { server, method, clock } = deps;
   let client: Client | undefined;
@@ -122,7 +122,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
     call.on('error', () => {});
     call.on('status', (outcome: StatusObject) => {
       if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
-      // Some servers quote the token that they do not know.
+      // Some servers quote an unknown token.
       end(conceal(describeStatus(outcome), secrets));
     });
     awaitReady(client);
@@ -133,7 +133,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
     const channel = of.getChannel();
     const state = channel.getConnectivityState(true);
     if (state === connectivityState.READY) open();
-    // The deadline is ours; the status of the call tells of a failure.
+    // Only our deadline matters; the status of the call reports failures.
     else channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => awaitReady(of));
   }
 
@@ -151,11 +151,11 @@ function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOpti
     'grpc.max_receive_message_length': maxMessageBytes || defaultMaxMessageBytes,
     'grpc.keepalive_time_ms': keepaliveMs,
     'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
-    // Each attempt is a connection of its own, with the files as they are then.
+    // Each attempt is a new connection, with the current files.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
-    // When to try again is decided elsewhere. What the library has failed to open it opens again after
-    // this wait, even if it was closed meanwhile, and then never ends it: so there is hardly a wait.
+    // Retries are decided elsewhere. After this wait the library reopens a failed connection, even one
+    // closed meanwhile, and then never ends it: so the wait is minimal.
     'grpc.initial_reconnect_backoff_ms': 1,
     'grpc.max_reconnect_backoff_ms': 1,
     'grpc.service_config_disable_resolution': 1,
@@ -166,7 +166,7 @@ function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOpti
   };
 }
 
-/** A text says why there are none. */
+/** A text is the reason why there are none. */
 async function createCredentials(
   tls: AdsServerOptions['tls'],
 ): Promise<ChannelCredentials | string> {
@@ -182,7 +182,7 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     try {
-      // A field with a blank at an end is not valid (RFC 9113 section 8.2.1), and servers drop it.
+      // A field with a blank at either end is invalid (RFC 9113 section 8.2.1), and servers drop it.
       metadata.set(key, key.endsWith('-bin') ? Buffer.from(value) : value.trim());
     } catch {
       // The library's text has the value, which may be secret.
@@ -201,14 +201,14 @@ function toSecrets(headers: AdsServerOptions['headers']): string[] {
   );
 }
 
-/** What an address has before `@`, which the library quotes with the rest of it. */
+/** The part of an address before `@`, which the library quotes with the rest. */
 function findUserPart(url: string): string[] {
   return /^(?:[a-z]+:\/\/+)?(.+)@/is.exec(url)?.slice(1) ?? [];
 }
 
 function describeStatus({ code, details }: StatusObject): string {
   if (code === status.OK) return 'the server ended the stream';
-  // The library ends some texts with the heading of an empty note.
+  // The library ends some texts with an empty heading.
   const text = withoutEnding(details, 'Resolution note:');
   return `${status[code]}: ${text === details ? text : trimEnd(text, '.')}`;
 }

@@ -1,12 +1,12 @@
-// How this worker presents itself to a management server.
+// This worker's node identity for a management server.
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
- * `metadata` is comma-separated key=value items, each split at its first `=`; what has none is left
- * out (behaviour: discovery-requests). What announces the fields that the public message lacks is
- * added (behaviour: fields-of-our-own), and `agreement`, by which workers are compared.
+ * `metadata` is comma-separated key=value items, each split at its first `=`; items without one are
+ * ignored (behaviour: discovery-requests). Added are the announcement of fields that the public message
+ * lacks (behaviour: fields-of-our-own), and `agreement`, by which workers are compared.
  */
 export function toAdsNode(id: string, metadata: string, agreement: string): NodeMessage {
   const given = metadata

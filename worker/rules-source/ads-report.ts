@@ -1,5 +1,4 @@
-// What people and metrics are told of the exchange with a management server. What happens in it is
-// left to xds-source.ts.
+// Logs, metrics and status of the exchange with a management server, which xds-source.ts runs.
 import type { Clock } from '../../shared/clock.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
@@ -10,14 +9,14 @@ import type { Metrics } from '../metrics.ts';
 export interface AdsReport {
   connecting(): void;
   opened(): void;
-  /** The connection is gone, or never came about. */
+  /** The connection ended or failed. */
   ended(end: AdsConnectionEnd): void;
   received(): void;
   acknowledged(): void;
   refused(): void;
   /** All of a version is in force. */
   noteAccepted(version: string): void;
-  /** A version, or some of it, is not; `kept` names what stays in force from versions before. */
+  /** A version is not, or not entirely, in force; `kept` names what stays from earlier versions. */
   noteRefusal(version: string, text: string, kept: readonly string[]): void;
   /** For the debug port; several lines. */
   describe(): string;
@@ -28,7 +27,7 @@ export interface AdsConnectionEnd {
   readonly wasOpen: boolean;
   readonly reason: string;
   readonly nextAttemptMs: number;
-  /** There are rules in force from before. */
+  /** Whether earlier rules are in force. */
   readonly hasRules: boolean;
 }
 
@@ -40,13 +39,13 @@ export interface AdsReportDeps {
   readonly clock: Clock;
 }
 
-/** Trouble that goes on is said again after this long, with a count. */
+/** How often lasting trouble is logged, with a count. */
 const troubleIntervalMs = 10_000;
 
-/** After this long on an open stream without any rules somebody wants to know why. */
+/** After this long on an open stream without any rules a warning is logged. */
 const silenceMs = 5_000;
 
-/** Names that are listed one by one. */
+/** Limit of listed names. */
 const maxNames = 20;
 
 export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportDeps): AdsReport {
@@ -98,7 +97,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       const text = `Connected to the management server ${url}`;
       if (outage === undefined) log.info(text);
       else log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
-      // Later a server that has nothing new says nothing.
+      // Later a server without changes sends nothing.
       if (isSilent) watchSilence();
     },
     ended({ wasOpen, reason, nextAttemptMs, hasRules }) {

@@ -1,5 +1,5 @@
-// What becomes of the resources of one response: good ones replace what was there, a bad one keeps
-// its last good version in force, and what is gone is gone. The exchange is left to ads-client.ts.
+// Applies the resources of one response: good ones replace earlier versions, a bad one keeps its last good
+// version in force, and missing ones are removed. ads-client.ts runs the exchange.
 
 import { createHash } from 'node:crypto';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
@@ -15,9 +15,9 @@ import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config
 export interface GoodResource {
   readonly document: RuleDocument;
   readonly warnings: readonly Problem[];
-  /** Of the bytes that it was read from. */
+  /** Hash of its bytes. */
   readonly digest: string;
-  /** What the message says, before it was told apart from others. */
+  /** The name in the message, before it was made unique. */
   readonly named: Named;
 }
 
@@ -26,17 +26,17 @@ interface Named {
   readonly domain?: string | undefined;
 }
 
-/** By the names under which people know them. */
+/** By their names for people. */
 export type ResourcesInForce = ReadonlyMap<string, GoodResource>;
 
 export interface Intake {
   /** What is in force from now on. */
   readonly inForce: ResourcesInForce;
-  /** Names of `inForce` that stay as they were because what came in their place is bad. */
+  /** Names in `inForce` that stay unchanged because their replacements are bad. */
   readonly kept: readonly string[];
-  /** Undefined when there are problems and nothing is different from before. */
+  /** Undefined when there are problems and nothing has changed. */
   readonly ruleSet: RuleSet | undefined;
-  /** Of all that is in force. */
+  /** Warnings of everything in force. */
   readonly warnings: readonly Problem[];
   /** Errors; none when all of the response is in force. */
   readonly problems: readonly Problem[];
@@ -60,11 +60,11 @@ function* digestResources(resources: readonly AnyMessage[]): Generator<void, str
   return digests;
 }
 
-/** Conflicts can uncover others when they are put right; a response with more layers of them than
- * this is refused as a whole. */
+/** Resolving conflicts can uncover others; a response with more layers of them than this is refused as a
+ * whole. */
 const maxRounds = 8;
 
-/** Yields where a caller may give way to others. A resource of the same bytes as before is not decoded, and a
+/** Yields where a caller may serve others. A resource of the same bytes as before is not decoded, and a
  * domain whose resources are the same is not built again. */
 export function* takeResources(
   deps: IntakeDeps,
@@ -110,7 +110,7 @@ export function* takeResources(
   };
 }
 
-/** What each resource by itself has to say, and what stays in place of the bad ones. */
+/** Reads each resource by itself, and keeps earlier versions of the bad ones. */
 function* readResources(
   { decode }: IntakeDeps,
   resources: readonly AnyMessage[],
@@ -127,7 +127,7 @@ function* readResources(
   const toName = createNames();
   const named = new Set<string>();
   const domains = new Set<string>();
-  /** A bad resource that takes the place of another, as far as anyone can tell. */
+  /** A bad resource that presumably replaces another. */
   let hasStranger = false;
 
   for (const [index, any] of resources.entries()) {
@@ -163,7 +163,7 @@ function* readResources(
     }
   }
   if (hasStranger) {
-    // What is missing may have become the stranger, unless another took over its domain.
+    // A missing resource may have been renamed to the unknown one, unless another took over its domain.
     for (const [name, last] of before) {
       if (named.has(name) || domains.has(last.document.domain)) continue;
       candidates.set(name, last);
@@ -173,7 +173,7 @@ function* readResources(
   return { candidates, kept, problems };
 }
 
-/** All resources of a domain in conflict: which of them is at fault, nobody can tell. */
+/** All resources of a domain in conflict: it is unknown which of them is wrong. */
 function namesInConflict(
   candidates: ReadonlyMap<string, GoodResource>,
   problems: readonly Problem[],
@@ -196,7 +196,7 @@ function decodeResource(
 ):
   | { readonly ok: true; readonly config: RateLimitConfigMessage }
   | { readonly ok: false; readonly message: string } {
-  // What comes before the last slash says where a description of the type is; nobody looks it up.
+  // The part before the last slash is the location of the type's description, which is not used.
   if (typeUrl.slice(typeUrl.lastIndexOf('/') + 1) !== typeName) {
     const message = `mismatched message type: got '${toExcerpt(typeUrl, 200)}', want '${typeName}'`;
     return { ok: false, message };
@@ -210,8 +210,8 @@ function decodeResource(
 }
 
 /**
- * Names that tell resources apart, and are the same from one response to the next. The established
- * service does not look at names, so a server may leave them out or use one twice.
+ * Unique names of resources that are stable from one response to the next. The reference ignores names, so
+ * a server may omit them or use one twice.
  */
 function createNames(): (config: Named) => string {
   const used = new Set<string>();

@@ -1,6 +1,5 @@
-// Rules from files: reads them once and again whenever they change, the way RUNTIME_WATCH_ROOT says
-// (behaviour: followed-files, files-of-rules). Which files count is left to
-// shared/rules-directory.ts, what they mean to `load`.
+// Rules from files: reads them at the start and whenever they change, as RUNTIME_WATCH_ROOT says
+// (behaviour: followed-files, files-of-rules). shared/rules-directory.ts decides which files count.
 
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -21,8 +20,8 @@ import { type Bounds, defaultBounds, type RulesFile } from '../../shared/rules-f
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
-/** Text to rules, all files at once, in the order in which they take effect. A file that has not changed is
- * the same object as before. */
+/** Makes rules of the texts of all files, in the order in which they take effect. An unchanged file is the
+ * same object as before. */
 export type LoadRules = (
   files: readonly RulesFile[],
 ) => Promise<
@@ -51,13 +50,13 @@ export interface FileSourceDeps {
 
 /** Milliseconds. */
 interface Timing extends FollowerTiming {
-  /** Files that do not load are looked at again after this long: somebody may be writing them. */
+  /** Files that do not load are read again after this long: they may be in the middle of a write. */
   readonly settle: number;
 }
 
 const defaultTiming: Timing = { ...defaultFollowerTiming, settle: 150 };
 
-/** In place of what would trigger a load, while there is no root. */
+/** Replaces the trigger of a load while there is no root. */
 const rootIsAway = 'the root is away';
 
 export function createFileSource({
@@ -83,7 +82,7 @@ export function createFileSource({
   const fileCount = metrics.gauge('runtime.num_values');
 
   let onLoad: (result: LoadResult) => void = () => {};
-  /** What the last delivered load was made from. */
+  /** The state of the files at the last delivered load. */
   let seenTrigger: string | undefined;
   let seenReading: Reading | undefined;
   let hasLoaded = false;
@@ -107,11 +106,11 @@ export function createFileSource({
 
   function isNews(path: string, name: string): boolean {
     if (watchRoot) return name === '..data' || (path === dirname(root) && name === basename(root));
-    // Of a ConfigMap's own folders only the link that makes a new one current matters.
+    // Of a ConfigMap's own folders only the link to the current one matters.
     return !name.startsWith('..') || name === '..data';
   }
 
-  /** One look at a time; news that arrives meanwhile is followed by one more. */
+  /** One look at a time; a change meanwhile triggers one more. */
   async function check(cause: 'news' | 'poll'): Promise<void> {
     if (isChecking) {
       isNewsWaiting ||= cause === 'news';
@@ -131,9 +130,9 @@ export function createFileSource({
 
   async function checkOnce(cause: 'news' | 'poll'): Promise<void> {
     const trigger = await readTrigger();
-    // That the root is taken away is no change; that it comes back is.
+    // Removing the root is no change; its return is.
     if (trigger === rootIsAway && seenTrigger !== undefined) return;
-    // A write within one tick of the file system's clock shows only in the content.
+    // A write within one tick of the file system's clock only shows in the content.
     const isContentCompared = cause === 'news' && !watchRoot;
     if (closed || (trigger === seenTrigger && !isContentCompared)) return;
 
@@ -164,7 +163,7 @@ export function createFileSource({
     const identities = await Promise.all([...new Set(links)].map(readLinkIdentity));
     if (identities[0] === 'ENOENT') return rootIsAway;
     const target = await realpath(root).catch(codeOf);
-    // It may have been taken away since the look at it.
+    // It may have been removed since the look.
     const isAway = target === 'ENOENT' && (await readLinkIdentity(root)) === 'ENOENT';
     return isAway ? rootIsAway : [...identities, target].join('\n');
   }
@@ -205,7 +204,7 @@ export function createFileSource({
     return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
-  /** Of the directory, or else of rules in it. */
+  /** The problems of the directory, or else of its rules. */
   function describeAbsence(isMissing: boolean): Problem {
     if (isMissing && watchRoot && !hasLoaded) {
       const message = 'the directory does not exist; no limit applies';
@@ -217,7 +216,7 @@ export function createFileSource({
       return problemOf('error', 'unreadable-file', directory, message);
     }
     if (hadFiles) {
-      // Taking away every limit is hardly ever meant: a mount that is gone looks the same.
+      // Removing every limit is hardly ever meant: a missing mount looks the same.
       const message = 'no file named *.yaml or *.yml any more';
       const hint =
         'to remove every limit, leave a file with a domain and no descriptors, or start the worker anew';
@@ -282,7 +281,7 @@ function isSame({ listing, files }: Reading, other: Reading | undefined): boolea
 async function readLinkIdentity(path: string): Promise<string> {
   try {
     const found = await lstat(path);
-    // The number of an inode that was freed may be given out again.
+    // The number of a freed inode may be reused.
     const identity = `${found.dev} ${found.ino} ${found.birthtimeMs}`;
     if (!found.isSymbolicLink()) return identity;
     return `${identity} ${found.ctimeMs} ${await readlink(path)}`;
@@ -291,7 +290,7 @@ async function readLinkIdentity(path: string): Promise<string> {
   }
 }
 
-/** The nearest directory above that exists, to see a missing one appear. */
+/** The nearest existing parent directory, to see a missing one appear. */
 async function nearestDirectory(path: string): Promise<string> {
   const above = dirname(path);
   if (above === path) return path;

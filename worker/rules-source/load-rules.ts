@@ -1,4 +1,4 @@
-// From the texts of all rules files to the rules: the one place where files meet the model.
+// Makes the rules of the texts of all rules files.
 import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { isLargeText, type ParsingThread } from '../../shared/rules/parsing-thread.ts';
@@ -7,8 +7,8 @@ import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 
-/** A file with an error makes the whole load fail: half of the rules is worse than the old ones. A file that
- * is the same object as in an earlier load is not parsed again, and decisions go on meanwhile: large files are
+/** An error in one file fails the whole load: half of the rules is worse than the old ones. A file that is
+ * the same object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are
  * parsed in `parsingThread`, if there is one. */
 export function createLoadRules(options: RuleSetOptions, parsingThread?: ParsingThread): LoadRules {
   const builder = createRuleSetBuilder(options);

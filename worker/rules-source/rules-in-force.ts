@@ -1,5 +1,4 @@
-// The rules that decide right now, and what became of each attempt to load others. Where the rules
-// come from is left to the sources.
+// The rules in force, and the outcome of each attempt to load others. Sources deliver the rules.
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
@@ -13,7 +12,7 @@ import type { LoadResult } from './source.ts';
 export interface RulesInForce {
   /** Undefined before the first good load. */
   readonly current: RuleSet | undefined;
-  /** Resolves after the first good load: one that fails is no initial configuration. */
+  /** Resolves after the first good load: a failed one is not an initial configuration. */
   readonly firstGoodLoad: Promise<void>;
   /** A good load replaces the rules at once; after a bad one the old ones stay. */
   apply(result: LoadResult): void;
@@ -30,7 +29,7 @@ export interface RulesInForceDeps {
   readonly portsWait: boolean;
 }
 
-/** Of the problems of one load, on the debug port. */
+/** Limit of problems of a load on the debug port. */
 const maxShown = 50;
 
 export function createRulesInForce({
@@ -54,7 +53,7 @@ export function createRulesInForce({
   let isFirst = true;
   let saidWarnings = new Set<string>();
 
-  /** A warning is said when it appears, not with each load that still has it. */
+  /** A warning is logged when it appears, not with each load that still has it. */
   function sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
     const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
@@ -72,8 +71,8 @@ export function createRulesInForce({
     inForce = `${origin}, ${counts}, since ${now()}`;
     sayWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${counts}`;
-    // Seen at the default level when it answers a question: what was loaded at the start, and
-    // whether a repair worked.
+    // Logged at the default level when operators wait for it: what was loaded at the start, and whether a
+    // repair worked.
     if (isFirst || lastFailure !== undefined) log.notice(text);
     else log.info(text);
     lastFailure = undefined;
@@ -81,7 +80,7 @@ export function createRulesInForce({
 
   function applyBad({ problems, origin, isEmptied }: LoadResult & { readonly ok: false }): void {
     failures.add(1);
-    // The rules stay, and balancers that ask for a configuration learn that it is gone.
+    // The rules stay, and balancers see in the health that the configuration is gone.
     if (isEmptied) health.set('config', false);
     const errors = problems.filter(isError);
     lastFailure = { at: now(), problems: errors };

@@ -1,9 +1,9 @@
-// How rules arrive, whatever brings them.
+// The interface of sources of rules.
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 
-/** One attempt to load the rules: either a whole new RuleSet, or every reason why not. */
+/** One attempt to load the rules: either a complete new RuleSet, or every reason why not. */
 export type LoadResult =
   | {
       readonly ok: true;
@@ -18,11 +18,11 @@ export type LoadResult =
       readonly ok: false;
       readonly problems: readonly Problem[];
       readonly origin: string;
-      /** Whether there is nothing any more where rules were. */
+      /** Whether there are no rules any more where there were some. */
       readonly isEmptied?: boolean;
     };
 
-/** Brings rules and changes of rules until it is closed. */
+/** Delivers rules and their changes until it is closed. */
 export interface RulesSource {
   /**
    * Starts delivering: `onLoad` is called for the first load, good or bad, and then for each
@@ -30,7 +30,7 @@ export interface RulesSource {
    * as when the directory to watch does not exist.
    */
   start(onLoad: (result: LoadResult) => void): Promise<void>;
-  /** What is awaited or in force, for the debug port. */
+  /** Rules awaited or in force, for the debug port. */
   describe(): string;
   close(): Promise<void>;
 }

@@ -1,11 +1,11 @@
-// The settings of a management server as its source takes them.
+// Converts the settings of a management server to the options of its source.
 
 import { type AgreementSettings, toAgreement } from '../agreement.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { toRuleSetOptions } from './rule-set-options.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
-/** What a wait of 0 stands for, as in the established service: a server must not be stormed. */
+/** The value of a wait of 0, as in the reference: it protects servers. */
 const leastWaitMs = 100;
 const usualLongestWaitMs = 10_000;
 
@@ -39,8 +39,7 @@ export function toXdsSourceOptions(
     backoff: {
       initialMs: backoff.initialIntervalMs || leastWaitMs,
       maxMs: backoff.maxIntervalMs || usualLongestWaitMs,
-      // A factor below 1 is what is added, so that the waits really grow
-      // (behaviour: waits-between-streams).
+      // A factor below 1 is added to 1, so that the waits really grow (behaviour: waits-between-streams).
       multiplier: factor > 1 ? factor : 1 + factor,
       random: backoff.jitter ? random : undefined,
     },

@@ -1,6 +1,5 @@
-// Rules from a management server: runs the ADS client over connections and timers. The exchange
-// itself is in ads-client.ts, the fate of each resource in ads-resources.ts, what is said of it all
-// in ads-report.ts.
+// Rules from a management server: runs the ADS client over connections and timers. ads-client.ts is the
+// exchange itself, ads-resources.ts applies resources, ads-report.ts reports.
 
 import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -30,7 +29,7 @@ export interface XdsSourceOptions {
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
-  /** What all workers that count together have in common, hashed. */
+  /** Hash of what has to be the same on all workers that share a store. */
   readonly agreement: string;
   /** The wait after an attempt to connect that failed. */
   readonly connectRetryMs: number;
@@ -48,14 +47,14 @@ export interface XdsSourceDeps {
   readonly clock: Clock;
 }
 
-/** A refusal travels in one message; the log has all of it. */
+/** Characters of a refusal in its message to the server; the log has all of it. */
 const maxRefusalProblems = 20;
 const maxRefusalLength = 8_192;
 
-/** Responses that came while another was looked at. */
+/** Responses that arrived while another was examined. */
 const maxWaiting = 8;
 
-/** Rules that were once good stay in force whatever becomes of the server. */
+/** Whether the first good rules have arrived; they stay in force without the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
   const { server, nodeId } = options;
@@ -76,9 +75,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   let state = initialAdsState;
   let inForce: ResourcesInForce = new Map();
   let isTaking = false;
-  /** What came meanwhile. */
+  /** Responses that arrived meanwhile. */
   let waiting: DiscoveryResponseMessage[] = [];
-  /** What was refused last, while nothing was accepted since. */
+  /** The last refusal, unless something was accepted since. */
   let refused: { readonly digest: string; readonly text: string } | undefined;
   let openConnection: OpenAdsConnection | undefined;
   let connection: AdsConnection | undefined;
@@ -130,7 +129,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       onResponse(response) {
         report.received();
         if (!isTaking) give({ kind: 'response', response });
-        // Each says all that there is: of too many the last ones count.
+        // Each response is complete: of too many the last ones count.
         else waiting = [...waiting, response].slice(-maxWaiting);
       },
       onEnd(reason) {
@@ -142,7 +141,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     });
   }
 
-  /** Decisions go on while it is looked at, and so do streams. */
+  /** Decisions and streams continue while it is examined. */
   function deliver(response: DiscoveryResponseMessage): void {
     isTaking = true;
     void runInSlices(take(response.resources ?? [])).then((intake) => {
@@ -160,7 +159,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   ): void {
     const { digest } = intake;
     if (refused !== undefined && refused.digest === digest) {
-      // Some servers send again what was refused, for ever: once is enough for the log.
+      // Some servers resend refused responses for ever: logged only once.
       give({ kind: 'refused', text: refused.text });
       return;
     }
@@ -206,7 +205,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   return {
     async start(listener) {
       onLoad = listener;
-      // Loaded here, because only a worker that has a management server needs gRPC's client.
+      // Loaded here, because only a worker with a management server needs gRPC's client.
       openConnection = (await import('./ads-connection.ts')).openAdsConnection;
       give({ kind: 'start' });
     },

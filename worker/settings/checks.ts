@@ -1,6 +1,5 @@
-// The rules that hold between settings of the worker, and the values that are not supported. Each
-// check returns sentences for people, the settings named as they were given. Settings of what is off
-// keep nobody from starting, however they are written.
+// Checks between settings of the worker, and for unsupported values. Each check returns sentences for
+// people that name the settings as they were given. Settings of disabled features never prevent a start.
 import { dirname, normalize } from 'node:path';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames } from '../../shared/settings/parse-settings.ts';
@@ -24,7 +23,7 @@ export function checkSettings(reading: WorkerReading): string[] {
   ];
 }
 
-/** What is allowed and surely not what was meant. */
+/** Valid settings that are certainly not what was meant. */
 export function warnSettings(reading: WorkerReading): string[] {
   const { log, grpc, limits, counting } = reading.values;
   const { format } = workerTable.log.settings;
@@ -63,7 +62,10 @@ export function warnSettings(reading: WorkerReading): string[] {
   ];
 }
 
-/** Its default is everybody's to reach, as in the reference. Who has chosen an address, or TLS, knows. */
+/**
+ * Its default address is reachable by everybody, as in the reference. A chosen address, or TLS, needs no
+ * warning.
+ */
 function warnDebugPort(reading: WorkerReading): string[] {
   const { debug } = reading.values;
   const { host } = workerTable.debug.settings;
@@ -108,7 +110,7 @@ function checkXds(reading: WorkerReading): string[] {
   return problems;
 }
 
-/** Settings of a management server that stay without effect. */
+/** Settings of a management server without effect. */
 function warnXds(reading: WorkerReading): string[] {
   const { config, xds } = reading.values;
   if (config.source !== 'xds') return [];
@@ -126,7 +128,7 @@ function warnXds(reading: WorkerReading): string[] {
   ];
 }
 
-/** Settings that a memory cache lacks, or that stay without effect with it. */
+/** Settings that a memory cache does not support, or that have no effect with it. */
 function warnMemcached(reading: WorkerReading): string[] {
   const { counting, limits, memcached } = reading.values;
   if (counting.backend !== 'memcached') return [];
@@ -199,7 +201,7 @@ interface Listener {
   readonly port: number;
 }
 
-/** A wildcard host takes the port of every host. */
+/** A wildcard host occupies the port on every host. */
 function checkListeners(reading: WorkerReading): string[] {
   const { http, grpc, debug, stats } = reading.values;
   const pull = parseHostPort(stats.pull.address, 0);

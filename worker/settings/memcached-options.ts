@@ -1,4 +1,4 @@
-// The settings of a memory cache as its store takes them.
+// Converts the settings of a memory cache to the options of its store.
 import { parseHostPort } from '../../shared/host-port.ts';
 import type { MemcachedNodesOptions } from '../counters/memcached/memcached-nodes.ts';
 import { givenName, type WorkerSettings } from '../settings.ts';

@@ -1,5 +1,5 @@
-// Reads the rewriting rules of tagged statistics, whose setting names hold the names of the rules
-// (behaviour: tagged-lines). Applying them is left to the output.
+// Reads the rewriting rules of tagged statistics, whose setting names contain the names of the rules
+// (behaviour: tagged-lines). tagged-format.ts applies them.
 import { map, text } from '../../shared/settings/kind.ts';
 import { readSetting } from '../../shared/settings/parse-settings.ts';
 import type { Environment, SettingNames } from '../../shared/settings/setting.ts';

@@ -1,5 +1,5 @@
-// The two families of setting names: where one has a neutral word, the established one has a
-// product's name (behaviour: two-names). Both are read; the neutral one comes first in documents.
+// The two families of setting names: where one has a neutral word, the reference's has a product's name
+// (behaviour: two-names). Both are read; the neutral one comes first in documents.
 import type { SettingNames } from '../../shared/settings/setting.ts';
 
 const productWords: readonly (readonly [neutral: string, established: string])[] = [
@@ -12,7 +12,7 @@ const productWords: readonly (readonly [neutral: string, established: string])[]
   ['CLOUDIAM', 'AWS_IAM'],
 ];
 
-/** The names made from neutral ones: each, and what it is called where the product is named. */
+/** The neutral names, each with its counterpart that names the product. */
 export function bothNames(first: string, ...more: readonly string[]): SettingNames {
   const neutral = [first, ...more];
   const all = new Set([...neutral, ...neutral.map(toEstablished)]);
@@ -20,7 +20,7 @@ export function bothNames(first: string, ...more: readonly string[]): SettingNam
   return [first, ...all];
 }
 
-/** The names with one product's word beside a neutral one: the rule of names is one per word. */
+/** Names with both a product's word and a neutral one: the mapping is per word. */
 export function mixedNames(neutral: string): readonly string[] {
   const all = productWords.reduce(
     (names, pair) => names.flatMap((name) => [name, nameProduct(name, pair)]),

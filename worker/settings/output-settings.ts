@@ -1,4 +1,4 @@
-// The rows for what the worker tells about itself: statistics and traces.
+// The rows of statistics and traces.
 import {
   bool,
   choice,

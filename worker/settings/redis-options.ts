@@ -1,4 +1,4 @@
-// What the settings say about one key-value store, as the store takes it.
+// Converts the settings of one key-value store to the options of the store.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import {
@@ -15,11 +15,11 @@ import {
 import type { RedisStoreOptions } from '../counters/redis/store-deps.ts';
 import { givenName, type StoreSettings, type WorkerSettings } from '../settings.ts';
 
-/** The provider ends what was opened with a token after 12 hours (behaviour: cloud-iam): it
- * is replaced before, when no decision waits for it. */
+/** The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are
+ * replaced before that, while no decision uses them. */
 const tokenConnectionMs = 11.5 * 3_600_000;
 
-/** The store for limits per second takes its own settings alone (behaviour: per-second-store). */
+/** The store for limits per second uses only its own settings (behaviour: per-second-store). */
 export function toRedisStoreOptions(
   settings: WorkerSettings,
   which: 'store' | 'perSecondStore',
@@ -51,7 +51,7 @@ export function toRedisStoreOptions(
   };
 }
 
-/** Undefined: the credentials of the target, if it has some. */
+/** Undefined: the target's credentials, if any. */
 function createReader(
   { authFile, cloudIam, target }: StoreSettings,
   clock: Clock,
@@ -61,7 +61,7 @@ function createReader(
     const readCloudCredentials = createCloudCredentialsReader(readRegion);
     return createCloudIamCredentials(cloudIam, { clock, readRegion, readCloudCredentials });
   }
-  // Those of the address go before the file, as they go before AUTH.
+  // Those of the address take precedence over the file, as over AUTH.
   if (authFile === '' || target?.credentials !== undefined) return undefined;
   return createFileCredentials(authFile);
 }

@@ -1,16 +1,16 @@
-// The rules between the settings of the key-value stores, and those of their addresses.
+// Checks between the settings of the key-value stores, and of their addresses.
 import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Environment, Setting } from '../../shared/settings/setting.ts';
 import { parseStoreTarget } from '../counters/redis/address.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
 import { workerTable } from './table.ts';
 
-/** Sentences about what keeps the stores from being used. */
+/** Sentences about mistakes that prevent the use of the stores. */
 export function checkStores(reading: WorkerReading): string[] {
   return [...checkBackend(reading), ...checkCredentials(reading)];
 }
 
-/** Sentences about what stays without effect. */
+/** Sentences about settings without effect. */
 export function warnStores(reading: WorkerReading): string[] {
   return [
     ...warnCredentials(reading),
@@ -106,12 +106,12 @@ export function checkCloudIam(reading: WorkerReading): string[] {
   });
 }
 
-/** '' when there is none: it is looked for elsewhere when a token is signed. */
+/** '' when there is none: it is looked up when a token is signed. */
 export function findRegion(region: string, environment: Environment): string {
   return region || environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || '';
 }
 
-/** Tokens are sent as they are unless TLS hides them. */
+/** Tokens are sent in clear text without TLS. */
 function warnCloudIam(reading: WorkerReading): string[] {
   if (reading.values.counting.backend !== 'redis') return [];
   return listStores(reading).flatMap((which) => {
@@ -164,7 +164,7 @@ export function usesStoreTls(reading: WorkerReading): boolean {
   );
 }
 
-/** TLS files that stay without effect. */
+/** TLS files without effect. */
 function warnTls(reading: WorkerReading): string[] {
   const { counting } = reading.values;
   if (counting.backend !== 'redis') return [];

@@ -67,7 +67,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     }),
     poolOnEmpty: choice({
       names: names('POOL_ON_EMPTY_BEHAVIOR'),
-      // Templates write '' for what nobody filled in; the reference takes it as WAIT.
+      // Templates write '' for an empty value; the reference takes it as WAIT.
       words: { CREATE: 'create', ERROR: 'error', WAIT: 'wait', '': 'wait' },
       anyCase: true,
       default: 'create',

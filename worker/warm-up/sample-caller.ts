@@ -1,5 +1,5 @@
-// Callers of the worker's own ports. The one for gRPC costs next to nothing: frames as a proxy sends
-// them, and of the answers only whether they are there.
+// Callers of the worker's own ports. The gRPC one is minimal: it sends frames like a proxy, and only
+// detects answers.
 import { once } from 'node:events';
 import { type RequestOptions, request } from 'node:http';
 import { request as requestTls } from 'node:https';
@@ -11,7 +11,7 @@ import { staticTable } from '../listen/grpc/http2/hpack/static-table.ts';
 export interface SampleTarget {
   readonly host: string;
   readonly port: number;
-  /** Of the port, in PEM; undefined where it is plain. */
+  /** The port's certificate in PEM; undefined without TLS. */
   readonly certificate: Buffer | undefined;
   /** Ends the connections. */
   readonly signal: AbortSignal;
@@ -32,7 +32,7 @@ const frameHeaderBytes = 9;
 const prefixBytes = 5;
 
 const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
-/** What enters the dynamic table with the first request of a connection. */
+/** The fields that the first request of a connection adds to the dynamic table. */
 const repeatedFields = [
   [':path', path],
   [':authority', 'ratelimit'],
@@ -112,7 +112,7 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
   const socket =
     certificate === undefined
       ? connect({ host, port })
-      : // With an authority of its own, as reading those of the runtime takes time.
+      : // With its own authority, as loading Node's takes time.
         connectTls({
           host,
           port,

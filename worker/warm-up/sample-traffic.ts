@@ -1,5 +1,5 @@
-// Rules of every kind, and requests that use them: what a worker decides before its ports open. They
-// count under a prefix of their own, in windows of a second and a minute, so that nothing stays.
+// Rules of every kind, and requests that use them, for the warm-up. They count under a prefix of their
+// own, in windows of a second and a minute, so that nothing remains.
 import { randomBytes } from 'node:crypto';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type {
@@ -11,7 +11,7 @@ import { noFlags } from '../../shared/rules/rule-keys.ts';
 import { WireWriter } from '../listen/grpc/wire-writer.ts';
 
 const domain = 'ratelane_warm_up';
-/** Of different values: some counters stay within their limit and some pass it. */
+/** With different values: some counters stay within their limit and some exceed it. */
 const values = 32;
 
 export const sampleRules: RuleDocument = {
@@ -31,13 +31,13 @@ export const sampleRules: RuleDocument = {
   ],
 };
 
-/** An entry is `key` and `value`; a descriptor may take its hits back. */
+/** An entry is `key` and `value`; a descriptor may be a refund. */
 interface SampleDescriptor {
   readonly entries: readonly (readonly [key: string, value: string])[];
   readonly isNegativeHits?: boolean;
 }
 
-/** The next of the requests that are asked in turns. */
+/** The next request, in rotation. */
 function toDescriptors(index: number): readonly SampleDescriptor[] {
   const value = `${index % values}`;
   switch (index % 8) {
@@ -75,7 +75,7 @@ export interface SampleRequest {
   readonly json: string;
 }
 
-/** So many that each kind is among them with several values. */
+/** Enough that each kind occurs with several values. */
 export function createSampleRequests(): readonly SampleRequest[] {
   return Array.from({ length: 8 * values }, (_, index) => {
     const descriptors = toDescriptors(index);
@@ -83,7 +83,7 @@ export function createSampleRequests(): readonly SampleRequest[] {
   });
 }
 
-/** Begins as the worker's own keys do, as a store may let it write nothing else. */
+/** Begins like the worker's own keys, as a store may allow no others. */
 export function toSampleKeyPrefix(keyPrefix: string): string {
   return `${keyPrefix}${domain}_${randomBytes(6).toString('hex')}_`;
 }
