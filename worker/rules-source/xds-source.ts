@@ -54,7 +54,7 @@ const maxRefusalLength = 8_192;
 /** Responses that arrived while another was examined. */
 const maxWaiting = 8;
 
-/** Whether the first good rules have arrived; they stay in force without the server. */
+/** Good rules stay in force whatever happens to the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
   const { server, nodeId } = options;

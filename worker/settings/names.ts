@@ -12,7 +12,7 @@ const productWords: readonly (readonly [neutral: string, established: string])[]
   ['CLOUDIAM', 'AWS_IAM'],
 ];
 
-/** The neutral names, each with its counterpart that names the product. */
+/** All names of a setting: the neutral ones, and their counterparts that name a product. */
 export function bothNames(first: string, ...more: readonly string[]): SettingNames {
   const neutral = [first, ...more];
   const all = new Set([...neutral, ...neutral.map(toEstablished)]);
@@ -20,7 +20,9 @@ export function bothNames(first: string, ...more: readonly string[]): SettingNam
   return [first, ...all];
 }
 
-/** Names with both a product's word and a neutral one: the mapping is per word. */
+/**
+ * Further names with a product's word in some places and a neutral one in others: the mapping is per word.
+ */
 export function mixedNames(neutral: string): readonly string[] {
   const all = productWords.reduce(
     (names, pair) => names.flatMap((name) => [name, nameProduct(name, pair)]),
