@@ -38,6 +38,7 @@ export function mergeStatus(
       refused: count('refused'),
     },
     waitingFor: known.flatMap(({ waitingFor }) => waitingFor).slice(0, maxWaitingFor),
+    unenforced: known.flatMap(({ unenforced }) => unenforced),
     disagreements: known.flatMap(({ disagreements }) => disagreements),
     controlPlanes: answers.map(({ url, status, error }) => ({
       url,

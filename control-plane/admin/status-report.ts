@@ -15,6 +15,7 @@ import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
+import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
@@ -94,6 +95,8 @@ export const statusJson = Type.Object(
         error: orNull(Type.String()),
       }),
     ),
+    /** Workers that cannot enforce fields of `leftOut`, by domain. */
+    unenforced: Type.Array(unenforcedJson),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(disagreementJson),
   },
@@ -156,6 +159,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       fields: [...fields],
     })),
     controlPlanes: [],
+    unenforced: inForce ? findUnenforced(workers, inForce) : [],
     disagreements: findDisagreements(workers),
   };
 }

@@ -8,6 +8,7 @@ import type { AdminCall, AdminCallResult, AdminClient } from '../../admin/admin-
 import type { DisagreementJson } from '../../admin/agreement-report.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
+import type { UnenforcedJson } from '../../admin/unenforced-report.ts';
 import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
@@ -116,7 +117,8 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   else io.write(`${escapeText(text)}\n`);
   const known = answers.flatMap(({ status }) => status ?? []);
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
-  for (const warning of new Set(warnings)) io.writeError(warning);
+  const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
+  for (const warning of new Set([...warnings, ...unenforced])) io.writeError(warning);
   if (outcome === 'refused') {
     const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
     const errors = problems.filter(isError);
@@ -148,6 +150,15 @@ function toWarning({ group, count, agreements }: DisagreementJson): string {
   if (rest > 0) kinds.push(`there are ${rest} more`);
   const where = group === null ? '' : ` of node group '${group}'`;
   const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
+  return `warning: ${escapeText(text)}\n`;
+}
+
+/** One line; nodes choose their names. */
+function toUnenforcedText({ domain, fields, workers, example }: UnenforcedJson): string {
+  const name = `${toExcerpt(example.id)} at ${example.address}`;
+  const who =
+    workers === 1 ? `worker ${name} cannot` : `${workers} workers, such as ${name}, cannot`;
+  const text = `${who} enforce ${fields.join(', ')} of domain '${domain}': ${workers === 1 ? 'it has' : 'they have'} the rules without, since ${workers === 1 ? 'it is' : 'they are'} not of Ratelane, or older`;
   return `warning: ${escapeText(text)}\n`;
 }
 

@@ -1,0 +1,50 @@
+// A worker that is not ours beside one that is: people are told which rules it cannot enforce.
+import test from 'ava';
+import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { createRulesFolder } from '../support/rules-folder.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+const rules = `domain: shop
+descriptors:
+  - key: user
+    share_threshold: true
+    value: a*
+    rate_limit: {unit: minute, unit_multiplier: 5, requests_per_unit: 10, algorithm: token_bucket, burst: 20, count_over_limit: true}
+  - key: list
+    value_to_metric: true
+    rate_limits:
+      - {unit: second, requests_per_unit: 5}
+      - {unit: minute, requests_per_unit: 60, algorithm: sliding_window}
+  - key: leased
+    rate_limit: {unit: minute, requests_per_unit: 1000, lease: {share: 5%, for: 1s}}
+`;
+
+test('status names the workers that cannot enforce what the rules ask for', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', rules);
+  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder.path] });
+  await controlPlane.start();
+  const port = Number(controlPlane.xdsAddress.split(':')[1]);
+  const [key, value] = ourFieldsAnnouncement;
+  const metadata = { fields: { [key]: { stringValue: value } } };
+  const connect = async (node: object) => {
+    const stream = callDiscovery(port, sotw);
+    t.teardown(stream.close);
+    stream.send({ node });
+    const { versionInfo = '', nonce = '' } = await stream.next();
+    stream.send({ versionInfo, responseNonce: nonce });
+  };
+  await connect({ id: 'ours', metadata });
+  const alone = await controlPlane.run('status', '--wait', '--timeout', '60s');
+  t.is(alone.exitCode, 0, alone.stdout);
+  t.is(alone.stderr, '');
+  await connect({ id: 'theirs' });
+  const both = await controlPlane.run('status', '--wait', '--min-workers', '2', '--timeout', '60s');
+  t.is(both.exitCode, 0, both.stdout);
+  t.regex(
+    both.stderr,
+    /^warning: worker theirs at \S+ cannot enforce algorithm, burst, count_over_limit, lease, rate_limits, share_threshold, unit_multiplier, value_to_metric of domain 'shop': it has the rules without, since it is not of Ratelane, or older\n$/,
+  );
+});
