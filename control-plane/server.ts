@@ -65,7 +65,7 @@ const gitTimeoutMs = 60_000;
 const firstReadMs = 5_000;
 /** Silence of more than two seconds looks like a program that hangs. */
 const firstReadSaidMs = 2_000;
-/** Longer for workers: their streams end with a status that sends them elsewhere. */
+/** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 export const stopGraceMs = 2_000;
 
 export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {

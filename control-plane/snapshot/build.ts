@@ -122,7 +122,10 @@ function tryToEncode(
   }
 }
 
-/** A warning, not a refusal (behaviour: fields-of-our-own). */
+/**
+ * The snapshot of a node; with fields of our own only where it announces that it reads them (behaviour:
+ * fields-of-our-own).
+ */
 export function selectSnapshot(
   groups: readonly GroupSnapshots[],
   node: NodeIdentity,

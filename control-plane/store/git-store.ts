@@ -219,7 +219,7 @@ function checkOptions({ url, ref, folder }: GitStoreOptions): GitAddress {
   // Git runs in the mirror, for which `.` would be itself.
   const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
   if (!parsed.ok) {
-    // The URL may contain a password, which must not be derivable.
+    // The URL may contain a password, so the message does not quote it.
     throw new AppError('cannot_start', `The Git repository's URL cannot be used: ${parsed.reason}`);
   }
   const refReason = ref === undefined ? undefined : reasonAgainstRefName(ref);

@@ -26,7 +26,7 @@ import { createWaitingLine } from './waiting-line.ts';
 const maxOperations = 512;
 /** Limit of requests that wait to be sent; further ones fail at once, which is better than a late answer. */
 const maxWaiting = 65_536;
-/** A batch of this many operations does not wait for more. */
+/** With this many waiting requests a batch is not held back. */
 const manyRequests = 16;
 /** Batches in flight that are always allowed: two, so that one slow reply does not delay everything; more
  * only make batches smaller. */

@@ -87,7 +87,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     for (const request of requests) request.settle(undefined);
   }
 
-  /** For these hits alone; after it, what the limit has left is known. */
+  /** Counts these hits alone; afterwards it is known what the limit has left. */
   function ask(request: CountRequest, hit: Hit, lease: Lease | undefined): void {
     send(request, hit, hit.hits, (error, sent) => {
       if (error === undefined) {

@@ -58,7 +58,7 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   };
   metrics.beforeReading(() => {
     gauges.entryCount.set(untilByKey.size);
-    // In place of a timestamp in each entry.
+    // In place of the mean over the entries, which would need a timestamp in each.
     gauges.averageAccessTime.set(untilByKey.size === 0 ? 0 : lastLookupSeconds);
     gauges.hitCount.set(counts.hit);
     gauges.missCount.set(counts.miss);

@@ -77,7 +77,7 @@ class Translation {
     this.#output += text;
   }
 
-  /** Skips what matches here. */
+  /** Matches at this place, and skips the match. */
   #match(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#source) ?? undefined;

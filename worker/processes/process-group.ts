@@ -58,7 +58,7 @@ interface Member {
   known: Set<number>;
   hasStore: boolean;
   reported: ReportedProcess;
-  /** Address of the first process that listens. */
+  /** Settled by the first process that gets there. */
   readonly connected: PromiseWithResolvers<void>;
   readonly serving: PromiseWithResolvers<ServingAddresses>;
   hasConnected: boolean;

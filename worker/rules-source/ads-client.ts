@@ -86,9 +86,9 @@ export function stepAdsClient(
       return connect(state);
     case 'opened': {
       // Nonces belong to a stream, so the first request of a new one has none. After a refusal parts of
-      // what was refused may be in force: no version describes what is held, so none is sent. Version
-      // numbers do not help: a restarted server counts from the beginning, and would mistake old rules for
-      // new ones.
+      // what was refused may be in force: no version describes what is held, so none is sent. A plain
+      // number is not sent either: a restarted server counts from the beginning, and would mistake old
+      // rules for new ones.
       const isKnown = state.refusedText === undefined && !/^\d+$/.test(state.ackedVersion);
       const held = isKnown ? state.ackedVersion : '';
       const request = toRequest(options, held, '');

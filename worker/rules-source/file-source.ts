@@ -204,7 +204,7 @@ export function createFileSource({
     return { ...loaded, warnings: [...all, ...loaded.warnings], origin };
   }
 
-  /** The problems of the directory, or else of its rules. */
+  /** The problem of a missing directory, or else of missing rules in it. */
   function describeAbsence(isMissing: boolean): Problem {
     if (isMissing && watchRoot && !hasLoaded) {
       const message = 'the directory does not exist; no limit applies';

@@ -47,7 +47,7 @@ export interface XdsSourceDeps {
   readonly clock: Clock;
 }
 
-/** Characters of a refusal in its message to the server; the log has all of it. */
+/** Problems in a refusal, which is one message; the log has all of them. */
 const maxRefusalProblems = 20;
 const maxRefusalLength = 8_192;
 

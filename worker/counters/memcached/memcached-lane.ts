@@ -30,7 +30,7 @@ export interface MemcachedLaneDeps {
   readonly onFailure: (reason: string, isAway: boolean) => void;
   /** The server has answered. */
   readonly onAnswer: () => void;
-  /** Called for unexpected answers of the server. */
+  /** The log of unexpected answers of the server. */
   readonly refusals: RepeatedLog;
   /** Nothing is pending any more. */
   readonly onIdle: () => void;

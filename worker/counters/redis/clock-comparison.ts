@@ -19,7 +19,7 @@ export interface ClockComparisonDeps {
   readonly name: string;
   /** A separate connection: a proxy may close it on an unknown command. */
   readonly open: (signal: AbortSignal) => Promise<Connection>;
-  /** Called with the absolute difference in milliseconds. */
+  /** Set to the absolute difference in milliseconds. */
   readonly offset: Gauge;
   readonly clock: Clock;
   readonly log: Log;

@@ -37,7 +37,7 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly log: Log;
   /** Gets a breaker for each server. */
   readonly outages: Outages;
-  /** Called with the difference of the clocks in milliseconds; without it they are not compared. */
+  /** Set to the difference of the clocks in milliseconds; without it they are not compared. */
   readonly clockOffset?: Gauge;
 }
 
