@@ -17,7 +17,7 @@ test('the first report is said at once, later ones once in an interval with thei
     clock.advance(100);
     log.report('gone');
   }
-  t.deepEqual(lines, ['gone', 'gone (and 49 more since this was last said)']);
+  t.deepEqual(lines, ['gone', 'gone (and 49 more like it)']);
   t.is(clock.pending, 0);
 });
 
@@ -73,7 +73,7 @@ test('in time: repetitions are said when the interval is over, with the latest t
   log.report('alone', 'other');
   t.deepEqual(lines.splice(0), ['refusal 0', 'alone']);
   clock.advance(5_000);
-  t.deepEqual(lines.splice(0), ['refusal 99 (and 98 more since this was last said)']);
+  t.deepEqual(lines.splice(0), ['refusal 99 (and 98 more like it)']);
   log.report('refusal 100', 'refusal');
   t.deepEqual(lines, []);
   clock.advance(5_000);
@@ -94,7 +94,7 @@ test('keys that never repeat are bounded in number', (t) => {
   for (let times = 0; times < 1000; times++) log.report(`text ${times}`, `key ${times}`);
   t.is(lines.length, 33);
   clock.advance(5_000);
-  t.is(lines.at(-1), 'text 999 (and 966 more since this was last said)');
+  t.is(lines.at(-1), 'text 999 (and 966 more like it)');
   t.is(lines.length, 34);
 });
 

@@ -55,9 +55,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
 
   function say(matter: Matter): void {
     const more = again === 'when-changed' ? 0 : matter.unsaid - 1;
-    write(
-      more > 0 ? `${matter.latest} (and ${more} more since this was last said)` : matter.latest,
-    );
+    write(more > 0 ? `${matter.latest} (and ${more} more like it)` : matter.latest);
     matter.saidText = matter.latest;
     matter.saidMs = clock.monotonicMs();
     matter.unsaid = 0;

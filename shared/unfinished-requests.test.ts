@@ -21,7 +21,7 @@ function start() {
   };
 }
 
-const tooMuch = 'too much is held of unfinished requests, and this one was begun before all others';
+const tooMuch = 'unfinished requests hold too many bytes, and this one is the oldest';
 
 test('beyond the total those that were begun first are ended, however little comes of them', (t) => {
   const { ended, open } = start();

@@ -38,7 +38,7 @@ export function createUnfinishedRequests({
   function relieve(): void {
     for (const { end } of requests) {
       if (totalBytes <= maxBytes) return;
-      end('too much is held of unfinished requests, and this one was begun before all others');
+      end('unfinished requests hold too many bytes, and this one is the oldest');
     }
   }
 

@@ -40,7 +40,7 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
     .command('check')
     .summary('find what is wrong with rules')
     .description(
-      'Reads rules as a worker does and tells every problem, with its place. Files that are named are read whatever they are called; below directories *.yaml and *.yml are.',
+      'Reads rules as a worker does and reports every problem with its place. Named files are read whatever their names, below directories *.yaml and *.yml.',
     )
     .argument('[path...]', 'files and directories');
   addRuleInputOptions(command)
@@ -67,7 +67,7 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
     )
     .option(
       '--strict',
-      'warnings fail too; with --envoy, what Envoy asks about and no rule takes is an error',
+      'warnings fail too; with --envoy, a descriptor that no rule matches is an error',
     )
     .option('--config_dir <dir>', "check one directory as the reference's config check does")
     .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
@@ -76,8 +76,8 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
       `
 sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workflow.
 -config_dir and -merge_domain_configs may have one dash.
-With --envoy, warnings also tell actions whose descriptors no rule takes, rules that no action can come
-to, and domains that only one side knows. What comes over LDS, RDS, VHDS or ECDS is named as not checked.
+With --envoy, warnings also report actions whose descriptors match no rule, rules that no action can
+reach, and domains that only one side has. What comes over LDS, RDS, VHDS or ECDS is reported as unchecked.
 ${describeExitCodes('no errors; there may be warnings', 'errors, or with --strict warnings', 'wrong usage, or an input that cannot be read')}`,
     )
     .action(async (paths: string[], options: CheckOptions) => {

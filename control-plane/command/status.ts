@@ -54,7 +54,7 @@ Exit codes:
   3  not yet, not everywhere, on too few workers, or not known
   4  the newest revision is invalid, taken back, or held back for an approval; workers keep what they have
 
-A warning tells of workers whose settings make them count differently; it changes no exit code. Nor does
+A warning about workers whose settings make them count differently changes no exit code. Nor does
 what --worker-debug shows.`,
     )
     .action(async (options: StatusOptions) => {

@@ -171,7 +171,7 @@ test('only nodes that announce themselves get the fields that the message lacks'
   );
   t.is(
     problemsOf({ 'a.yaml': withOurFields }),
-    `a.yaml:1:9: warning: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be told to workers that are not Ratelane's; they get the rules without
+    `a.yaml:1:9: warning: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be sent to workers that are not Ratelane's; they get the rules without
     domain: shop
             ^`,
   );

@@ -77,7 +77,7 @@ function toWarning(document: RuleDocument): Problem[] {
   if (first === undefined) return [];
   const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
   const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
-  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be told to workers that are not Ratelane's; they get the rules without`;
+  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be sent to workers that are not Ratelane's; they get the rules without`;
   const { position } = document;
   return [
     {

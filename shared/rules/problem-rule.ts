@@ -45,7 +45,7 @@ export const problemRules = {
   'unbounded-metric': 'A statistic is made of each value that requests bring',
   'shadow-mode-only': 'No limit refuses anybody',
   'worker-only-field': 'Other workers miss a field',
-  'node-groups': 'Groups of workers are not told apart, or are without domains',
+  'node-groups': 'Groups of workers overlap, or have no domains',
   'envoy-no-rule': 'Envoy asks about what no rule takes',
   'envoy-unknown-domain': 'Envoy asks about another domain',
   'envoy-never-sent': 'No filter of Envoy sends the actions',

@@ -73,7 +73,7 @@ test('unfinished requests have a total: those that were begun first go, and neve
   t.is(ended()[0], attackers[0]);
   t.is(
     await attackers[0]?.status(),
-    '8 too much is held of unfinished requests, and this one was begun before all others',
+    '8 unfinished requests hold too many bytes, and this one is the oldest',
   );
   t.true(ended().length <= 30, `${ended().length} were ended`);
   await ads.change();

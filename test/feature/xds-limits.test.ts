@@ -200,7 +200,7 @@ test('a worker that refuses one choice of names after another does so in two lin
   await ads.stop();
   const lines = ads.log.lines.filter((line) => line.includes('refused version'));
   t.is(lines.length, 2);
-  t.true(lines[1]?.endsWith(': no (and 3 more since this was last said)'), lines[1]);
+  t.true(lines[1]?.endsWith(': no (and 3 more like it)'), lines[1]);
 });
 
 test('large requests cost more of what a stream may send', async (t) => {

@@ -327,8 +327,8 @@ test('many workers leave and come in a few lines of the log', async (t) => {
     [
       "info xDS: worker 'worker-1' connected (sotw)",
       "info xDS: worker 'worker-1' left (sotw)",
-      "info xDS: worker 'worker-1' connected (sotw) (and 18 more since this was last said)",
-      "info xDS: worker 'worker-1' left (sotw) (and 18 more since this was last said)",
+      "info xDS: worker 'worker-1' connected (sotw) (and 18 more like it)",
+      "info xDS: worker 'worker-1' left (sotw) (and 18 more like it)",
     ],
   );
 });

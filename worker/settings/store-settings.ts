@@ -21,7 +21,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       names: names('SOCKET_TYPE'),
       words: { tcp: 'tcp', unix: 'unix', '': undefined },
       default: undefined,
-      defaultText: 'told by the address',
+      defaultText: 'from the address',
       doc: 'How to reach the store',
     }),
     type: choice({

@@ -46,7 +46,7 @@ export const workerTable = {
       names: ['GRPC_MAX_CONNECTION_AGE'],
       default: undefined,
       example: 600_000,
-      doc: 'Age, give or take a tenth, at which a connection is told to go away; 0 is no limit',
+      doc: 'Age, give or take a tenth, at which clients are asked to leave a connection; 0 is no limit',
     }),
     maxConnectionAgeGraceMs: duration({
       names: ['GRPC_MAX_CONNECTION_AGE_GRACE'],

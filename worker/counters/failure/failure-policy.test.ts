@@ -106,7 +106,7 @@ test('the log says it at once, then with a count every few seconds, and when it 
   policy.storeIsBack();
   t.deepEqual(log.lines, [
     `error a decision was allowed without the store: ${failure.message}`,
-    `error a decision was allowed without the store: ${failure.message} (and 999 more since this was last said)`,
+    `error a decision was allowed without the store: ${failure.message} (and 999 more like it)`,
     'warning the store counts again; without it 1001 decisions were answered (KVSTORE_FAILURE_MODE=allow)',
   ]);
 });
