@@ -7,7 +7,7 @@ import type { CounterStore, Hit } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startRedisServer } from '../support/redis-server.ts';
-import { openRedisStore } from '../support/redis-store.ts';
+import { createRecordedRedisStore, openRedisStore } from '../support/redis-store.ts';
 
 const day = 86_400;
 
@@ -49,9 +49,38 @@ test('a server without scripts fails the limits that need them, with what to do,
   t.teardown(() => server.stop());
   const store = await openRedisStore(server.url);
   const { error } = await count(store, [hitOn('token_bucket', 'b')]);
-  t.regex(error?.message ?? '', /no scripts \(EVALSHA\), which token_bucket needs for "b": /);
-  t.regex(error?.message ?? '', /write algorithm: fixed_window, or name a server .* in REDIS_URL$/);
+  t.regex(
+    error?.message ?? '',
+    /: no scripts \(EVALSHA\), which token_bucket needs for "b": ERR unknown command 'EVALSHA'; write algorithm: fixed_window, or name a server with scripts in KVSTORE_URL$/,
+  );
   t.deepEqual((await count(store, [createHit({ key: 'fixed_1' })])).after, [1]);
+  await store.close(0);
+});
+
+test('that a server refuses scripts is said once, in the log and on the debug page, until it is over', async (t) => {
+  const server = await startRedisServer();
+  t.teardown(() => server.stop());
+  const store = createRecordedRedisStore(server.url, { type: 'single' });
+  await store.connect(AbortSignal.timeout(10_000));
+  const saysOf = (text: string) => store.log.lines.filter((line) => line.includes(text)).length;
+  await server.command('ACL', 'SETUSER', 'default', '-@scripting');
+  for (let again = 0; again < 5; again++) {
+    for (const algorithm of limiterAlgorithms) {
+      const { error } = await count(store, [hitOn(algorithm, algorithm)]);
+      t.regex(error?.message ?? '', /no scripts \(EVALSHA\), which \w+ needs/);
+    }
+  }
+  t.is(saysOf('no scripts'), 1);
+  t.regex(store.log.lines.join('\n'), /error key-value store \S+: no scripts \(EVALSHA\): NOPERM /);
+  t.regex(
+    store.state().detail,
+    /no scripts \(EVALSHA\): NOPERM .*; sliding windows and token buckets fail$/,
+  );
+  t.true(store.state().healthy);
+  await server.command('ACL', 'SETUSER', 'default', '+@scripting');
+  t.is((await count(store, [hitOn('token_bucket', 'b')])).error, undefined);
+  t.is(saysOf('scripts are executed again'), 1);
+  t.notRegex(store.state().detail, /no scripts/);
   await store.close(0);
 });
 

@@ -65,7 +65,7 @@ function setUp(options: SetUpOptions = {}) {
     breaker: createBreaker({ name: 'store', clock, onChange: () => {} }),
     clock,
     log,
-    onRequestFailure: (text: string) => failures.push(text),
+    onRequestFailure: ({ message }: Error) => failures.push(message),
     timeoutMs: 1_000,
     patienceMs: 1_000,
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },

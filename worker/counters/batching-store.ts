@@ -66,7 +66,7 @@ export interface BatchingStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Called for each request that fails because of the store. */
-  readonly onRequestFailure: (text: string) => void;
+  readonly onRequestFailure: (error: AppError) => void;
   /** How long a lane may take to answer a batch before it is reset. */
   readonly timeoutMs: number;
   /** After this long without any answer the breaker opens. */
@@ -252,7 +252,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (request.deadlineMs > now) return undefined;
     const error = new AppError('store', `${name}: the deadline passed before the hits were sent`);
-    deps.onRequestFailure(error.message);
+    deps.onRequestFailure(error);
     return error;
   }
 
@@ -319,7 +319,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function fail(request: CountRequest, error: AppError): void {
-    deps.onRequestFailure(error.message);
+    deps.onRequestFailure(error);
     settle(request, error);
   }
 

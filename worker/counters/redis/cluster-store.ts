@@ -214,6 +214,7 @@ export function createClusterStore(
     if (found !== undefined) return found;
     const pool = createRedisPool(options.pool, {
       name: `key-value store ${text}`,
+      addressSetting: options.addressSetting,
       open: (signal) => open(address, signal),
       knownExpiries,
       totals,
@@ -298,12 +299,12 @@ export function createClusterStore(
       active > 0
         ? `connected to ${title} since ${since.toISOString()} (${active} connections to ${up} of ${masters.size} masters)`
         : `not connected to ${title} since ${since.toISOString()}`;
-    const failure = [...masters].map(({ pool }) => pool.lastFailure).find(Boolean) ?? lastFailure;
+    const trouble =
+      [...masters].map(({ pool }) => pool.trouble).find(Boolean) ??
+      (lastFailure && `last failure: ${lastFailure}`);
     return {
       healthy: active > 0,
-      detail: [what, clockComparison?.describe(), failure && `last failure: ${failure}`]
-        .filter(Boolean)
-        .join('; '),
+      detail: [what, clockComparison?.describe(), trouble].filter(Boolean).join('; '),
     };
   }
 

@@ -1,13 +1,16 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { toOperation } from '../batch.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import { createOperationCodec } from './operation-codec.ts';
+import { createScriptSupport } from './script-support.ts';
 
 test('a lifetime is sent again after an increment whose answer was lost', (t) => {
   const codec = createOperationCodec({
     name: 'store',
     knownExpiries: createKnownExpiries(),
+    scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
     clock: createManualClock(),
     jitterMaxSeconds: 0,
   });

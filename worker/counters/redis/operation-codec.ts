@@ -8,6 +8,7 @@ import { type CommandText, toCommandText, toIncrementText } from './command-text
 import { limiterScripts } from './limiter-scripts.ts';
 import { toArguments, toLimiterText } from './limiter-text.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
+import type { ScriptSupport } from './script-support.ts';
 
 /**
  * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the counter
@@ -29,6 +30,7 @@ export interface OperationCodecDeps {
   /** The store's name in errors. */
   readonly name: string;
   readonly knownExpiries: KnownExpiries;
+  readonly scripts: ScriptSupport;
   readonly clock: Clock;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
@@ -76,7 +78,7 @@ export interface MissingExpiries {
 }
 
 export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
-  const { name, knownExpiries, jitterMaxSeconds, clock } = deps;
+  const { name, knownExpiries, scripts, jitterMaxSeconds, clock } = deps;
   return { encode, decode, findUnknownScripts, confirmExpiries };
 
   function toCommand(operation: Operation): CommandText {
@@ -135,7 +137,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
       const lifetime = lifetimes[index] ?? 0;
       if (lifetime > 0) {
         const expiry = raw[next++];
-        if (expiry instanceof Error) reply = toFailure(name, operation, expiry);
+        if (expiry instanceof Error) reply = toFailure(operation, expiry);
         else if (expiry === 1 && operation.amount > 0) {
           remember(operation);
         }
@@ -186,7 +188,7 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
 
   function toReply(operation: Operation, raw: RawReply | undefined): Reply {
     if (typeof raw === 'number' && raw >= 0) return raw;
-    if (raw instanceof Error) return toFailure(name, operation, raw);
+    if (raw instanceof Error) return toFailure(operation, raw);
     if (operation.kind === 'limit') return toReading(operation, raw);
     const value = raw === null ? 0 : parseCounter(raw);
     if (value !== undefined && value >= 0) return value;
@@ -196,8 +198,30 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
 
   function toReading(operation: Operation, raw: RawReply | undefined): Reply {
     const reading = Array.isArray(raw) ? raw.map(Number) : [];
-    if (reading.length >= 2 && reading.every((number) => number >= 0)) return reading;
+    if (reading.length >= 2 && reading.every((number) => number >= 0)) {
+      scripts.worked();
+      return reading;
+    }
     return toWrong(operation, 'was answered with something else than a limiter');
+  }
+
+  /** The only place where a server's error becomes ours. */
+  function toFailure(operation: Operation, error: Error): Failure {
+    // The position in the script means nothing to the reader.
+    const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
+    const lost = isLost(error);
+    const algorithm = operation.takes?.limiter.algorithm;
+    const refused =
+      algorithm === undefined || lost
+        ? undefined
+        : scripts.refused(algorithm, showKey(operation), said);
+    const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
+    const text = lost ? 'the connection was lost before the answer came' : `${said}${ofCounter}`;
+    return {
+      error: refused ?? new AppError('store', `${name}: ${text}`),
+      overflow: said.includes('would overflow'),
+      lost,
+    };
   }
 
   function toWrong(operation: Operation, what: string): Failure {
@@ -227,26 +251,4 @@ const shownKeyLength = 200;
 
 function showKey({ key }: Operation): string {
   return JSON.stringify(key.length > shownKeyLength ? `${key.slice(0, shownKeyLength)}...` : key);
-}
-
-/** A proxy or a server without scripts. */
-const ofScripts = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
-
-/** The only place where a server's error becomes ours. */
-function toFailure(name: string, operation: Operation, error: Error): Failure {
-  // The position in the script means nothing to the reader.
-  const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
-  const lost = isLost(error);
-  const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-  const algorithm = operation.takes?.limiter.algorithm;
-  const text = lost
-    ? 'the connection was lost before the answer came'
-    : algorithm !== undefined && ofScripts.test(said)
-      ? `no scripts (EVALSHA), which ${algorithm} needs for ${showKey(operation)}: ${said}; write algorithm: fixed_window, or name a server with scripts in REDIS_URL`
-      : `${said}${ofCounter}`;
-  return {
-    error: new AppError('store', `${name}: ${text}`),
-    overflow: said.includes('would overflow'),
-    lost,
-  };
 }

@@ -2,12 +2,14 @@
 // clock that is turned by hand.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { toOperation } from '../batch.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import type { Connection } from './connection.ts';
 import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect } from './redis-lane.ts';
 import { ReplyError } from './reply-reader.ts';
+import { createScriptSupport } from './script-support.ts';
 
 const operation = { ...toOperation('add', 'a', 60), amount: 1, hitCount: 1 };
 const tick = () => new Promise((resolve) => setImmediate(resolve));
@@ -20,7 +22,13 @@ function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
   let isBroken = false;
   const lane = createRedisLane({
     clock,
-    codec: createOperationCodec({ name: 'store', knownExpiries, clock, jitterMaxSeconds: 0 }),
+    codec: createOperationCodec({
+      name: 'store',
+      knownExpiries,
+      scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
+      clock,
+      jitterMaxSeconds: 0,
+    }),
     open: async () => {
       attempts++;
       return createConnection();

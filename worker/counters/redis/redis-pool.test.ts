@@ -29,6 +29,7 @@ test('commands that another server sent here are answered before the pool ends',
     },
     {
       name: 'store',
+      addressSetting: 'REDIS_URL',
       open: (signal) =>
         openConnection(
           {

@@ -1,7 +1,7 @@
 // The connections to one server, and counting over them: keeps as many lanes open as the pool has slots,
 // and one more when all are busy. `open` chooses the server.
 import type { Clock } from '../../../shared/clock.ts';
-import { errorText } from '../../../shared/errors.ts';
+import { type AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { createBatchingStore, type EmptyPoolRule } from '../batching-store.ts';
@@ -16,6 +16,7 @@ import type { ConnectionTotals } from './connection-totals.ts';
 import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 import type { RawReply } from './reply-reader.ts';
+import { createScriptSupport, NoScripts } from './script-support.ts';
 
 /** How often a lasting failure is logged. */
 const requestFailureIntervalMs = 5_000;
@@ -46,6 +47,8 @@ export interface PoolOptions {
 export interface RedisPoolDeps {
   /** For texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
+  /** The name of the server's setting, for texts. */
+  readonly addressSetting: string;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   readonly knownExpiries: KnownExpiries;
   readonly totals: ConnectionTotals;
@@ -61,7 +64,7 @@ export interface RedisPoolDeps {
 export interface RedisPool {
   /** As CounterStore.count. */
   count(request: CountRequest): void;
-  /** One attempt to open the first connection; `lastFailure` has its failure. */
+  /** One attempt to open the first connection; `trouble` has its failure. */
   tryToOpen(signal: AbortSignal): Promise<void>;
   /** Opens all connections and keeps them open, or keeps trying while the server is unreachable. */
   keepOpen(): void;
@@ -73,7 +76,8 @@ export interface RedisPool {
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
   /** Number of open connections. */
   readonly active: number;
-  readonly lastFailure: string | undefined;
+  /** For the debug page. */
+  readonly trouble: string | undefined;
   /** Refuses new requests; resolves when no request or command is pending, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
   /** The server is no longer used: its breaker is removed. */
@@ -84,9 +88,11 @@ export interface RedisPool {
 
 export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): RedisPool {
   const { name, clock, log, totals } = deps;
+  const scripts = createScriptSupport(name, deps.addressSetting, log);
   const codec = createOperationCodec({
     name,
     knownExpiries: deps.knownExpiries,
+    scripts,
     clock,
     jitterMaxSeconds: options.jitterMaxSeconds,
   });
@@ -147,8 +153,8 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     get active() {
       return active;
     },
-    get lastFailure() {
-      return lastFailure;
+    get trouble() {
+      return scripts.describe() ?? (lastFailure && `last failure: ${lastFailure}`);
     },
     drain,
     forget: breaker.remove,
@@ -156,8 +162,9 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   };
 
   /** In the other modes decisions do not fail, and the failure policy logs them. */
-  function onRequestFailure(text: string): void {
-    if (options.failureMode === 'error') requestFailures.report(text);
+  function onRequestFailure(error: AppError): void {
+    const isSaid = error instanceof NoScripts;
+    if (options.failureMode === 'error' && !isSaid) requestFailures.report(error.message);
   }
 
   function createStayingLane(): RedisLane {

@@ -33,6 +33,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   const clockComparison = createStoreClockComparison(deps, name, open);
   const pool = createRedisPool(options.pool, {
     name,
+    addressSetting,
     open,
     knownExpiries: createKnownExpiries(),
     totals,
@@ -68,13 +69,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
         : `not connected to ${address} since ${since.toISOString()}`;
     return {
       healthy: active > 0,
-      detail: [
-        what,
-        clockComparison?.describe(),
-        pool.lastFailure && `last failure: ${pool.lastFailure}`,
-      ]
-        .filter(Boolean)
-        .join('; '),
+      detail: [what, clockComparison?.describe(), pool.trouble].filter(Boolean).join('; '),
     };
   }
 

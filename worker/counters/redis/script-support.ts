@@ -1,0 +1,54 @@
+// Whether a server executes scripts, which sliding windows and token buckets need: a proxy or an access
+// list may refuse them, while everything else works. Said once, and once when it is over.
+import { AppError } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
+
+/** Of a decision that needs a script. */
+export class NoScripts extends AppError {
+  constructor(message: string) {
+    super('store', message);
+  }
+}
+
+export interface ScriptSupport {
+  /** The error for a limiter's counter when the server's words mean that it refuses scripts; undefined
+   * when they mean something else. `key` is shown. */
+  refused(algorithm: LimiterAlgorithm, key: string, said: string): NoScripts | undefined;
+  /** A script was executed. */
+  worked(): void;
+  /** For the debug page; undefined where nothing is wrong. */
+  describe(): string | undefined;
+}
+
+const refusal = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
+const remedy = 'write algorithm: fixed_window, or name a server with scripts';
+
+export function createScriptSupport(name: string, addressSetting: string, log: Log): ScriptSupport {
+  /** The server's words. */
+  let refusedWith: string | undefined;
+  return {
+    refused(algorithm, key, said) {
+      if (!refusal.test(said)) return undefined;
+      const words = said.replace(/, with args beginning with:.*$/s, '');
+      if (refusedWith === undefined) {
+        log.error(
+          `${name}: no scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, the others go on; ${remedy} in ${addressSetting}`,
+        );
+      }
+      refusedWith = words;
+      return new NoScripts(
+        `${name}: no scripts (EVALSHA), which ${algorithm} needs for ${key}: ${words}; ${remedy} in ${addressSetting}`,
+      );
+    },
+    worked() {
+      if (refusedWith === undefined) return;
+      refusedWith = undefined;
+      log.notice(`${name}: scripts are executed again`);
+    },
+    describe: () =>
+      refusedWith === undefined
+        ? undefined
+        : `no scripts (EVALSHA): ${refusedWith}; sliding windows and token buckets fail`,
+  };
+}
