@@ -80,7 +80,7 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
       cancelTimeout();
       socket.off('error', fail);
       socket.off('close', onClose);
-      resolve(carry(socket, deps));
+      resolve(createConnection(socket, deps));
     });
   });
 }
@@ -90,7 +90,7 @@ interface Sent {
   readonly sentMs: number;
 }
 
-function carry(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Connection {
+function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Connection {
   let unanswered: Sent[] = [];
   /** Index of the first unanswered command, so that removing one does not move the others. */
   let head = 0;
