@@ -45,7 +45,7 @@ const failureIntervalMs = 60_000;
 
 interface Watcher {
   readonly onRevision: (revision: Revision) => void;
-  told: string | undefined;
+  notifiedId: string | undefined;
 }
 
 export function createLookLoop(deps: LookLoopDeps): LookLoop {
@@ -119,8 +119,8 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     const newest = seen?.id === revision.id ? seen : revision;
     seen = newest;
     for (const watcher of [...watchers]) {
-      if (watcher.told === newest.id) continue;
-      watcher.told = newest.id;
+      if (watcher.notifiedId === newest.id) continue;
+      watcher.notifiedId = newest.id;
       watcher.onRevision(newest);
     }
     return newest;
@@ -169,7 +169,7 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     exclusively: (task) => enqueue(() => task(publish, closing.signal)),
     watch(onRevision) {
       if (closing.signal.aborted) return () => {};
-      const watcher: Watcher = { onRevision, told: undefined };
+      const watcher: Watcher = { onRevision, notifiedId: undefined };
       watchers.add(watcher);
       if (watchers.size === 1) stopPolling = repeatAfter(clock, pollMs, lookUnattended);
       void lookUnattended();
