@@ -43,21 +43,21 @@ export function findEnvoyProblems(
   });
   const areAllRead = parsed.length === files.length;
   const { domains, descriptors, unsent, isComplete } = readEnvoyQuestions(parsed);
-  const tell = isStrict ? 'error' : 'warning';
+  const severity = isStrict ? 'error' : 'warning';
   const asked = new Set(domains.map(({ domain }) => domain));
 
   for (const { domain, reporter, offset } of domains) {
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
-    reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
+    reporter[severity]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, reason } of unsent) {
-    reporter[tell]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
+    reporter[severity]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
   }
   const reached = new Set<PlacedRule>();
   const known = new Map<string, boolean>();
-  let told = 0;
+  let unmatched = 0;
   for (const descriptor of descriptors) {
     const rules = placed.get(descriptor.domain);
     if (rules === undefined) continue;
@@ -71,13 +71,13 @@ export function findEnvoyProblems(
       known.set(identity, isTaken);
     }
     if (isTaken || descriptor.hasOwnLimit) continue;
-    tellNoRule(descriptor, ++told <= maxExplained ? rules : undefined, tell);
+    reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, severity);
   }
   const list = createProblemList('(all documents)');
   if (areAllRead && isComplete) {
     for (const [domain, rules] of placed) {
-      if (asked.has(domain)) tellUnreached(rules, reached, list.add);
-      else tellUnasked(domain, documents, list.add);
+      if (asked.has(domain)) reportUnreached(rules, reached, list.add);
+      else reportUnasked(domain, documents, list.add);
     }
   }
   return [...reporters.flatMap((reporter) => reporter.toProblems()), ...list.toProblems()];
@@ -113,16 +113,16 @@ function toVariants(entries: readonly ActionEntry[]): (readonly SoughtEntry[])[]
   ).filter(({ length }) => length > 0);
 }
 
-function tellNoRule(
+function reportNoRule(
   { domain, entries, reporter, offset }: AskedDescriptor,
   rules: readonly PlacedRule[] | undefined,
-  tell: Problem['severity'],
+  severity: Problem['severity'],
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
   const message = `no rule of domain '${toExcerpt(domain)}' takes ${shown}`;
   const explained = rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
-    reporter[tell]('envoy-no-rule', offset, '', message);
+    reporter[severity]('envoy-no-rule', offset, '', message);
     return;
   }
   const { nearest, reason, depth } = explained;
@@ -131,11 +131,11 @@ function tellNoRule(
   const hint =
     explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
   const at = entries[depth]?.offset ?? offset;
-  reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
+  reporter[severity]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
 /** The topmost ones: rules below an unreached rule are not reported again. */
-function tellUnreached(
+function reportUnreached(
   rules: readonly PlacedRule[],
   reached: ReadonlySet<PlacedRule>,
   add: (problem: Problem) => void,
@@ -150,11 +150,11 @@ function tellUnreached(
       const hint = 'add an action with its keys in this order, or remove the rule';
       add(createRuleWarning('envoy-unreached-rule', rule, undefined, message, hint));
     }
-    if (isOnTheWay) tellUnreached(rule.children, reached, add);
+    if (isOnTheWay) reportUnreached(rule.children, reached, add);
   }
 }
 
-function tellUnasked(
+function reportUnasked(
   domain: string,
   documents: readonly RuleDocument[],
   add: (problem: Problem) => void,

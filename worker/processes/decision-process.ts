@@ -160,7 +160,7 @@ async function createParts(
   let unmatched: UnmatchedSample[] = [];
   const serving = await createServing({
     settings,
-    health: tellingStore(health, link),
+    health: reportingStore(health, link),
     metrics,
     takeUnmatched(sample) {
       // Reports may be late.
@@ -202,7 +202,7 @@ function createTakeRules({
 }
 
 /** Reports each change of the store's health to the primary. */
-function tellingStore(health: Health, link: PrimaryLink): Health {
+function reportingStore(health: Health, link: PrimaryLink): Health {
   return {
     get healthy() {
       return health.healthy;
