@@ -42,6 +42,7 @@ if (patterns.length === 0) {
 for (const marked of findMarkedTests(root, [
   ...files.sideBySide,
   ...files.withServers,
+  ...files.outages,
   ...files.alone,
 ])) {
   if (isCi) {
@@ -50,11 +51,12 @@ for (const marked of findMarkedTests(root, [
     print(`note: ${marked}`);
   }
 }
-if (files.sideBySide.length + files.withServers.length + files.alone.length === 0) {
+if (Object.values(files).every((lane) => lane.length === 0)) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
 await runTests('tests side by side', files.sideBySide, 2);
-await runTests('tests with servers', files.withServers, 4);
+await runTests('tests with servers', files.withServers, 5);
+await runTests('tests of outages', files.outages, 4);
 await runTests('tests alone', files.alone, 1);
 finish();
 

@@ -16,20 +16,23 @@ const serverFolders = [
   'test/http2/',
 ];
 
-/** Tests that measure how long others wait or how much memory is held while something goes wrong: what
- * runs beside them would be measured too. */
-const measuring = [
+/** Tests that break something for seconds and watch who waits how long: mostly idle, with bounds that
+ * leave room for a busy machine, so that some of them run at once. */
+const outages = [
   'test/e2e/outage.test.ts',
   'test/faults/',
   'test/feature/store-failure-latency.test.ts',
   'test/feature/tracing-stalled.test.ts',
-  'test/fuzz/bounds.test.ts',
-  'test/http2/attacks.test.ts',
 ];
+
+/** Tests that measure how long others wait or how much memory is held under an attack: what runs beside
+ * them would be measured too. */
+const measuring = ['test/fuzz/bounds.test.ts', 'test/http2/attacks.test.ts'];
 
 export interface TestFiles {
   readonly sideBySide: readonly string[];
   readonly withServers: readonly string[];
+  readonly outages: readonly string[];
   readonly alone: readonly string[];
 }
 
@@ -44,9 +47,10 @@ export function findTestFiles(root: string, patterns: readonly string[]): TestFi
     .filter((file) => wanted.length === 0 || wanted.some((pattern) => isBelow(file, pattern)))
     .sort();
   return {
-    sideBySide: files.filter((file) => !startsServers(file) && !runsAlone(file)),
-    withServers: files.filter((file) => startsServers(file) && !runsAlone(file)),
-    alone: files.filter(runsAlone),
+    sideBySide: files.filter((file) => laneOf(file) === 'sideBySide'),
+    withServers: files.filter((file) => laneOf(file) === 'withServers'),
+    outages: files.filter((file) => laneOf(file) === 'outages'),
+    alone: files.filter((file) => laneOf(file) === 'alone'),
   };
 }
 
@@ -66,10 +70,9 @@ function isBelow(file: string, pattern: string): boolean {
   return file === pattern || file.startsWith(`${pattern}/`) || matchesGlob(file, pattern);
 }
 
-function startsServers(file: string): boolean {
-  return serverFolders.some((folder) => file.startsWith(folder));
-}
-
-function runsAlone(file: string): boolean {
-  return measuring.some((place) => file.startsWith(place));
+function laneOf(file: string): keyof TestFiles {
+  const isIn = (places: readonly string[]) => places.some((place) => file.startsWith(place));
+  if (isIn(measuring)) return 'alone';
+  if (isIn(outages)) return 'outages';
+  return isIn(serverFolders) ? 'withServers' : 'sideBySide';
 }
