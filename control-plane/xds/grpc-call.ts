@@ -2,10 +2,10 @@
 // method it is, and what the messages say, is left to its handler.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
+import { type Budget, MessageReader, prefixBytes } from '../../shared/grpc/message-reader.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import { toTrailers } from './grpc-status.ts';
-import { createMessageReader } from './message-reader.ts';
 import { createSliceSender } from './slice-sender.ts';
 
 export interface GrpcCall {
@@ -46,6 +46,9 @@ export interface GrpcCallOptions {
 
 const closeTimeoutMs = 5_000;
 
+/** What all streams together may keep is bounded by `UnfinishedRequests`. */
+const unfinishedBudget: Budget = { hold: () => true, release: () => {} };
+
 const responseHeaders = {
   ':status': 200,
   'content-type': 'application/grpc',
@@ -76,7 +79,7 @@ export function openCall(
   { peerAddress, maxMessageBytes, unfinishedRequests, clock }: GrpcCallOptions,
   open: OpenCall,
 ): void {
-  const reader = createMessageReader(maxMessageBytes);
+  const reader = new MessageReader(maxMessageBytes, unfinishedBudget);
   const sender = createSliceSender(stream);
   let isOpen = true;
   let trailers: Record<string, string> = {};
@@ -91,7 +94,7 @@ export function openCall(
    * does not read. */
   function stopReading(): void {
     isOpen = false;
-    reader.clear();
+    reader.drop();
     unfinished.holds(0, false);
   }
 
@@ -117,22 +120,36 @@ export function openCall(
     },
   };
 
+  /** True when there was one. */
+  function takeMessages(): boolean {
+    let isNext = false;
+    while (isOpen) {
+      const next = reader.next();
+      if (next.kind === 'incomplete') break;
+      isNext = true;
+      if (next.kind === 'too-large') {
+        const text = `received message larger than max (${next.length} vs. ${maxMessageBytes})`;
+        call.finish(grpcStatus.resourceExhausted, text);
+      } else if (next.flag !== 0) {
+        call.finish(grpcStatus.unimplemented, 'compressed requests are not supported');
+      } else handler.onMessage(next.bytes);
+    }
+    return isNext;
+  }
+
   const unfinished = unfinishedRequests.open((reason) => handler.onUnfinished(reason));
   const handler = open(call);
   stream.on('data', (chunk: Buffer) => {
     if (!isOpen) return;
-    let isNext = false;
-    const problem = reader.read(chunk, (message) => {
-      isNext = true;
-      handler.onMessage(message);
-      return isOpen;
-    });
-    if (problem !== undefined) call.finish(problem.status, problem.text);
-    else if (isOpen) unfinished.holds(reader.heldBytes, isNext);
+    reader.add(chunk, 0, chunk.length);
+    const isNext = takeMessages();
+    if (!isOpen) return;
+    if (reader.remaining === 0) reader.drop();
+    unfinished.holds(reader.heldBytes, isNext);
   });
   stream.once('end', () => {
     if (!isOpen) return;
-    if (reader.isEmpty) handler.onHalfClose();
+    if (reader.remaining === 0) handler.onHalfClose();
     else call.finish(grpcStatus.internal, 'the request ended within a message');
   });
   stream.once('close', () => {
@@ -143,7 +160,7 @@ export function openCall(
 
 /** Length of the message, and that it is not compressed. */
 function toPrefix(parts: readonly Buffer[]): Buffer {
-  const prefix = Buffer.alloc(5);
+  const prefix = Buffer.alloc(prefixBytes);
   prefix.writeUInt32BE(
     parts.reduce((sum, part) => sum + part.length, 0),
     1,

@@ -1,5 +1,6 @@
 // What a connection says, as far as the peer's windows allow it (RFC 9113 section 5.2).
 import type { Clock } from '../../../../shared/clock.ts';
+import { prefixBytes } from '../../../../shared/grpc/message-reader.ts';
 import { messageHeaders, okTrailers } from './answer-blocks.ts';
 import { ConnectionError } from './connection-error.ts';
 import {
@@ -9,7 +10,6 @@ import {
   largestWindowBytes,
 } from './frame.ts';
 import { maxUnsentBytes } from './limits.ts';
-import { prefixBytes } from './message-input.ts';
 import { Output } from './output.ts';
 import type { SendQueue } from './send-queue.ts';
 

@@ -2,6 +2,7 @@
 // answers. Frames, windows and connection-wide rules are left to the session.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../../shared/errors.ts';
+import { type Budget, MessageReader, prefixBytes } from '../../../../shared/grpc/message-reader.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../../../shared/grpc/status.ts';
 import { maxRequestBytes } from '../../../decision/request-bounds.ts';
 import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../../large-requests.ts';
@@ -21,7 +22,6 @@ import {
 } from './answer-blocks.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { readUint32, writeUint32 } from './frame.ts';
-import { type Budget, MessageInput, prefixBytes } from './message-input.ts';
 import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Sender } from './sender.ts';
@@ -92,7 +92,7 @@ export class Stream implements UnaryCall {
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
-  #input: MessageInput | undefined;
+  #input: MessageReader | undefined;
   #output: SendQueue | undefined;
   #exchange: Exchange | undefined;
   #httpAnswer: HttpAnswer | undefined;
@@ -157,7 +157,7 @@ export class Stream implements UnaryCall {
       return;
     }
     if (end > start) {
-      this.#input ??= new MessageInput(this.#host);
+      this.#input ??= new MessageReader(maxRequestBytes, this.#host);
       if (this.#input.remaining === 0) this.#inputSinceMs = this.#host.readMs;
       if (!this.#input.add(bytes, start, end)) {
         this.#endOverfull();

@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { maxRequestBytes } from '../../../decision/request-bounds.ts';
-import { MessageInput } from './message-input.ts';
+import { MessageReader } from './message-reader.ts';
+
+const maxMessageBytes = 100_000;
 
 function createBudget(limit = Number.POSITIVE_INFINITY) {
   const budget = {
@@ -30,14 +31,14 @@ test('messages come out as they were put in, however they are cut', (t) => {
   fc.assert(
     fc.property(messages, cuts, (sent, sizes) => {
       const budget = createBudget();
-      const input = new MessageInput(budget);
+      const reader = new MessageReader(maxMessageBytes, budget);
       const wire = Buffer.concat(sent.map(([flag, bytes]) => toMessage(bytes, flag)));
       const received: [number, Buffer][] = [];
       for (let position = 0, turn = 0; position < wire.length; turn++) {
         const end = Math.min(wire.length, position + (sizes[turn % sizes.length] ?? 1));
-        input.add(wire, position, end);
+        reader.add(wire, position, end);
         position = end;
-        for (let next = input.next(); next.kind === 'message'; next = input.next()) {
+        for (let next = reader.next(); next.kind === 'message'; next = reader.next()) {
           received.push([next.flag, Buffer.from(next.bytes)]);
         }
       }
@@ -45,8 +46,8 @@ test('messages come out as they were put in, however they are cut', (t) => {
         received,
         sent.map(([flag, bytes]) => [flag, Buffer.from(bytes)]),
       );
-      t.is(input.remaining, 0);
-      input.drop();
+      t.is(reader.remaining, 0);
+      reader.drop();
       t.is(budget.held, 0);
     }),
   );
@@ -54,31 +55,31 @@ test('messages come out as they were put in, however they are cut', (t) => {
 
 test('a message takes no more memory than it has bytes, in pieces too', (t) => {
   const budget = createBudget();
-  const input = new MessageInput(budget);
-  const wire = toMessage(Buffer.alloc(100_000));
+  const reader = new MessageReader(maxMessageBytes, budget);
+  const wire = toMessage(Buffer.alloc(maxMessageBytes));
   for (let position = 0; position < wire.length; position += 1000) {
-    input.add(wire, position, Math.min(wire.length, position + 1000));
+    reader.add(wire, position, Math.min(wire.length, position + 1000));
   }
-  t.is(input.next().kind, 'message');
+  t.is(reader.next().kind, 'message');
   t.is(budget.held, wire.length);
 });
 
 test('what the budget does not allow is refused, and nothing is lost of what it held', (t) => {
   const budget = createBudget(1000);
-  const input = new MessageInput(budget);
+  const reader = new MessageReader(maxMessageBytes, budget);
   const wire = toMessage(Buffer.alloc(2000));
-  t.true(input.add(wire, 0, 400));
-  t.false(input.add(wire, 400, 1500));
-  t.is(input.remaining, 400);
-  input.drop();
+  t.true(reader.add(wire, 0, 400));
+  t.false(reader.add(wire, 400, 1500));
+  t.is(reader.remaining, 400);
+  reader.drop();
   t.is(budget.held, 0);
-  t.is(input.remaining, 0);
+  t.is(reader.remaining, 0);
 });
 
 test('a message that is too large is refused by its prefix alone', (t) => {
-  const input = new MessageInput(createBudget());
+  const reader = new MessageReader(maxMessageBytes, createBudget());
   const prefix = Buffer.of(0, 0, 0, 0, 0);
-  prefix.writeUInt32BE(maxRequestBytes + 1, 1);
-  t.true(input.add(prefix, 0, 5));
-  t.deepEqual(input.next(), { kind: 'too-large', length: maxRequestBytes + 1 });
+  prefix.writeUInt32BE(maxMessageBytes + 1, 1);
+  t.true(reader.add(prefix, 0, 5));
+  t.deepEqual(reader.next(), { kind: 'too-large', length: maxMessageBytes + 1 });
 });

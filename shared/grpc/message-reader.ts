@@ -1,12 +1,10 @@
-// Puts gRPC's length-prefixed messages together from the pieces in which they come. Only requests that
-// do not come in one piece have one; what a message means is left to the stream.
-import { maxRequestBytes } from '../../../decision/request-bounds.ts';
-import { readUint32 } from './frame.ts';
+// Puts gRPC's length-prefixed messages together from the pieces in which they come. What flags and messages
+// mean is left to the call.
 
 /** A flag and a length before each message. */
 export const prefixBytes = 5;
 
-/** What a connection may keep in all. */
+/** What may be kept in all, by all readers that share it. */
 export interface Budget {
   /** Counts bytes that are kept; false when there may be no more. */
   hold(bytes: number): boolean;
@@ -22,14 +20,16 @@ export type NextMessage =
 const incomplete: NextMessage = { kind: 'incomplete' };
 const nothing = Buffer.alloc(0);
 
-export class MessageInput {
+export class MessageReader {
+  readonly #maxMessageBytes: number;
   readonly #budget: Budget;
   #bytes: Buffer = nothing;
   #start = 0;
   #end = 0;
   #held = 0;
 
-  constructor(budget: Budget) {
+  constructor(maxMessageBytes: number, budget: Budget) {
+    this.#maxMessageBytes = maxMessageBytes;
     this.#budget = budget;
   }
 
@@ -58,7 +58,7 @@ export class MessageInput {
     const before = this.#bytes.length;
     // Twice as much, so that a message in many pieces is not copied for each of them, but no more than
     // the message needs.
-    const wanted = kept < prefixBytes ? 0 : prefixBytes + readUint32(this.#bytes, this.#start + 1);
+    const wanted = kept < prefixBytes ? 0 : prefixBytes + this.#bytes.readUInt32BE(this.#start + 1);
     const size = Math.max(kept + count, Math.min(2 * kept, wanted));
     if (!this.hold(size)) return false;
     const larger = Buffer.allocUnsafeSlow(size);
@@ -73,8 +73,8 @@ export class MessageInput {
   /** Takes the next message. */
   next(): NextMessage {
     if (this.remaining < prefixBytes) return incomplete;
-    const length = readUint32(this.#bytes, this.#start + 1);
-    if (length > maxRequestBytes) return { kind: 'too-large', length };
+    const length = this.#bytes.readUInt32BE(this.#start + 1);
+    if (length > this.#maxMessageBytes) return { kind: 'too-large', length };
     if (this.remaining < prefixBytes + length) return incomplete;
     const flag = this.#bytes[this.#start] as number;
     const from = this.#start + prefixBytes;
