@@ -27,7 +27,7 @@ import { type NameFamily, toNeutralSettings } from './setting-names.ts';
 
 const host = '127.0.0.1';
 const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
-const readyTimeoutMs = 15_000;
+const readyTimeoutMs = 60_000;
 
 /** The servers that all groups of a run share, started when first needed. */
 export interface SharedServers {

@@ -30,7 +30,7 @@ async function writeMapping(t: ExecutionContext, text: string): Promise<string> 
 async function endingOf(t: ExecutionContext, env: Readonly<Record<string, string>>) {
   const worker = await spawnWorkerProcess({ env: { ...base, ...env }, rules });
   t.teardown(() => worker.stop());
-  return { ending: await worker.waitForEnd(15_000), output: worker.output() };
+  return { ending: await worker.waitForEnd(60_000), output: worker.output() };
 }
 
 test('a mapping file with a mistake ends the start, telling its place', async (t) => {

@@ -1,0 +1,153 @@
+// The guide to budgets for language-model tokens, executed as it stands: a real Envoy, a model that reports
+// its usage, and a worker whose clock the test turns.
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { startEnvoy } from '../support/envoy.ts';
+import { eventually } from '../support/eventually.ts';
+import { findFencedBlocks } from '../support/fenced-blocks.ts';
+import { freePort } from '../support/free-port.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { startWorker } from '../support/worker-in-process.ts';
+
+const page = readFileSync(join(import.meta.dirname, '../../worker/docs/token-budgets.md'), 'utf8');
+const blocks = findFencedBlocks(page);
+
+function blockOf(language: string): string {
+  const [found, ...others] = blocks.filter((block) => block.language === language);
+  if (found === undefined || others.length > 0) throw new Error(`not one block of ${language}`);
+  return found.text;
+}
+
+/** Uses as many tokens as the header asks for. */
+async function startModel(t: ExecutionContext): Promise<number> {
+  const server = createServer((request, response) => {
+    request.resume();
+    const tokens = request.headers['x-tokens'];
+    response.setHeader('content-type', 'application/json');
+    if (tokens === undefined) response.end('{"error": "no prompt"}');
+    else response.end(JSON.stringify({ choices: [], usage: { total_tokens: Number(tokens) } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+function replaceOnce(text: string, from: string, to: string): string {
+  if (text.split(from).length !== 2) throw new Error(`not once in the page: ${from}`);
+  return text.replace(from, to);
+}
+
+async function startBudget(t: ExecutionContext, rules: string) {
+  const [grpcPort, httpPort, envoyPort] = [await freePort(), await freePort(), await freePort()];
+  const modelPort = await startModel(t);
+  const clock = createManualClock(Date.UTC(2026, 0, 1));
+  const worker = await startWorker(t, {
+    env: {
+      BACKEND_TYPE: 'memory',
+      GRPC_HOST: '127.0.0.1',
+      GRPC_PORT: String(grpcPort),
+      PORT: String(httpPort),
+    },
+    rules,
+    clock,
+  });
+  const socket = (host: string, port: number) =>
+    `socket_address: { address: ${host}, port_value: ${port} }`;
+  let yaml = blockOf('yaml envoy');
+  yaml = replaceOnce(yaml, socket('0.0.0.0', 10000), socket('127.0.0.1', envoyPort));
+  yaml = replaceOnce(yaml, socket('model', 8000), socket('127.0.0.1', modelPort));
+  yaml = replaceOnce(yaml, socket('ratelane', 8081), socket('127.0.0.1', grpcPort));
+  const envoy = await startEnvoy(yaml, envoyPort);
+  t.teardown(envoy.stop);
+  const chargesOf = async () => {
+    const stats = await worker.page('/stats');
+    return Number(
+      /^ratelimit\.service\.rate_limit\.llm\.customer\.total_hits: (\d+)$/m.exec(stats)?.[1] ?? 0,
+    );
+  };
+  return {
+    clock,
+    /** The status; resolves when what was used has been charged. */
+    async call(tokens: number): Promise<number> {
+      const before = await chargesOf();
+      const headers = { 'x-customer': 'ada', 'x-tokens': String(tokens) };
+      const answer = await fetch(`http://127.0.0.1:${envoyPort}/v1/chat`, {
+        method: 'POST',
+        headers,
+      });
+      await answer.arrayBuffer();
+      if (answer.status === 200) {
+        await eventually('the charge', async () => (await chargesOf()) >= before + tokens);
+      }
+      return answer.status;
+    },
+    /** Of a call whose response has no usage. */
+    async callInVain(): Promise<number> {
+      const headers = { 'x-customer': 'ada' };
+      const answer = await fetch(`http://127.0.0.1:${envoyPort}/v1/chat`, { headers });
+      await answer.arrayBuffer();
+      return answer.status;
+    },
+    /** `40 left` or `12s to wait`, asked as Envoy does before a call. */
+    async whatIsLeft(): Promise<string> {
+      const descriptor = { entries: [{ key: 'customer', value: 'ada' }], hitsAddend: 0 };
+      const body = JSON.stringify({ domain: 'llm', descriptors: [descriptor] });
+      const answer = await fetch(`http://127.0.0.1:${httpPort}/json`, { method: 'POST', body });
+      const { statuses } = (await answer.json()) as {
+        statuses: { code: string; limitRemaining?: number; durationUntilReset: string }[];
+      };
+      const [status] = statuses;
+      return status?.code === 'OK'
+        ? `${status.limitRemaining ?? 0} left`
+        : `${status?.durationUntilReset} to wait`;
+    },
+  };
+}
+
+test('calls are let through as the guide says', async (t) => {
+  const { clock, call, whatIsLeft } = await startBudget(t, blockOf('yaml'));
+  const beganMs = clock.wallMs();
+  for (const line of blockOf('calls').trim().split('\n')) {
+    const [, seconds] = /^at (\d+)s$/.exec(line) ?? [];
+    if (seconds !== undefined) {
+      clock.advance(beganMs + Number(seconds) * 1000 - clock.wallMs());
+      continue;
+    }
+    const [, tokens, status, left] = /^(\d+) -> (\d+)(?:, then (.+))?$/.exec(line) ?? [];
+    t.is(await call(Number(tokens)), Number(status), line);
+    if (left !== undefined) t.is(await whatIsLeft(), left, line);
+  }
+});
+
+test('a response without usage costs nothing', async (t) => {
+  const { call, callInVain, whatIsLeft } = await startBudget(t, blockOf('yaml'));
+  t.is(await call(60), 200);
+  for (let again = 0; again < 5; again++) t.is(await callInVain(), 200);
+  t.is(await whatIsLeft(), '40 left');
+});
+
+test('without count_over_limit a budget would never be used up', async (t) => {
+  const rules = replaceOnce(blockOf('yaml'), '      count_over_limit: true\n', '');
+  const { call, whatIsLeft } = await startBudget(t, rules);
+  for (let again = 0; again < 5; again++) t.is(await call(60), 200);
+  t.is(await whatIsLeft(), '40 left');
+});
+
+test('a fixed window counts in full, and is over until its end', async (t) => {
+  const rules = replaceOnce(
+    replaceOnce(blockOf('yaml'), '      count_over_limit: true\n', ''),
+    'token_bucket',
+    'fixed_window',
+  );
+  const { call, clock, whatIsLeft } = await startBudget(t, rules);
+  t.deepEqual([await call(60), await call(60), await call(60)], [200, 200, 429]);
+  t.is(await whatIsLeft(), '60s to wait');
+  clock.advance(60_000);
+  t.is(await call(60), 200);
+});
