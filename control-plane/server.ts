@@ -127,7 +127,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
         replace(changed);
         log.info(`TLS: ${tls.cert} has changed and is used for new connections`);
       },
-      onProblem: (problem) => log.error(`TLS: what was read before is kept: ${problem}`),
+      onProblem: (problem) => log.error(`TLS: the previous files stay in use: ${problem}`),
     });
     open.push(watch);
   }

@@ -95,7 +95,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
       },
     );
   if (!(await settlesWithin(stopped, stopTimeoutMs))) {
-    log.warning(`Not everything was closed within ${stopTimeoutMs}ms, exiting all the same`);
+    log.warning(`Not everything was closed within ${stopTimeoutMs}ms, exiting anyway`);
   }
   return endProcess(failure === undefined ? exitCodes.ok : exitCodes.failed);
 }

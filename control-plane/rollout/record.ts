@@ -31,7 +31,7 @@ export type RolloutRecord = Omit<StoredRecord, 'format' | 'store'>;
 
 export interface RecordFile {
   /** Undefined when there is none, or one of another store. Never rejects: what cannot be read is said,
-   * and a rollout begins anew. */
+   * and the rollout starts again. */
   read(): Promise<RolloutRecord | undefined>;
   /** Returns at once; the newest is written last. What cannot be written is said. */
   keep(record: RolloutRecord): void;
@@ -64,7 +64,7 @@ export function openRecordFile(stateDirectory: string, store: string, log: Log):
         return content.store === store ? content : undefined;
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') {
-          log.warning(`${path} cannot be read (${errorText(error)}): a rollout begins anew`);
+          log.warning(`${path} cannot be read (${errorText(error)}): the rollout starts again`);
         }
         return undefined;
       }

@@ -113,7 +113,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       return await readAt(commit, signal);
     } catch (error) {
       if (!(error instanceof GitError) || error.output === undefined) throw error;
-      log.warning(`The copy of ${description} is damaged and is made anew: ${error.message}`);
+      log.warning(`The copy of ${description} is damaged and is rebuilt: ${error.message}`);
       return readAt(await mirror.renew(signal), signal);
     }
   }

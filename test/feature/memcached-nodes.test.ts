@@ -180,9 +180,7 @@ test('without a node everything counts as 0, and that is told', async (t) => {
   t.teardown(() => store.close(0));
   t.is(await countOne(store, 'nowhere_'), 1);
   t.is(await countOne(store, 'nowhere_'), 1);
-  t.deepEqual(store.log.lines, [
-    'error memory cache: no node is known, so that nothing is counted',
-  ]);
+  t.deepEqual(store.log.lines, ['error memory cache: no node is known, so nothing is counted']);
   t.is(store.metrics.counter('ratelimit.memcache.multiget.__code=error').value, 2);
 });
 

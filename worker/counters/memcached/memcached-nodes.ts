@@ -137,8 +137,7 @@ export function createMemcachedNodes(
       clock,
       intervalMs: tlsIntervalMs,
       onChange: use,
-      onProblem: (problem) =>
-        log.error(`memory cache: ${problem}; what was read before stays in use`),
+      onProblem: (problem) => log.error(`memory cache: ${problem}; the previous files stay in use`),
     });
   }
 

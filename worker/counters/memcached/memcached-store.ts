@@ -146,7 +146,7 @@ export function createMemcachedStore(
 
   function startReading(lane: MemcachedLane | undefined, turns: readonly Turn[]): void {
     if (lane === undefined) {
-      noNode.report('memory cache: no node is known, so that nothing is counted');
+      noNode.report('memory cache: no node is known, so nothing is counted');
       for (const turn of turns) decide(turn, undefined);
       return;
     }
