@@ -35,7 +35,7 @@ function connectWorker(t: ExecutionContext, port: number, id: string) {
 test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
-  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1s'];
+  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
   const controlPlane = await createControlPlaneProcess(t, { flags });
   await controlPlane.start();
   const port = Number(controlPlane.xdsAddress.split(':')[1]);
