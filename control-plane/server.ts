@@ -11,6 +11,7 @@ import type { Environment } from '../shared/settings/setting.ts';
 import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
 import { trimEnd } from '../shared/trim-end.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
+import { loadFleetLink } from '../shared/wire/fleet.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
 import type { AdminApi } from './admin/admin-api.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
@@ -19,6 +20,7 @@ import { createAuthorizer } from './admin/authorize.ts';
 import { createExamine } from './admin/examination.ts';
 import { openTokenFile, type TokenFile } from './admin/tokens.ts';
 import type { WebhookDeps } from './admin/webhook-route.ts';
+import { createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createPeers } from './peers/peers.ts';
@@ -91,13 +93,14 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let admin: AdminServer | undefined;
   let awaited: string | undefined = `the store ${store.description}`;
   const workers = { list: () => ads?.workers.list() ?? [] };
+  const fleet = createFleet({ method: loadFleetLink(), log, clock });
   const rollout =
     settings.rollout &&
     createRollout({
       plan: settings.rollout,
       snapshots,
       workers,
-      trafficOf: () => undefined,
+      trafficOf: fleet.trafficOf,
       record: openRecordFile(stateDirectory, store.description, log),
       log,
       clock,
@@ -141,6 +144,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       store,
       snapshots,
       workers,
+      fleet,
       examine: createExamine({ encode, options: build }),
       rollout,
       peers: settings.peers && createPeers(settings.peers),
@@ -178,6 +182,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
         clock,
         protos: loadDiscoveryProtos(),
         metrics: metrics.xds,
+        methods: new Map([[fleet.path, fleet.open]]),
         ...(tokens && { authorize: (headers) => authorizeWorker(tokens, headers) }),
       },
       {
@@ -211,6 +216,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     async stop() {
       awaited = 'nothing: the control plane is stopping';
       for (const each of open) each.close();
+      fleet.stop();
       await ads?.stop(stopGraceMs);
       await admin?.stop(stopGraceMs);
       await rollout?.stop();

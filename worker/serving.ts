@@ -14,6 +14,7 @@ import { createPerSecondStore } from './counters/per-second-store.ts';
 import type { CounterStore } from './counters/store.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
+import type { OverLimitObserver } from './decision/over-limit-observer.ts';
 import type { HeaderOptions } from './decision/response-headers.ts';
 import { createShouldRateLimit } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
@@ -61,6 +62,8 @@ export interface ServingDeps {
   readonly metrics: Metrics;
   /** Takes samples of the descriptors that no rule matches. */
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
+  /** Undefined where there is no link to a control plane. */
+  readonly observer: OverLimitObserver | undefined;
   readonly log: Log;
   readonly clock: Clock;
   /** Undefined when traces are off. */
@@ -109,6 +112,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
     metrics,
     unmatched: createUnmatchedSampler(metrics, deps.takeUnmatched),
+    observer: deps.observer,
     clock,
     spans:
       tracer &&

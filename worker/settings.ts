@@ -75,6 +75,7 @@ const prefixes = [
   'PULLMETRICS_',
   'PROMETHEUS_',
   'CONFIG_GRPC_XDS_',
+  'CONFIG_FLEET_',
   'XDS_CLIENT_',
   'GRPC_SERVER_',
   'GRPC_CLIENT_',

@@ -87,6 +87,7 @@ async function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings)
     health: createHealth({ requireConfig: false }),
     metrics: createRegistry({ runtimeNamesMax, log: silence }),
     takeUnmatched() {},
+    observer: undefined,
     log: silence,
     clock,
     tracer: undefined,

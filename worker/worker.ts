@@ -12,6 +12,8 @@ import type { StopSignal } from '../shared/stop-signals.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { toAgreement } from './agreement.ts';
+import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
+import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
 import { createHealth } from './health.ts';
 import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
@@ -80,13 +82,27 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     portsWait: !settings.config.forceStart,
   });
   const unmatched = createUnmatched(metrics);
-  const { take: takeUnmatched } = unmatched;
   const parsingThread = createParsingThread({ log, clock });
   const source = await createSource(deps, metrics, parsingThread);
+  const limited = createLimitedValuesFor(settings, clock);
+  const link = limited && (await createLinkFor({ settings, metrics, limited, source, log, clock }));
+  const takeUnmatched = (sample: UnmatchedSample) => {
+    unmatched.take(sample);
+    link?.noteUnmatched(sample);
+  };
   const processes = settings.processes.count > 1 ? await createProcesses() : undefined;
   const serving =
     processes ??
-    (await createServing({ settings, health, metrics, takeUnmatched, log, clock, tracer }));
+    (await createServing({
+      settings,
+      health,
+      metrics,
+      takeUnmatched,
+      observer: limited,
+      log,
+      clock,
+      tracer,
+    }));
 
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
@@ -108,6 +124,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           ...[...health.components()].map(([name, state]) => `  ${name}: ${state}`),
           `rules: ${rulesInForce.describe()}`,
           `rules come from: ${source.describe()}`,
+          ...(link === undefined ? [] : [link.describe()]),
           unmatched.summarize(),
           ...serving.describe(),
           `agreement: ${agreement.hash}, the same on all workers that count together`,
@@ -132,6 +149,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       health,
       metrics,
       takeUnmatched,
+      takeLimited: (share) => limited?.addShare(share),
       log,
       clock,
     });
@@ -153,6 +171,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       if (processes === undefined) await deps.warmUp?.(signal);
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstGoodLoad, signal);
       const addresses = await serving.listen(signal);
+      link?.start();
       awaited = 'nothing, it is serving';
       return { debug: debugAddress, ...addresses };
     },
@@ -163,6 +182,8 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     },
     async stop() {
       await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
+      // Last, for its report of the end.
+      await link?.stop();
       await Promise.all([statistics.stop(statisticsGraceMs), tracer?.stop(tracerGraceMs)]);
       await debug.stop(0);
     },

@@ -2,6 +2,7 @@
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 import type { Peers } from '../peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -14,6 +15,8 @@ export interface AdminApi {
   readonly store: ConfigStore;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
+  /** What the workers report of themselves. */
+  readonly fleet: Fleet;
   readonly examine: Examine;
   /** Undefined where revisions are not rolled out in steps. */
   readonly rollout: Rollout | undefined;

@@ -18,6 +18,7 @@ function workerOf(id: string, agreement?: string, group: string | null = 'defaul
     sent: null,
     acked: null,
     nacked: null,
+    figures: null,
   };
 }
 

@@ -2,6 +2,7 @@
 import { toCountText } from '../../shared/count-text.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { maxWaitingFor, type StatusJson } from './status-report.ts';
+import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 
 const self = 'this';
@@ -37,6 +38,7 @@ export function mergeStatus(
       pending: count('pending'),
       refused: count('refused'),
     },
+    traffic: mergeTraffic(known.map(({ traffic }) => traffic)),
     waitingFor: known.flatMap(({ waitingFor }) => waitingFor).slice(0, maxWaitingFor),
     unenforced: known.flatMap(({ unenforced }) => unenforced),
     disagreements: known.flatMap(({ disagreements }) => disagreements),

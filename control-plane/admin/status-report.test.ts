@@ -62,6 +62,7 @@ function statusOf(
       groupOf: () => 'default',
     },
     workers,
+    linked: [],
     nowMs,
     rollout,
   });

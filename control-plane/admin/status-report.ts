@@ -6,6 +6,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
+import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { RolloutState } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
@@ -15,6 +16,7 @@ import { disagreementJson, findDisagreements } from './agreement-report.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
+import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
@@ -79,6 +81,8 @@ export const statusJson = Type.Object(
       pending: Type.Integer(),
       refused: Type.Integer(),
     }),
+    /** Of all workers that report; null when none does. */
+    traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
     /** Workers that are pending or have refused; at most 100 of them. */
@@ -110,6 +114,7 @@ export interface StatusSources {
   readonly storeDescription: string;
   readonly snapshots: Pick<SnapshotCache, 'state' | 'current' | 'groupOf'>;
   readonly workers: readonly ConnectedWorker[];
+  readonly linked: readonly LinkedWorker[];
   readonly asked: AskedJson | undefined;
   readonly nowMs: number;
   /** Undefined when none is under way. */
@@ -121,7 +126,8 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const state = snapshots.state();
   const { newest, inForce, store } = state;
   const stale = findStaleness(state);
-  const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots));
+  const findFigures = createFindFigures(sources.linked);
+  const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots, findFigures));
   const counts = countWorkers(workers);
   const { verdict, text } = judge(state, counts, workers, nowMs, sources.rollout);
   return {
@@ -152,6 +158,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       error: store.lastError ?? null,
     },
     workers: counts,
+    traffic: toTrafficJson(sources.linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
@@ -232,7 +239,7 @@ export function toReach(connected: number): string {
   return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;
 }
 
-export function countWorkers(workers: readonly WorkerJson[]): StatusJson['workers'] {
+export function countWorkers(workers: readonly Pick<WorkerJson, 'state'>[]): StatusJson['workers'] {
   const having = (state: WorkerJson['state']) =>
     workers.filter((worker) => worker.state === state).length;
   return {

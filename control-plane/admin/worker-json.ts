@@ -4,6 +4,7 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
+import { type FindFigures, figuresJson } from './traffic-json.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 const time = Type.String({ format: 'date-time' });
@@ -25,6 +26,8 @@ export const workerJson = Type.Object(
     sent: orNull(versionAt),
     acked: orNull(versionAt),
     nacked: orNull(Type.Object({ version: orNull(Type.String()), at: time, text: Type.String() })),
+    /** Null for a worker that does not report. */
+    figures: orNull(figuresJson),
   },
   { title: 'Worker' },
 );
@@ -33,6 +36,7 @@ export type WorkerJson = Type.Static<typeof workerJson>;
 export function toWorkerJson(
   worker: ConnectedWorker,
   snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
+  findFigures: FindFigures,
 ): WorkerJson {
   const { node, address, mode, sinceMs, sent, acked, nacked } = worker;
   const { state, expected } = toWorkerState(worker, snapshots.current(node));
@@ -51,6 +55,7 @@ export function toWorkerJson(
     nacked: nacked
       ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
       : null,
+    figures: findFigures(node.id, address),
   };
 }
 

@@ -2,9 +2,9 @@
 
 import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
-import { toWorkerJson } from '../admin/worker-json.ts';
 import type { RolloutState } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';
 
@@ -15,7 +15,9 @@ export function toOverview(
 ): Overview {
   const state = snapshots.state();
   const { newest, inForce, store, counts } = state;
-  const having = countWorkers(workers.list().map((worker) => toWorkerJson(worker, snapshots)));
+  const having = countWorkers(
+    workers.list().map((worker) => toWorkerState(worker, snapshots.current(worker.node))),
+  );
   const errors = newest?.problems.filter(isError).length ?? 0;
   return {
     revisionInForceAtMs: inForce?.revision.atMs,

@@ -43,6 +43,8 @@ export interface AdsServerDeps {
    * and the log, without the secret. Without this function everybody may ask. */
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
   readonly metrics?: XdsMetrics;
+  /** Methods of other services on this port, by their paths. Who serves them ends their calls before `stop`. */
+  readonly methods?: ReadonlyMap<string, (call: GrpcCall) => CallHandler>;
 }
 
 export interface AdsServerOptions {
@@ -109,6 +111,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       rateLimitConfig.FetchRlsConfigs.path,
       (call) => createFetch({ snapshots, clock, limits }, protocols.dedicatedSotw, call),
     ],
+    ...(deps.methods ?? []),
   ]);
 
   function openStream<Request extends object>(

@@ -401,4 +401,9 @@ export const differenceProofs: readonly DifferenceProof[] = [
     file: 'test/feature/xds-source.test.ts',
     text: 'fields that the public message lacks arrive',
   },
+  {
+    here: 'A second stream, `ratelane.fleet.v1.Fleet/Link`, is opened to the same server; one that does not know it is asked again every ten minutes (`CONFIG_FLEET_LINK=false` asks none)',
+    file: 'worker/fleet/link.test.ts',
+    text: 'a server without the service is named once at info, and asked again ten minutes later',
+  },
 ];

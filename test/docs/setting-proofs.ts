@@ -94,6 +94,10 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'a wait is longer than it would be': ['XDS_CLIENT_BACKOFF_JITTER'],
     'a larger message is not taken': ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'],
   },
+  'test/feature/fleet-link.test.ts': {
+    'without CONFIG_FLEET_LINK nothing is told': ['CONFIG_FLEET_LINK'],
+    'values are told as they are, as hashes or not at all': ['CONFIG_FLEET_LINK_VALUES'],
+  },
   'test/conformance/cases/merge_domain.json': {
     'merge-two-files': ['MERGE_DOMAIN_CONFIG'],
   },

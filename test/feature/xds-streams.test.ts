@@ -204,6 +204,7 @@ test('clients that name resources are in force with what they named, and after c
         current: () => snapshot,
         groupOf: () => 'default',
       },
+      linked: [],
       workers: ads.server.workers.list(),
       nowMs: 0,
       rollout: undefined,

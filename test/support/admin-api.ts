@@ -5,6 +5,7 @@ import { createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
+import { createFleet } from '../../control-plane/fleet/fleet.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
@@ -14,6 +15,7 @@ import { createDirectoryStore } from '../../control-plane/store/directory-store.
 import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createRecordedLog } from './recorded-log.ts';
 import { createRulesFolder } from './rules-folder.ts';
@@ -67,6 +69,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         store,
         snapshots,
         workers,
+        fleet: createFleet({ method: loadFleetLink(), log, clock }),
         examine: createExamine({ encode, options }),
         rollout: undefined,
         peers: api.peers && createPeers(api.peers),

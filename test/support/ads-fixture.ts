@@ -49,11 +49,12 @@ export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly snapshot?: Snapshot;
   readonly authorize?: NonNullable<AdsServerDeps['authorize']>;
   readonly metrics?: NonNullable<AdsServerDeps['metrics']>;
+  readonly methods?: NonNullable<AdsServerDeps['methods']>;
   readonly clock?: Clock;
 }
 
 export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
-  const { snapshot, authorize, metrics, clock = systemClock, ...serverOptions } = options;
+  const { snapshot, authorize, metrics, methods, clock = systemClock, ...serverOptions } = options;
   const log = createRecordedLog();
   const listeners = new Set<() => void>();
   let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
@@ -71,6 +72,7 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
       protos: discoveryProtos,
       ...(authorize === undefined ? {} : { authorize }),
       ...(metrics === undefined ? {} : { metrics }),
+      ...(methods === undefined ? {} : { methods }),
     },
     { host: '127.0.0.1', port: 0, ...serverOptions },
   );

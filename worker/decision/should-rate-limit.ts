@@ -21,6 +21,7 @@ import {
   type RateLimitResponse,
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
+import type { OverLimitObserver } from './over-limit-observer.ts';
 import { createPrepareHits } from './prepare-hits.ts';
 import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
@@ -83,6 +84,8 @@ export interface DecisionParts {
   readonly overLimitCache: OverLimitCache;
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
+  /** Undefined when nobody wants to know. */
+  readonly observer?: OverLimitObserver | undefined;
   readonly clock: Clock;
   /** Undefined without tracing. */
   readonly spans?: DecisionSpans | undefined;
@@ -157,6 +160,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     overLimitCache,
     metrics,
     unmatched,
+    observer,
     clock,
     spans,
     trail,
@@ -250,6 +254,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       : noHeaders;
     const isOver = isOverLimit(statuses, matches);
     if (isOver && options.shadowMode) globalShadowMode.add(1);
+    else if (isOver) observer?.overLimit(request, limited, statuses);
     const response = {
       overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
       statuses,

@@ -1,5 +1,6 @@
 // The only place where the worker's statistics are kept. The hot path adds to handles; outputs read the
 // lists.
+import { decisionDurationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Counter, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
@@ -74,12 +75,6 @@ const ruleStatNames = {
   shadowMode: 'shadow_mode',
   totalNegativeHits: 'total_negative_hits',
 } as const satisfies Record<keyof RuleStats, string>;
-
-/** Upper bounds in seconds: most decisions take a tenth of a millisecond, or one way to the store. */
-const decisionBuckets = [
-  ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005],
-  ...[0.01, 0.025, 0.05, 0.1, 0.25, 1],
-];
 
 /** The metric key of hits whose own runtime key does not fit. Shaped like a domain and a key, for receivers
  * that split names. */
@@ -157,7 +152,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   return {
     counter: (name, tags) => counter(name, { tags }),
     gauge,
-    decisionDuration: new Histogram(decisionBuckets),
+    decisionDuration: new Histogram(decisionDurationBounds),
     timer(name) {
       const clean = sanitizeMetricName(name);
       let cell = timers.get(clean);

@@ -10,6 +10,7 @@ import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
+import { createLimitedValuesFor } from '../fleet/fleet.ts';
 import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
 import { measureNode } from '../metrics/node-gauges.ts';
@@ -158,6 +159,7 @@ async function createParts(
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
   let unmatched: UnmatchedSample[] = [];
+  const limited = createLimitedValuesFor(settings, clock);
   const serving = await createServing({
     settings,
     health: reportingStore(health, link),
@@ -166,6 +168,7 @@ async function createParts(
       // Reports may be late.
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
+    observer: limited,
     log,
     clock,
     tracer,
@@ -176,7 +179,13 @@ async function createParts(
     for (const statistics of reporter.take()) {
       const samples = unmatched;
       unmatched = [];
-      await link.send({ kind: 'report', statistics, unmatched: samples, description });
+      await link.send({
+        kind: 'report',
+        statistics,
+        unmatched: samples,
+        limited: limited?.takeShare(),
+        description,
+      });
     }
   });
   const takeRules = createTakeRules({ settings, log, serving });

@@ -2,6 +2,7 @@
 // this program. fork-process.ts and main.ts carry them.
 import type { Environment } from '../../shared/settings/setting.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
+import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { ServingAddresses } from '../serving.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
@@ -51,6 +52,8 @@ export type FromProcess =
       readonly statistics: StatisticsReport;
       /** Taken since the last report. */
       readonly unmatched: readonly UnmatchedSample[];
+      /** The same; undefined where there is no link to a control plane. */
+      readonly limited: LimitedShare | undefined;
       /** For the debug port. */
       readonly description: readonly string[];
     };

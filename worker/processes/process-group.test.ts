@@ -53,6 +53,7 @@ function setUp(count = 2) {
     health,
     metrics,
     takeUnmatched: ({ domain }) => void unmatched.push(domain),
+    takeLimited() {},
     log,
     clock,
   });
@@ -267,6 +268,7 @@ test('what a process has counted or sampled stays when it ends, its gauges do no
     kind: 'report',
     description: ['counters: connected'],
     unmatched: [{ domain: 'd', entries: [], isCut: false, atSeconds: 1 }],
+    limited: undefined,
     statistics: {
       newCounters: [{ kind: 'name', name: 'c' }],
       places: Uint32Array.of(0),

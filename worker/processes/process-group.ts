@@ -26,6 +26,7 @@ import type { Log } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
+import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { Health } from '../health.ts';
 import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
@@ -45,6 +46,7 @@ export interface ProcessGroupDeps {
   readonly health: Health;
   readonly metrics: MetricsRegistry;
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
+  readonly takeLimited: (share: LimitedShare) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -164,6 +166,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       case 'report':
         member.reported.take(message.statistics);
         message.unmatched.forEach(deps.takeUnmatched);
+        if (message.limited !== undefined) deps.takeLimited(message.limited);
         break;
       case 'profile':
         member.profiler.take(message);

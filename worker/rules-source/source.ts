@@ -32,5 +32,7 @@ export interface RulesSource {
   start(onLoad: (result: LoadResult) => void): Promise<void>;
   /** Rules awaited or in force, for the debug port. */
   describe(): string;
+  /** The version accepted last, of a source that has versions; '' before the first. */
+  version?(): string;
   close(): Promise<void>;
 }

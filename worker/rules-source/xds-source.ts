@@ -13,11 +13,19 @@ import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/ru
 import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
-import type { AnyMessage, DiscoveryResponseMessage } from '../../shared/wire/discovery-messages.ts';
+import type {
+  AnyMessage,
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from '../../shared/wire/discovery-messages.ts';
 import type { Protos } from '../../shared/wire/protos.ts';
+import type {
+  ManagementServer,
+  ManagementStream,
+  OpenManagementStream,
+} from '../management-stream.ts';
 import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
-import type { AdsConnection, AdsServerOptions, OpenAdsConnection } from './ads-connection.ts';
 import { toAdsNode } from './ads-node.ts';
 import { createAdsReport, toShown } from './ads-report.ts';
 import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
@@ -25,7 +33,7 @@ import type { LoadResult, RulesSource } from './source.ts';
 
 /** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */
 export interface XdsSourceOptions {
-  readonly server: AdsServerOptions;
+  readonly server: ManagementServer;
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
@@ -79,8 +87,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   let waiting: DiscoveryResponseMessage[] = [];
   /** The last refusal, unless something was accepted since. */
   let refused: { readonly digest: string; readonly text: string } | undefined;
-  let openConnection: OpenAdsConnection | undefined;
-  let connection: AdsConnection | undefined;
+  let openStream: OpenManagementStream | undefined;
+  let connection: ManagementStream<DiscoveryRequestMessage> | undefined;
   let cancelWait = () => {};
   let nextAttemptMs = 0;
   let hasRules = false;
@@ -117,7 +125,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   function connect(): void {
     report.connecting();
     let isOpen = false;
-    connection = openConnection?.({
+    connection = openStream?.({
       server,
       method: discovery.aggregated.StreamAggregatedResources,
       clock,
@@ -206,9 +214,10 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     async start(listener) {
       onLoad = listener;
       // Loaded here, because only a worker with a management server needs gRPC's client.
-      openConnection = (await import('./ads-connection.ts')).openAdsConnection;
+      openStream = (await import('../management-stream.ts')).openManagementStream;
       give({ kind: 'start' });
     },
+    version: () => state.ackedVersion,
     describe: () => report.describe(),
     async close() {
       closed = true;

@@ -1,5 +1,5 @@
 // The rows for a management server that delivers the rules.
-import { bool, duration, float, int, map, text } from '../../shared/settings/kind.ts';
+import { bool, choice, duration, float, int, map, text } from '../../shared/settings/kind.ts';
 
 export function xdsSettings() {
   return {
@@ -79,6 +79,19 @@ export function xdsSettings() {
         names: ['XDS_CLIENT_BACKOFF_JITTER'],
         default: false,
         doc: 'Vary the waits at random, between the first and the next one',
+      }),
+    },
+    link: {
+      enabled: bool({
+        names: ['CONFIG_FLEET_LINK'],
+        default: true,
+        doc: 'Report traffic and limited values to a management server that is a Ratelane control plane',
+      }),
+      values: choice({
+        names: ['CONFIG_FLEET_LINK_VALUES'],
+        words: { plain: 'plain', hashed: 'hashed', none: 'none' },
+        default: 'plain',
+        doc: 'How these reports have the values of descriptors: as they are, which the debug port shows too, as hashes, or not at all',
       }),
     },
     maxMessageBytes: int({

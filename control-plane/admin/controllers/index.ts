@@ -8,6 +8,7 @@ import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
+import { createFindFigures } from '../traffic-json.ts';
 import { toWorkerJson, workerJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
@@ -98,7 +99,7 @@ export class Status extends AdminController {
   }
 
   private async toOwn(look: boolean, revision: string | undefined): Promise<StatusJson> {
-    const { store, snapshots, workers, rollout, clock } = this.api;
+    const { store, snapshots, workers, fleet, rollout, clock } = this.api;
     const hasLooked = look && (await this.look());
     const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);
     return toStatusJson({
@@ -106,6 +107,7 @@ export class Status extends AdminController {
       storeDescription: store.description,
       snapshots,
       workers: workers.list(),
+      linked: fleet.list(),
       nowMs: clock.wallMs(),
       rollout: rollout?.state(),
     });
@@ -145,8 +147,9 @@ export class Workers extends AdminController {
   });
 
   GET({ state }: Fields<typeof Workers.GET>) {
-    const { workers, snapshots } = this.api;
-    const all = workers.list().map((worker) => toWorkerJson(worker, snapshots));
+    const { workers, snapshots, fleet } = this.api;
+    const findFigures = createFindFigures(fleet.list());
+    const all = workers.list().map((worker) => toWorkerJson(worker, snapshots, findFigures));
     return { workers: all.filter((worker) => state === undefined || worker.state === state) };
   }
 }

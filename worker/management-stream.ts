@@ -1,5 +1,5 @@
-// One connection to a management server with one stream on it, over @grpc/grpc-js. ads-client.ts and
-// xds-source.ts decide when to connect and what to send.
+// One connection to a management server with one stream on it, over @grpc/grpc-js. Users decide when to
+// connect and what to send: rules-source/xds-source.ts, and fleet/link.ts.
 import {
   type ChannelCredentials,
   Client,
@@ -11,18 +11,14 @@ import {
   type StatusObject,
   status,
 } from '@grpc/grpc-js';
-import type { Clock } from '../../shared/clock.ts';
-import { conceal } from '../../shared/conceal.ts';
-import { AppError, errorText } from '../../shared/errors.ts';
-import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../../shared/tls.ts';
-import { trimEnd, withoutEnding } from '../../shared/trim-end.ts';
-import type { AggregatedDiscoveryDefinition } from '../../shared/wire/discovery.ts';
-import type {
-  DiscoveryRequestMessage,
-  DiscoveryResponseMessage,
-} from '../../shared/wire/discovery-messages.ts';
+import type { MethodDefinition } from '@grpc/proto-loader';
+import type { Clock } from '../shared/clock.ts';
+import { conceal } from '../shared/conceal.ts';
+import { AppError, errorText } from '../shared/errors.ts';
+import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../shared/tls.ts';
+import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
 
-export interface AdsServerOptions {
+export interface ManagementServer {
   /** Such as `localhost:18000`. */
   readonly url: string;
   /** Sent with the stream, names in lower case. Values may be secret. */
@@ -33,21 +29,22 @@ export interface AdsServerOptions {
   readonly maxMessageBytes: number;
 }
 
-export interface AdsConnection {
-  /** Only after `onOpen`. */
-  send(request: DiscoveryRequestMessage): void;
+export interface ManagementStream<Request> {
+  /** Only after `onOpen`. `onSent` is called when the network has taken it; not when the stream ends before. */
+  send(request: Request, onSent?: () => void): void;
   /** Ends it at once; no event follows. Idempotent. */
   close(): void;
 }
 
-export interface AdsConnectionDeps {
-  readonly server: AdsServerOptions;
-  readonly method: AggregatedDiscoveryDefinition['StreamAggregatedResources'];
+export interface ManagementStreamDeps<Request, Response> {
+  readonly server: ManagementServer;
+  readonly method: MethodDefinition<Request, Response, Request, Response>;
   readonly clock: Clock;
   readonly onOpen: () => void;
-  readonly onResponse: (response: DiscoveryResponseMessage) => void;
-  /** The last event, called once: `reason` is for people. The stream was open if `onOpen` was called. */
-  readonly onEnd: (reason: string) => void;
+  readonly onResponse: (response: Response) => void;
+  /** The last event, called once: `reason` is for people. The stream was open if `onOpen` was called.
+   * `isUnimplemented`: the server does not have this method. */
+  readonly onEnd: (reason: string, isUnimplemented: boolean) => void;
 }
 
 /** Time limit of one attempt, with DNS and TLS. */
@@ -65,13 +62,15 @@ const shortestToken = 8;
 
 const defaultMaxMessageBytes = 4 * 1024 * 1024;
 
-export type OpenAdsConnection = typeof openAdsConnection;
+export type OpenManagementStream = typeof openManagementStream;
 
 /** Starts connecting. */
-export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
+export function openManagementStream<Request, Response>(
+  deps: ManagementStreamDeps<Request, Response>,
+): ManagementStream<Request> {
   const { server, method, clock } = deps;
   let client: Client | undefined;
-  let call: ClientDuplexStream<DiscoveryRequestMessage, DiscoveryResponseMessage> | undefined;
+  let call: ClientDuplexStream<Request, Response> | undefined;
   let isOpen = false;
   let isDone = false;
   const secrets = [...toSecrets(server.headers), ...findUserPart(server.url)];
@@ -86,10 +85,10 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
     client?.close();
   }
 
-  function end(reason: string): void {
+  function end(reason: string, code?: status): void {
     if (isDone) return;
     close();
-    deps.onEnd(reason);
+    deps.onEnd(reason, code === status.UNIMPLEMENTED);
   }
 
   function open(): void {
@@ -114,7 +113,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
       toMetadata(server.headers),
     );
     call.on('metadata', open);
-    call.on('data', (response: DiscoveryResponseMessage) => {
+    call.on('data', (response: Response) => {
       open();
       if (!isDone) deps.onResponse(response);
     });
@@ -123,7 +122,7 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
     call.on('status', (outcome: StatusObject) => {
       if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
       // Some servers quote an unknown token.
-      end(conceal(describeStatus(outcome), secrets));
+      end(conceal(describeStatus(outcome), secrets), outcome.code);
     });
     awaitReady(client);
   }
@@ -139,14 +138,17 @@ export function openAdsConnection(deps: AdsConnectionDeps): AdsConnection {
 
   start().catch((error: unknown) => end(errorText(error)));
   return {
-    send(request) {
-      if (!isDone) call?.write(request);
+    send(request, onSent) {
+      if (isDone) return;
+      call?.write(request, () => {
+        if (!isDone) onSent?.();
+      });
     },
     close,
   };
 }
 
-function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOptions {
+function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOptions {
   return {
     'grpc.max_receive_message_length': maxMessageBytes || defaultMaxMessageBytes,
     'grpc.keepalive_time_ms': keepaliveMs,
@@ -168,7 +170,7 @@ function toClientOptions({ tls, maxMessageBytes }: AdsServerOptions): ClientOpti
 
 /** A text is the reason why there are none. */
 async function createCredentials(
-  tls: AdsServerOptions['tls'],
+  tls: ManagementServer['tls'],
 ): Promise<ChannelCredentials | string> {
   if (tls === undefined) return credentials.createInsecure();
   const reading = await readTlsFiles(tls);
@@ -193,7 +195,7 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
 }
 
 /** The values of headers that hold secrets, and what follows the word `Bearer` in them. */
-function toSecrets(headers: AdsServerOptions['headers']): string[] {
+function toSecrets(headers: ManagementServer['headers']): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     secretHeader.test(name) && value.length >= shortestSecret
       ? [value, ...value.split(' ').filter((part) => part.length >= shortestToken)]

@@ -1,0 +1,111 @@
+// What the workers report of their traffic, as the admin API shows it, and in a few words. Pure.
+import Type from 'typebox';
+import { toCountText } from '../../shared/count-text.ts';
+import type { LinkedWorker } from '../fleet/fleet.ts';
+import { findP99Ms, type WorkerFigures } from '../fleet/worker-figures.ts';
+import { toTime } from './revision-json.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+const rates = {
+  decisionsPerSecond: Type.Number(),
+  overLimitPerSecond: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
+  errorsPerSecond: Type.Number({ description: 'Requests that could not be decided' }),
+  /** Null without decisions, and where it is above a second. */
+  p99Ms: orNull(Type.Number({ description: '99 of 100 decisions took at most this' })),
+};
+
+/** Between the last two reports of one worker. */
+export const figuresJson = Type.Object(
+  {
+    ...rates,
+    at: Type.String({ format: 'date-time' }),
+    version: Type.String(),
+    store: Type.Object({
+      kind: Type.String(),
+      serversAway: Type.Number(),
+      clockOffsetMs: Type.Number(),
+    }),
+  },
+  { title: 'WorkerFigures' },
+);
+export type FiguresJson = Type.Static<typeof figuresJson>;
+
+export const trafficJson = Type.Object(
+  { workers: Type.Integer({ description: 'Those that report' }), ...rates },
+  { title: 'Traffic' },
+);
+export type TrafficJson = Type.Static<typeof trafficJson>;
+
+/** Of all workers that report; null when none does. */
+export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
+  const all = linked.flatMap(({ figures }) => figures ?? []);
+  return all.length === 0 ? null : { workers: all.length, ...toRates(all) };
+}
+
+/** Of the worker with this node id at this host. */
+export type FindFigures = (nodeId: string, address: string) => FiguresJson | null;
+
+/** Node ids may be shared, and hosts may be a proxy's: what has both in common is added up. */
+export function createFindFigures(linked: readonly LinkedWorker[]): FindFigures {
+  const byPlace = new Map<string, WorkerFigures[]>();
+  for (const { hello, address, figures } of linked) {
+    if (figures === undefined) continue;
+    const place = toPlace(hello.nodeId, address);
+    byPlace.set(place, [...(byPlace.get(place) ?? []), figures]);
+  }
+  return (nodeId, address) => {
+    const all = byPlace.get(toPlace(nodeId, address)) ?? [];
+    const last = all.at(-1);
+    if (last === undefined) return null;
+    const { atMs, version, store } = last;
+    return { ...toRates(all), at: toTime(atMs), version, store: { ...store } };
+  };
+}
+
+/** Sums of what several control planes say; the slowest counts. An older one says nothing. */
+export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
+  const known = all.filter((each) => each != null);
+  if (known.length === 0) return null;
+  const sum = (field: Exclude<keyof TrafficJson, 'p99Ms'>) =>
+    round(known.reduce((total, each) => total + each[field], 0));
+  const slowest = known.map(({ p99Ms }) => p99Ms).filter((each) => each !== null);
+  return {
+    workers: sum('workers'),
+    decisionsPerSecond: sum('decisionsPerSecond'),
+    overLimitPerSecond: sum('overLimitPerSecond'),
+    errorsPerSecond: sum('errorsPerSecond'),
+    p99Ms: slowest.length === 0 ? null : Math.max(...slowest),
+  };
+}
+
+/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 0.5 ms (3 workers report)`. */
+export function toTrafficText(traffic: TrafficJson): string {
+  const { decisionsPerSecond, overLimitPerSecond, errorsPerSecond, p99Ms, workers } = traffic;
+  const errors = errorsPerSecond === 0 ? 'no errors' : `${errorsPerSecond} errors/s`;
+  const p99 = p99Ms === null ? '' : `, p99 ${p99Ms} ms`;
+  const who = `${toCountText(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
+  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${p99} (${who})`;
+}
+
+function toRates(all: readonly WorkerFigures[]) {
+  const sum = (field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond') =>
+    round(all.reduce((total, each) => total + each[field], 0));
+  const p99Ms = findP99Ms(all.map(({ durations }) => durations));
+  return {
+    decisionsPerSecond: sum('decisionsPerSecond'),
+    overLimitPerSecond: sum('overLimitPerSecond'),
+    errorsPerSecond: sum('errorsPerSecond'),
+    p99Ms: p99Ms === undefined || !Number.isFinite(p99Ms) ? null : p99Ms,
+  };
+}
+
+function toPlace(nodeId: string, address: string): string {
+  return `${nodeId}\n${address.slice(0, address.lastIndexOf(':'))}`;
+}
+
+/** To a tenth; below one to a hundredth. */
+function round(rate: number): number {
+  const parts = rate < 1 ? 100 : 10;
+  return Math.round(rate * parts) / parts;
+}

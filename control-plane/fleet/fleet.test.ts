@@ -1,0 +1,165 @@
+// The server's end of the links, with workers that are streams of the test's own, also ones that lie.
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
+import type {
+  FromWorkerMessage,
+  HelloMessage,
+  ReportMessage,
+  TotalsMessage,
+} from '../../shared/wire/fleet-messages.ts';
+import { callDiscovery, startAds } from '../../test/support/ads-fixture.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
+import { createFleet } from './fleet.ts';
+
+const method = loadFleetLink();
+const hello: HelloMessage = {
+  nodeId: 'w-1',
+  instance: 'i-1',
+  agreement: 'a',
+  countsAlone: false,
+  allowsReset: true,
+  values: 2,
+};
+const totals: TotalsMessage = {
+  decisions: 0,
+  overLimit: 0,
+  errors: 0,
+  nearLimitHits: 0,
+  noMatch: 0,
+  durations: [],
+};
+
+function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
+  return {
+    version: 'v1',
+    totals: { ...totals, ...given },
+    seconds,
+    rules: [],
+    otherRuleCount: 0,
+    unmatched: [],
+    store: { kind: 'redis', serversAway: 1, clockOffsetMs: -3 },
+  };
+}
+
+async function setUp(t: ExecutionContext) {
+  const log = createRecordedLog();
+  const fleet = createFleet({ method, log, clock: systemClock });
+  const methods = new Map([[fleet.path, fleet.open]]);
+  const ads = await startAds({ methods });
+  t.teardown(async () => {
+    fleet.stop();
+    await ads.stop();
+  });
+  function connect(...messages: readonly FromWorkerMessage[]) {
+    const stream = callDiscovery<FromWorkerMessage, object>(ads.port, method);
+    t.teardown(stream.close);
+    for (const message of messages) stream.send(message);
+    return stream;
+  }
+  return { fleet, log, connect, port: ads.port };
+}
+
+test('the figures are the rates between the last two reports, of all workers together', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const durations = [0, 90, 0, 9, 0, 1];
+  const one = connect({ hello }, { report: toReport({ decisions: 1_000 }) });
+  connect(
+    { hello: { ...hello, nodeId: 'w-2', instance: 'i-2' } },
+    { report: toReport({ decisions: 50 }) },
+  );
+  await eventually('both report', () => fleet.list().filter(({ figures }) => figures).length === 2);
+  t.like(toTrafficJson(fleet.list()), { workers: 2, decisionsPerSecond: 0, p99Ms: null });
+  one.send({ report: toReport({ decisions: 1_100, overLimit: 10, errors: 5, durations }) });
+  await eventually('a rate', () => toTrafficJson(fleet.list())?.decisionsPerSecond === 20);
+  const traffic = toTrafficJson(fleet.list());
+  t.deepEqual(traffic, {
+    workers: 2,
+    decisionsPerSecond: 20,
+    overLimitPerSecond: 2,
+    errorsPerSecond: 1,
+    p99Ms: 0.5,
+  });
+  t.is(
+    traffic && toTrafficText(traffic),
+    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 0.5 ms (2 workers report)',
+  );
+  const [{ address } = { address: '' }] = fleet.list();
+  const find = createFindFigures(fleet.list());
+  t.like(find('w-1', address), {
+    decisionsPerSecond: 20,
+    version: 'v1',
+    store: { serversAway: 1 },
+  });
+  t.is(find('w-3', address), null);
+  t.deepEqual(fleet.trafficOf('w-1'), { decisions: 1_095, overLimit: 10, errors: 5 });
+  t.is(fleet.trafficOf('w-3'), undefined);
+});
+
+test('a worker that has left, or has come back on another connection, is there once or not at all', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const first = connect({ hello }, { report: toReport({}) });
+  await eventually('it is there', () => fleet.list().length === 1);
+  const second = connect({ hello }, { report: toReport({}) });
+  t.is((await first.status()).code, 0);
+  t.is(fleet.list().length, 1);
+  second.close();
+  await eventually('it is gone', () => fleet.list().length === 0);
+  t.is(toTrafficJson(fleet.list()), null);
+});
+
+test('what a worker says is bounded, and figures are numbers whatever it says', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const absurd = { decisions: 2 ** 53, overLimit: 2 ** 60, durations: Array(1_000).fill(2 ** 53) };
+  const liar = connect({ hello }, { report: toReport({}, Number.NaN) });
+  liar.send({
+    report: {
+      ...toReport(absurd, -5),
+      version: 'v'.repeat(100_000),
+      store: { kind: 'x'.repeat(1_000), serversAway: 1, clockOffsetMs: Number.NaN },
+    },
+  });
+  await eventually('it is read', () => (fleet.list()[0]?.figures?.decisionsPerSecond ?? 0) > 0);
+  const figures = fleet.list()[0]?.figures;
+  t.is(figures?.version.length, 128);
+  t.is(figures?.store.kind.length, 128);
+  t.is(figures?.store.clockOffsetMs, 0);
+  t.is(figures?.durations.length, 14);
+  t.true(Number.isFinite(figures?.overLimitPerSecond));
+});
+
+test('a link that begins without a hello, says it twice, or says it too long is ended, and said', async (t) => {
+  const { fleet, connect, log } = await setUp(t);
+  const ends = await Promise.all(
+    [
+      connect({ report: toReport({}) }),
+      connect({ hello }, { hello }),
+      connect({ hello: { ...hello, instance: 'i'.repeat(2_000) } }),
+    ].map(async ({ status }) => (await status()).details),
+  );
+  t.deepEqual(ends, [
+    'the first message has to be a hello',
+    'a second hello',
+    'the hello has too long a name',
+  ]);
+  await eventually('none is left', () => fleet.list().length === 0);
+  t.regex(log.lines[0] ?? '', /^warning Fleet: the link .*at .* was ended: /);
+});
+
+test('a worker that sends without end is cut off', async (t) => {
+  const { connect } = await setUp(t);
+  const stream = connect({ hello });
+  for (let index = 0; index < 100; index++) stream.send({ report: toReport({}) });
+  t.is((await stream.status()).details, 'too many messages on this link');
+});
+
+test('a stop sends the workers elsewhere', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const stream = connect({ hello });
+  await eventually('it is there', () => fleet.list().length === 1);
+  fleet.stop();
+  t.is((await stream.status()).code, 14);
+});

@@ -1,0 +1,140 @@
+// What the workers of this control plane report of themselves, over their links (proto/ratelane/fleet/v1/fleet.proto).
+// Nothing here decides what a worker is served, except that a rollout is judged by it.
+
+import type { Clock } from '../../shared/clock.ts';
+import { grpcStatus } from '../../shared/grpc/status.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { FleetLink } from '../../shared/wire/fleet.ts';
+import type { HelloMessage } from '../../shared/wire/fleet-messages.ts';
+import type { Traffic } from '../rollout/judgement.ts';
+import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
+import { type OpenLink, openFleetLink } from './fleet-link.ts';
+import { staleMs } from './limits.ts';
+import { type Totals, toFigures, toTotals, type WorkerFigures } from './worker-figures.ts';
+
+/** One worker with a link. */
+export interface LinkedWorker {
+  readonly hello: HelloMessage;
+  /** `<host>:<port>`. */
+  readonly address: string;
+  /** Undefined before its first report, and where the last one is too old. */
+  readonly figures: WorkerFigures | undefined;
+}
+
+export interface Fleet {
+  /** The path of the method. */
+  readonly path: string;
+  open(call: GrpcCall): CallHandler;
+  /** In the order of arrival. */
+  list(): readonly LinkedWorker[];
+  /** Of the workers with this node id, since their start; undefined when none reports. */
+  trafficOf(nodeId: string): Traffic | undefined;
+  /** Ends all links: the workers come back to whoever is there. */
+  stop(): void;
+}
+
+export interface FleetDeps {
+  readonly method: FleetLink;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+interface Member {
+  readonly hello: HelloMessage;
+  readonly link: OpenLink;
+  readonly address: string;
+  totals: Totals | undefined;
+  figures: WorkerFigures | undefined;
+}
+
+const eventIntervalMs = 5_000;
+
+export function createFleet({ method, log, clock }: FleetDeps): Fleet {
+  const members = new Set<Member>();
+  const links = new Set<OpenLink>();
+  const events = createRepeatedLog({
+    clock,
+    write: log.warning,
+    intervalMs: eventIntervalMs,
+    again: 'in-time',
+  });
+
+  function isFresh({ figures }: Member): boolean {
+    return figures !== undefined && clock.wallMs() - figures.atMs <= staleMs;
+  }
+
+  return {
+    path: method.path,
+    open(call) {
+      let member: Member | undefined;
+      const link: OpenLink = openFleetLink(
+        {
+          method,
+          clock,
+          onHello(hello) {
+            const { peerAddress: address } = call;
+            member = { hello, link, address, totals: undefined, figures: undefined };
+            // One that has come back before its old connection was found broken.
+            for (const other of members) {
+              if (other.hello.instance !== hello.instance) continue;
+              members.delete(other);
+              other.link.finish(grpcStatus.ok, 'the worker has another link');
+            }
+            members.add(member);
+          },
+          onReport(report) {
+            if (member === undefined) return;
+            const totals = toTotals(report.totals);
+            member.figures = toFigures(report, totals, member.totals, clock.wallMs());
+            member.totals = totals;
+          },
+          onAnswer() {},
+          onRefused(reason) {
+            const who = member === undefined ? '' : ` of worker '${nameOf(member.hello)}'`;
+            events.report(`Fleet: the link${who} at ${call.peerAddress} was ended: ${reason}`);
+          },
+          onClose() {
+            links.delete(link);
+            if (member !== undefined) members.delete(member);
+          },
+        },
+        call,
+      );
+      links.add(link);
+      return link.handler;
+    },
+    list: () =>
+      [...members].map((member) => ({
+        hello: member.hello,
+        address: member.address,
+        figures: isFresh(member) ? member.figures : undefined,
+      })),
+    trafficOf(nodeId) {
+      let traffic: Traffic | undefined;
+      for (const { hello, totals } of members) {
+        if (hello.nodeId !== nodeId || totals === undefined) continue;
+        const { decisions, overLimit, errors } = totals;
+        traffic = {
+          // A request that failed is no decision.
+          decisions: (traffic?.decisions ?? 0) + Math.max(0, decisions - errors),
+          overLimit: (traffic?.overLimit ?? 0) + overLimit,
+          errors: (traffic?.errors ?? 0) + errors,
+        };
+      }
+      return traffic;
+    },
+    stop() {
+      for (const link of links) {
+        link.finish(grpcStatus.unavailable, 'the control plane is stopping');
+      }
+      events.flush();
+    },
+  };
+}
+
+function nameOf({ nodeId }: HelloMessage): string {
+  return escapeText(toExcerpt(nodeId, 200));
+}

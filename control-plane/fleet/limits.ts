@@ -1,0 +1,13 @@
+// Bounds on what workers report, and on what is kept of it.
+
+/** Characters of a node id, an instance or an agreement. */
+export const maxNameLength = 1_024;
+/** Messages of a worker: this many at once, and so many each second after that. Large ones cost more. */
+export const messageBurst = 60;
+export const messagesPerSecond = 10;
+/** Time for the first message of a link. */
+export const helloMs = 30_000;
+/** Messages to a worker that it has not read; a link with more is ended. */
+export const maxUnsent = 32;
+/** Figures older than this are not shown: the worker is there, and silent. */
+export const staleMs = 20_000;

@@ -1,0 +1,103 @@
+// What one worker reports of its traffic, as rates between its last two reports. Pure. The reports come from
+// outside: whatever they say, the figures are finite and not negative.
+import { decisionDurationBounds } from '../../shared/decision-durations.ts';
+import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
+
+export interface WorkerFigures {
+  /** Wall time of the last report. */
+  readonly atMs: number;
+  /** Of the rules that the worker says are in force. */
+  readonly version: string;
+  readonly decisionsPerSecond: number;
+  readonly overLimitPerSecond: number;
+  readonly errorsPerSecond: number;
+  readonly nearLimitPerSecond: number;
+  readonly noMatchPerSecond: number;
+  /** How many decisions took how long between the last two reports: one for each bound, and one more. */
+  readonly durations: readonly number[];
+  readonly store: {
+    readonly kind: string;
+    readonly serversAway: number;
+    readonly clockOffsetMs: number;
+  };
+}
+
+export interface Totals extends Omit<TotalsMessage, 'durations'> {
+  readonly durations: readonly number[];
+}
+
+const noTotals: Totals = {
+  decisions: 0,
+  overLimit: 0,
+  errors: 0,
+  nearLimitHits: 0,
+  noMatch: 0,
+  durations: [],
+};
+const durationCount = decisionDurationBounds.length + 1;
+/** Reports follow each other by seconds; a shorter time would make rates of nothing. */
+const leastSeconds = 0.5;
+const maxTextLength = 128;
+
+export function toTotals(given: TotalsMessage | null | undefined): Totals {
+  if (given == null) return noTotals;
+  return {
+    decisions: toCount(given.decisions),
+    overLimit: toCount(given.overLimit),
+    errors: toCount(given.errors),
+    nearLimitHits: toCount(given.nearLimitHits),
+    noMatch: toCount(given.noMatch),
+    durations: given.durations.slice(0, durationCount).map(toCount),
+  };
+}
+
+/** `before` are the totals of the report before; undefined for the first one, which has no rates. */
+export function toFigures(
+  report: ReportMessage,
+  totals: Totals,
+  before: Totals | undefined,
+  atMs: number,
+): WorkerFigures {
+  const seconds = Math.max(leastSeconds, toCount(report.seconds));
+  const rate = (now: number, then: number | undefined) =>
+    then === undefined ? 0 : Math.max(0, now - then) / seconds;
+  const { store } = report;
+  return {
+    atMs,
+    version: report.version.slice(0, maxTextLength),
+    decisionsPerSecond: rate(totals.decisions, before?.decisions),
+    overLimitPerSecond: rate(totals.overLimit, before?.overLimit),
+    errorsPerSecond: rate(totals.errors, before?.errors),
+    nearLimitPerSecond: rate(totals.nearLimitHits, before?.nearLimitHits),
+    noMatchPerSecond: rate(totals.noMatch, before?.noMatch),
+    durations: totals.durations.map((count, index) =>
+      before === undefined ? 0 : Math.max(0, count - (before.durations[index] ?? 0)),
+    ),
+    store: {
+      kind: (store?.kind ?? '').slice(0, maxTextLength),
+      serversAway: toCount(store?.serversAway),
+      clockOffsetMs: Number.isFinite(store?.clockOffsetMs) ? (store?.clockOffsetMs ?? 0) : 0,
+    },
+  };
+}
+
+/** The bound in milliseconds that 99 of 100 decisions keep; undefined without decisions, infinite beyond the
+ * last bound. */
+export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {
+  const sums = Array.from({ length: durationCount }, (_, index) =>
+    all.reduce((sum, durations) => sum + (durations[index] ?? 0), 0),
+  );
+  const total = sums.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return undefined;
+  let passed = 0;
+  const index = sums.findIndex((count) => {
+    passed += count;
+    return passed >= 0.99 * total;
+  });
+  return (decisionDurationBounds[index] ?? Number.POSITIVE_INFINITY) * 1000;
+}
+
+/** A number from outside. */
+export function toCount(value: number | undefined): number {
+  return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
+}

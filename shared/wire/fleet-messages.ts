@@ -1,0 +1,116 @@
+// The messages of proto/ratelane/fleet/v1/fleet.proto, as the wire gives them: every field present, 64-bit
+// integers as numbers. Fields that may be left out when writing are optional.
+
+export interface FromWorkerMessage {
+  readonly message?: 'hello' | 'report' | 'counters';
+  readonly hello?: HelloMessage | null;
+  readonly report?: ReportMessage | null;
+  readonly counters?: CountersAnswerMessage | null;
+}
+
+export interface ToWorkerMessage {
+  readonly message?: 'counters' | 'forget';
+  readonly counters?: CountersQuestionMessage | null;
+  readonly forget?: ForgetCountersMessage | null;
+}
+
+export interface HelloMessage {
+  readonly nodeId: string;
+  readonly instance: string;
+  readonly agreement: string;
+  readonly countsAlone: boolean;
+  readonly allowsReset: boolean;
+  /** 0 none, 1 hashed, 2 plain. */
+  readonly values: number;
+}
+
+export interface ReportMessage {
+  readonly version: string;
+  readonly totals?: TotalsMessage | null;
+  readonly seconds: number;
+  readonly rules: readonly RuleTrafficMessage[];
+  readonly otherRules?: RuleTrafficMessage | null;
+  readonly otherRuleCount: number;
+  readonly limited?: LimitedValuesMessage | null;
+  readonly unmatched: readonly UnmatchedMessage[];
+  readonly store?: StoreMessage | null;
+}
+
+export interface TotalsMessage {
+  readonly decisions: number;
+  readonly overLimit: number;
+  readonly errors: number;
+  readonly nearLimitHits: number;
+  readonly noMatch: number;
+  readonly durations: readonly number[];
+}
+
+export interface RuleTrafficMessage {
+  readonly rule: string;
+  readonly hits: number;
+  readonly overLimit: number;
+  readonly nearLimit: number;
+}
+
+export interface LimitedValuesMessage {
+  readonly periodStart: number;
+  readonly seconds: number;
+  readonly values: readonly LimitedValueMessage[];
+  readonly unlistedAtMost: number;
+}
+
+export interface LimitedValueMessage {
+  readonly domain: string;
+  readonly rule: string;
+  readonly entries: readonly EntryMessage[];
+  readonly count: number;
+  readonly error: number;
+}
+
+export interface EntryMessage {
+  readonly key: string;
+  readonly value: string;
+}
+
+export interface UnmatchedMessage {
+  readonly domain: string;
+  readonly entries: readonly EntryMessage[];
+}
+
+export interface StoreMessage {
+  readonly kind: string;
+  readonly serversAway: number;
+  readonly clockOffsetMs: number;
+}
+
+export interface DescriptorMessage {
+  readonly entries: readonly EntryMessage[];
+}
+
+export interface CountersQuestionMessage {
+  readonly id: number;
+  readonly domain: string;
+  readonly descriptors: readonly DescriptorMessage[];
+  readonly reset: boolean;
+}
+
+export interface CountersAnswerMessage {
+  readonly id: number;
+  readonly problem: string;
+  readonly counters: readonly CounterMessage[];
+}
+
+export interface CounterMessage {
+  readonly descriptor: number;
+  readonly problem?: string;
+  readonly rule?: string;
+  readonly used?: number;
+  readonly limit?: number;
+  readonly window?: string;
+  readonly secondsUntilReset?: number;
+}
+
+export interface ForgetCountersMessage {
+  readonly domain: string;
+  readonly descriptors: readonly DescriptorMessage[];
+}

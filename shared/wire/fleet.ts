@@ -1,0 +1,27 @@
+// Loads the interface of the link between workers and their control plane, and gives it types.
+import { fileURLToPath } from 'node:url';
+import type { MethodDefinition } from '@grpc/proto-loader';
+import { loadSync } from '@grpc/proto-loader';
+import type { FromWorkerMessage, ToWorkerMessage } from './fleet-messages.ts';
+
+/** Messages are plain objects: camelCase names, every field present, integers as numbers. The functions that
+ * deserialize throw on bytes that are not the message. */
+export type FleetLink = MethodDefinition<
+  FromWorkerMessage,
+  ToWorkerMessage,
+  FromWorkerMessage,
+  ToWorkerMessage
+>;
+
+/** Reads the file of proto/, a millisecond's work: once per process, by whoever composes it. */
+export function loadFleetLink(): FleetLink {
+  const definition = loadSync('ratelane/fleet/v1/fleet.proto', {
+    includeDirs: [fileURLToPath(new URL('../../proto', import.meta.url))],
+    longs: Number,
+    enums: Number,
+    defaults: true,
+    oneofs: true,
+  });
+  const service = definition['ratelane.fleet.v1.Fleet'] as unknown as { readonly Link: FleetLink };
+  return service.Link;
+}

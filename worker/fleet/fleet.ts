@@ -1,0 +1,69 @@
+// The worker's part in a fleet: composes the link to the control plane, where the settings ask for one.
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import { toAgreement } from '../agreement.ts';
+import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
+import type { MetricsRegistry } from '../metrics/registry.ts';
+import type { RulesSource } from '../rules-source/source.ts';
+import type { WorkerSettings } from '../settings.ts';
+import { createLimitedValues, type LimitedValues } from './limited-values.ts';
+import type { Link } from './link.ts';
+
+export interface FleetDeps {
+  readonly settings: WorkerSettings;
+  readonly metrics: MetricsRegistry;
+  readonly limited: LimitedValues;
+  readonly source: RulesSource;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface WorkerLink extends Link {
+  /** Of a descriptor without a rule. */
+  noteUnmatched(sample: UnmatchedSample): void;
+}
+
+/** Undefined where there is no link. */
+export function createLimitedValuesFor(
+  { config, xds }: Pick<WorkerSettings, 'config' | 'xds'>,
+  clock: Clock,
+): LimitedValues | undefined {
+  if (config.source !== 'xds' || !xds.link.enabled) return undefined;
+  return createLimitedValues(clock, xds.link.values !== 'none');
+}
+
+/** Loads what only a worker with a link needs. */
+export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
+  const { settings, metrics, limited, source, log, clock } = deps;
+  const { xds, counting } = settings;
+  const { createLink } = await import('./link.ts');
+  const { createLinkReports } = await import('./link-report.ts');
+  const { openManagementStream } = await import('../management-stream.ts');
+  const { toXdsSourceOptions } = await import('../rules-source/xds-source-options.ts');
+  const { loadFleetLink } = await import('../../shared/wire/fleet.ts');
+  const reports = createLinkReports({
+    metrics,
+    limited,
+    values: xds.link.values,
+    storeKind: counting.backend,
+    version: () => source.version?.() ?? '',
+    clock,
+  });
+  const link = createLink({
+    server: toXdsSourceOptions(settings, Math.random).server,
+    method: loadFleetLink(),
+    openStream: openManagementStream,
+    hello: {
+      nodeId: xds.nodeId,
+      agreement: toAgreement(settings).hash,
+      countsAlone: counting.backend === 'memory',
+      allowsReset: false,
+      values: { none: 0, hashed: 1, plain: 2 }[xds.link.values],
+    },
+    reports,
+    log,
+    clock,
+    random: Math.random,
+  });
+  return { ...link, noteUnmatched: reports.noteUnmatched };
+}

@@ -1,0 +1,117 @@
+import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRandom } from '../../test/support/random.ts';
+import type { LimitedHit } from '../decision/descriptor-status.ts';
+import { codes, type DescriptorStatus } from '../decision/message.ts';
+import { createLimitedValues, type LimitedValues } from './limited-values.ts';
+
+const over = { code: codes.overLimit } as DescriptorStatus;
+const ok = { code: codes.ok } as DescriptorStatus;
+
+function toHit(descriptorIndex: number, metricKey = 'd.k'): LimitedHit {
+  return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as LimitedHit;
+}
+
+function refuse(limited: LimitedValues, ...values: string[]): void {
+  const descriptors = values.map((value) => ({
+    entries: [{ key: 'k', value }],
+    limit: undefined,
+    hitsAddend: undefined,
+    isNegativeHits: false,
+  }));
+  limited.overLimit(
+    { domain: 'd', hitsAddend: 0, descriptors },
+    values.map((_, index) => toHit(index)),
+    values.map(() => over),
+  );
+}
+
+test('requests are counted once, and each of their descriptors that is over', (t) => {
+  const limited = createLimitedValues(createManualClock(), true);
+  refuse(limited, 'a', 'b');
+  refuse(limited, 'a');
+  const entries = (value: string) => [{ key: 'k', value }];
+  limited.overLimit(
+    {
+      domain: 'd',
+      hitsAddend: 9,
+      descriptors: ['a', 'c'].map((value) => ({
+        entries: entries(value),
+        limit: undefined,
+        hitsAddend: undefined,
+        isNegativeHits: false,
+      })),
+    },
+    // A list of two limits, and a descriptor within its limit.
+    [toHit(0), toHit(0), toHit(1)],
+    [over, ok],
+  );
+  t.is(limited.requests, 3);
+  t.deepEqual(
+    limited.takePeriod().values.map(({ item, count }) => [item.entries, count]),
+    [
+      [entries('a'), 3],
+      [entries('b'), 1],
+    ],
+  );
+});
+
+test('a period is told once more when it is over, and another begins', (t) => {
+  const clock = createManualClock();
+  const limited = createLimitedValues(clock, true);
+  refuse(limited, 'a');
+  clock.advance(59_000);
+  t.is(limited.takePeriod().values.length, 1);
+  clock.advance(2_000);
+  const last = limited.takePeriod();
+  t.like(last, { seconds: 61, values: [{ count: 1 }] });
+  const next = limited.takePeriod();
+  t.deepEqual(next.values, []);
+  t.is(next.startMs, last.startMs + 61_000);
+  t.is(limited.requests, 1);
+});
+
+test('long values are cut, and without values requests alone are counted', (t) => {
+  const limited = createLimitedValues(createManualClock(), true);
+  refuse(limited, 'x'.repeat(1_000_000));
+  refuse(limited, 'x'.repeat(2_000_000));
+  const [value, ...more] = limited.takePeriod().values;
+  t.deepEqual(more, []);
+  t.is(value?.count, 2);
+  t.is(value?.item.entries[0]?.value, `${'x'.repeat(127)}…`);
+  const none = createLimitedValues(createManualClock(), false);
+  refuse(none, 'a');
+  t.is(none.requests, 1);
+  t.deepEqual(none.takePeriod().values, []);
+});
+
+test('what several processes have counted keeps its bounds in the sum', (t) => {
+  const clock = createManualClock();
+  const random = createRandom(5);
+  const primary = createLimitedValues(clock, true);
+  const truth = new Map<string, number>();
+  for (let round = 0; round < 10; round++) {
+    for (let number = 0; number < 3; number++) {
+      const own = createLimitedValues(clock, true);
+      for (let index = 0; index < 2_000; index++) {
+        const value = `${Math.floor(random.below(3_000) ** 2 / 3_000)}`;
+        truth.set(value, (truth.get(value) ?? 0) + 1);
+        refuse(own, value);
+      }
+      primary.addShare(own.takeShare());
+    }
+  }
+  const { values, unlistedAtMost } = primary.takePeriod();
+  t.is(primary.requests, 60_000);
+  const listed = new Set<string>();
+  for (const { item, count, error } of values) {
+    const value = item.entries[0]?.value ?? '';
+    listed.add(value);
+    const real = truth.get(value) ?? 0;
+    if (count < real || count - error > real)
+      t.fail(`${value}: ${real} is not in ${count} - ${error}`);
+  }
+  const others = [...truth].filter(([value]) => !listed.has(value)).map(([, real]) => real);
+  t.true(Math.max(...others) <= unlistedAtMost);
+  t.is(values.length, 100);
+});

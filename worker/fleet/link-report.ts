@@ -1,0 +1,187 @@
+// Makes the reports of the link from the worker's statistics, which count anyway.
+
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
+import type {
+  EntryMessage,
+  ReportMessage,
+  RuleTrafficMessage,
+  StoreMessage,
+  TotalsMessage,
+} from '../../shared/wire/fleet-messages.ts';
+import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
+import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
+import type { LimitedValues } from './limited-values.ts';
+
+/** How values of requests are told (CONFIG_FLEET_LINK_VALUES). */
+export type ToldValues = 'none' | 'hashed' | 'plain';
+
+export interface LinkReportDeps {
+  readonly metrics: MetricsRegistry;
+  readonly limited: LimitedValues;
+  readonly values: ToldValues;
+  /** redis, memcached or memory. */
+  readonly storeKind: string;
+  /** Of the rules in force. */
+  readonly version: () => string;
+  readonly clock: Clock;
+}
+
+export interface LinkReports {
+  /** What has changed since the last one. */
+  take(): ReportMessage;
+  /** For the next report; of too many the last ones stay. */
+  noteUnmatched(sample: UnmatchedSample): void;
+}
+
+interface RuleTraffic extends RuleTrafficMessage {
+  hits: number;
+  overLimit: number;
+  nearLimit: number;
+}
+
+const maxRules = 2_000;
+const maxUnmatched = 20;
+const hashLength = 16;
+
+const traffic = { totalHits: 'hits', overLimit: 'overLimit', nearLimit: 'nearLimit' } as const;
+
+export function createLinkReports(deps: LinkReportDeps): LinkReports {
+  const { metrics, limited, values, storeKind, version, clock } = deps;
+  const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
+  const otherErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
+  /** By the index of each counter: where it is from, and what was told of it. */
+  const origins: CounterOrigin[] = [];
+  const told: number[] = [];
+  let lastMs = clock.monotonicMs();
+  let unmatched: UnmatchedSample[] = [];
+  let nearLimitHits = 0;
+  let noMatch = 0;
+
+  function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
+    const byRule = new Map<string, RuleTraffic>();
+    // Their names have values of requests.
+    const unnamed = newTraffic('');
+    let unnamedCount = 0;
+    const { counters } = metrics;
+    for (let index = 0; index < counters.length; index++) {
+      const counter = counters[index];
+      if (counter === undefined) break;
+      const { value } = counter;
+      const more = value - (told[index] ?? 0);
+      if (more === 0 && index < told.length) continue;
+      told[index] = value;
+      origins[index] ??= counter.origin;
+      const origin = origins[index] as CounterOrigin;
+      if (origin.kind === 'name') {
+        if (origin.name.startsWith('ratelimit.service.no_match.')) noMatch += more;
+        continue;
+      }
+      const field =
+        origin.kind === 'rule' ? traffic[origin.stat as keyof typeof traffic] : undefined;
+      if (origin.kind !== 'rule' || field === undefined || more === 0) continue;
+      if (field === 'nearLimit') nearLimitHits += more;
+      if (!origin.isStatic && values !== 'plain') {
+        unnamed[field] += more;
+        if (field === 'hits') unnamedCount++;
+        continue;
+      }
+      let rule = byRule.get(origin.metricKey);
+      if (rule === undefined) {
+        rule = newTraffic(origin.metricKey);
+        byRule.set(origin.metricKey, rule);
+      }
+      rule[field] += more;
+    }
+    const rules = [...byRule.values()];
+    if (rules.length > maxRules) rules.sort((a, b) => b.hits - a.hits);
+    const others = rules.splice(maxRules);
+    for (const { hits, overLimit, nearLimit } of others) {
+      unnamed.hits += hits;
+      unnamed.overLimit += overLimit;
+      unnamed.nearLimit += nearLimit;
+    }
+    return { rules, otherRules: unnamed, otherRuleCount: others.length + unnamedCount };
+  }
+
+  function readTotals(): TotalsMessage {
+    let below = 0;
+    const durations = metrics.decisionDuration.samples().map(({ value }) => {
+      const own = value - below;
+      below = value;
+      return own;
+    });
+    const errors = storeErrors.value + otherErrors.value;
+    return {
+      decisions: below,
+      overLimit: limited.requests,
+      errors,
+      nearLimitHits,
+      noMatch,
+      durations,
+    };
+  }
+
+  function readStore(): StoreMessage {
+    let serversAway = 0;
+    let clockOffsetMs = 0;
+    for (const { name, value } of metrics.gauges) {
+      if (name.endsWith('.breaker.open')) serversAway += value;
+      if (name.endsWith('.clock_offset_ms') && Math.abs(value) > Math.abs(clockOffsetMs)) {
+        clockOffsetMs = value;
+      }
+    }
+    return { kind: storeKind, serversAway, clockOffsetMs };
+  }
+
+  function tell({ key, value }: Entry): EntryMessage {
+    return { key, value: values === 'plain' ? value : hash(value) };
+  }
+
+  return {
+    take() {
+      metrics.prepareReading();
+      const nowMs = clock.monotonicMs();
+      const seconds = (nowMs - lastMs) / 1000;
+      lastMs = nowMs;
+      const rules = takeRules();
+      const { startMs, ...period } = limited.takePeriod();
+      const samples = values === 'none' ? [] : unmatched;
+      unmatched = [];
+      return {
+        version: version(),
+        totals: readTotals(),
+        seconds,
+        ...rules,
+        limited: {
+          periodStart: Math.round(startMs),
+          seconds: period.seconds,
+          unlistedAtMost: period.unlistedAtMost,
+          values: period.values.map(({ item, count, error }) => ({
+            domain: item.domain,
+            rule: item.metricKeyIsStatic || values === 'plain' ? item.metricKey : '',
+            entries: item.entries.map(tell),
+            count,
+            error,
+          })),
+        },
+        unmatched: samples.map(({ domain, entries }) => ({ domain, entries: entries.map(tell) })),
+        store: readStore(),
+      };
+    },
+    noteUnmatched(sample) {
+      if (values === 'none') return;
+      if (unmatched.length >= maxUnmatched) unmatched.shift();
+      unmatched.push(sample);
+    },
+  };
+}
+
+function newTraffic(rule: string): RuleTraffic {
+  return { rule, hits: 0, overLimit: 0, nearLimit: 0 };
+}
+
+function hash(value: string): string {
+  return createHash('sha256').update(value).digest('hex').slice(0, hashLength);
+}

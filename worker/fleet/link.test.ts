@@ -1,0 +1,116 @@
+import test from 'ava';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
+import type { FromWorkerMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import type { ManagementStreamDeps } from '../management-stream.ts';
+import { createLink } from './link.ts';
+
+type StreamDeps = ManagementStreamDeps<unknown, unknown>;
+
+const emptyReport: ReportMessage = {
+  version: '1',
+  seconds: 5,
+  rules: [],
+  otherRuleCount: 0,
+  unmatched: [],
+};
+
+function setUp() {
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  const streams: StreamDeps[] = [];
+  const sent: { readonly message: FromWorkerMessage; readonly onSent: () => void }[] = [];
+  let reports = 0;
+  const link = createLink({
+    server: { url: 'control-plane:1', headers: {}, tls: undefined, maxMessageBytes: 0 },
+    method: loadFleetLink(),
+    openStream(deps) {
+      streams.push(deps as StreamDeps);
+      return {
+        send: (message, onSent = () => {}) =>
+          void sent.push({ message: message as object, onSent }),
+        close() {},
+      };
+    },
+    hello: { nodeId: 'n', agreement: 'a', countsAlone: true, allowsReset: false, values: 2 },
+    reports: {
+      take() {
+        reports++;
+        return emptyReport;
+      },
+      noteUnmatched() {},
+    },
+    log,
+    clock,
+    random: () => 0.5,
+  });
+  link.start();
+  return { clock, log, streams, sent, link, reportsTaken: () => reports };
+}
+
+test('a server that reads nothing is told one report, and no other is made', (t) => {
+  const { clock, streams, sent, reportsTaken } = setUp();
+  streams[0]?.onOpen();
+  t.is(sent.length, 2);
+  clock.advance(3_600_000);
+  t.is(sent.length, 2);
+  t.is(reportsTaken(), 1);
+  sent[1]?.onSent();
+  clock.advance(5_000);
+  t.is(reportsTaken(), 2);
+});
+
+test('a report follows about every five seconds, and one at the end', async (t) => {
+  const { clock, streams, sent, link } = setUp();
+  streams[0]?.onOpen();
+  for (let index = 0; index < 12; index++) {
+    sent.at(-1)?.onSent();
+    clock.advance(5_000);
+  }
+  t.is(sent.length, 14);
+  sent.at(-1)?.onSent();
+  const stopped = link.stop();
+  t.is(sent.length, 15);
+  sent.at(-1)?.onSent();
+  await stopped;
+  t.is(clock.pending, 0);
+});
+
+test('the end does not wait for a server that reads nothing', async (t) => {
+  const { clock, streams, sent, link } = setUp();
+  streams[0]?.onOpen();
+  sent[1]?.onSent();
+  const stopped = link.stop();
+  clock.advance(500);
+  await stopped;
+  t.is(clock.pending, 0);
+});
+
+test('a server without the service is named once at info, and asked again ten minutes later', (t) => {
+  const { clock, log, streams } = setUp();
+  streams[0]?.onEnd('UNIMPLEMENTED: unknown method', true);
+  clock.advance(599_000);
+  t.is(streams.length, 1);
+  clock.advance(1_000);
+  t.is(streams.length, 2);
+  streams[1]?.onEnd('UNIMPLEMENTED: unknown method', true);
+  t.deepEqual(log.lines, [
+    'info The management server control-plane:1 takes no reports of this worker; it is done without',
+  ]);
+});
+
+test('a link that is lost comes back with growing waits, and both are said once', (t) => {
+  const { clock, log, streams, sent } = setUp();
+  for (let index = 0; index < 5; index++) {
+    streams[index]?.onEnd('UNAVAILABLE: no route', false);
+    clock.advance(45_000);
+  }
+  t.is(streams.length, 6);
+  streams[5]?.onOpen();
+  sent.at(-1)?.onSent();
+  t.deepEqual(log.lines, [
+    'info The link to the control plane control-plane:1 is not open: UNAVAILABLE: no route',
+    'info The link to the control plane control-plane:1 is open',
+  ]);
+});

@@ -1,0 +1,148 @@
+// The link to the control plane that feeds this worker: one more stream to it, on which the worker reports
+// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a report is made only when the last one is on its way, so that a slow server costs the memory of one.
+
+import { randomUUID } from 'node:crypto';
+import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import { maskCredentials } from '../../shared/settings/shown-value.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { FleetLink } from '../../shared/wire/fleet.ts';
+import type {
+  FromWorkerMessage,
+  HelloMessage,
+  ToWorkerMessage,
+} from '../../shared/wire/fleet-messages.ts';
+import type {
+  ManagementServer,
+  ManagementStream,
+  OpenManagementStream,
+} from '../management-stream.ts';
+import type { LinkReports } from './link-report.ts';
+
+export interface LinkDeps {
+  readonly server: ManagementServer;
+  readonly method: FleetLink;
+  readonly openStream: OpenManagementStream;
+  readonly hello: Omit<HelloMessage, 'instance'>;
+  readonly reports: LinkReports;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export interface Link {
+  start(): void;
+  /** For the debug port. */
+  describe(): string;
+  /** Sends a last report, for half a second at most. */
+  stop(): Promise<void>;
+}
+
+const intervalMs = 5_000;
+const lastReportMs = 500;
+/** A server without the service may be replaced by one that has it. */
+const unimplementedRetryMs = 600_000;
+const troubleIntervalMs = 60_000;
+
+export function createLink(deps: LinkDeps): Link {
+  const { server, reports, log, clock, random } = deps;
+  const backoff: BackoffOptions = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random };
+  const hello = { ...deps.hello, instance: randomUUID() };
+  const url = maskCredentials(server.url);
+  const trouble = createRepeatedLog({
+    clock,
+    intervalMs: troubleIntervalMs,
+    again: 'when-changed',
+    write: (text) => log.info(text),
+  });
+  let stream: ManagementStream<FromWorkerMessage> | undefined;
+  let isOpen = false;
+  /** Whether a report is on its way. */
+  let isReporting = false;
+  let failures = 0;
+  let state = 'not connected yet';
+  let hasSaidUnimplemented = false;
+  let isStopped = false;
+  let cancelTimer = () => {};
+
+  function connect(): void {
+    isOpen = false;
+    stream = deps.openStream<FromWorkerMessage, ToWorkerMessage>({
+      server,
+      method: deps.method,
+      clock,
+      onOpen() {
+        isOpen = true;
+        isReporting = false;
+        stream?.send({ hello });
+        report();
+      },
+      onResponse() {},
+      onEnd,
+    });
+  }
+
+  function onEnd(reason: string, isUnimplemented: boolean): void {
+    stream = undefined;
+    cancelTimer();
+    if (isStopped) return;
+    const why = toExcerpt(reason, 500);
+    state = `not connected: ${why}`;
+    if (isUnimplemented) {
+      if (!hasSaidUnimplemented) {
+        log.info(
+          `The management server ${url} takes no reports of this worker; it is done without`,
+        );
+      }
+      hasSaidUnimplemented = true;
+      cancelTimer = clock.after(unimplementedRetryMs, connect);
+      return;
+    }
+    trouble.report(`The link to the control plane ${url} is not open: ${why}`);
+    cancelTimer = clock.after(backoffDelayMs(backoff, failures), connect);
+    failures++;
+  }
+
+  function report(done = () => {}): void {
+    isReporting = true;
+    stream?.send({ report: reports.take() }, () => {
+      isReporting = false;
+      noteOpen();
+      done();
+    });
+    cancelTimer();
+    cancelTimer = clock.after(intervalMs * (0.8 + 0.4 * random()), reportAgain);
+  }
+
+  function reportAgain(): void {
+    failures = 0;
+    if (!isReporting) report();
+    else cancelTimer = clock.after(intervalMs, reportAgain);
+  }
+
+  function noteOpen(): void {
+    state = `connected to ${url}, last report at ${new Date(clock.wallMs()).toISOString()}`;
+    if (trouble.recover() !== undefined) log.info(`The link to the control plane ${url} is open`);
+  }
+
+  return {
+    start: connect,
+    describe: () => `link to the control plane: ${state}`,
+    async stop() {
+      isStopped = true;
+      cancelTimer();
+      if (stream !== undefined && isOpen && !isReporting) {
+        const sent = Promise.withResolvers<void>();
+        const cancel = clock.after(lastReportMs, sent.resolve);
+        report(sent.resolve);
+        await sent.promise;
+        cancel();
+      }
+      cancelTimer();
+      trouble.flush();
+      stream?.close();
+    },
+  };
+}

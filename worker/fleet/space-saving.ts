@@ -1,0 +1,107 @@
+// The items that occur most often, in bounded memory (Space-Saving, Metwally et al. 2005): an item that has
+// no place takes that of the one that was counted least, and inherits its count as its error. Items that
+// occur more often than 1/size of all are always found.
+
+/** The item occurred at most `count` times, and at least `count - error`. */
+export interface Counted<Item> {
+  readonly key: string;
+  readonly item: Item;
+  readonly count: number;
+  readonly error: number;
+}
+
+interface Place<Item> extends Counted<Item> {
+  key: string;
+  item: Item;
+  count: number;
+  error: number;
+  /** Index in the heap. */
+  at: number;
+}
+
+export class SpaceSaving<Item> {
+  readonly #size: number;
+  readonly #places = new Map<string, Place<Item>>();
+  /** The least count first. */
+  readonly #heap: Place<Item>[] = [];
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  /** Counts an item that has a place; false when it has none. */
+  count(key: string, count = 1, error = 0): boolean {
+    const place = this.#places.get(key);
+    if (place === undefined) return false;
+    place.count += count;
+    place.error += error;
+    this.#sink(place);
+    return true;
+  }
+
+  /** Counts an item that has no place. */
+  insert(key: string, item: Item, count = 1, error = 0): void {
+    if (this.#heap.length < this.#size) {
+      const place = { key, item, count, error, at: this.#heap.length };
+      this.#heap.push(place);
+      this.#places.set(key, place);
+      this.#rise(place);
+      return;
+    }
+    const place = this.#heap[0];
+    if (place === undefined) return;
+    this.#places.delete(place.key);
+    this.#places.set(key, place);
+    place.key = key;
+    place.item = item;
+    place.error = place.count + error;
+    place.count += count;
+    this.#sink(place);
+  }
+
+  /** No item without a place occurred more often. */
+  get least(): number {
+    return this.#heap.length < this.#size ? 0 : (this.#heap[0]?.count ?? 0);
+  }
+
+  /** A copy of those counted most, the first first. */
+  top(most: number): Counted<Item>[] {
+    return [...this.#heap]
+      .sort((a, b) => b.count - a.count)
+      .slice(0, most)
+      .map(({ key, item, count, error }) => ({ key, item, count, error }));
+  }
+
+  clear(): void {
+    this.#places.clear();
+    this.#heap.length = 0;
+  }
+
+  #sink(place: Place<Item>): void {
+    const heap = this.#heap;
+    for (;;) {
+      const left = heap[2 * place.at + 1];
+      const right = heap[2 * place.at + 2];
+      const lesser =
+        right !== undefined && left !== undefined && right.count < left.count ? right : left;
+      if (lesser === undefined || lesser.count >= place.count) return;
+      this.#swap(place, lesser);
+    }
+  }
+
+  #rise(place: Place<Item>): void {
+    while (place.at > 0) {
+      const parent = this.#heap[(place.at - 1) >> 1];
+      if (parent === undefined || parent.count <= place.count) return;
+      this.#swap(place, parent);
+    }
+  }
+
+  #swap(a: Place<Item>, b: Place<Item>): void {
+    const { at } = a;
+    a.at = b.at;
+    b.at = at;
+    this.#heap[a.at] = a;
+    this.#heap[b.at] = b;
+  }
+}
