@@ -113,7 +113,7 @@ within one minute:
 Ctrl-C stops both.
 `;
 
-/** They do not wait for what they have under way when they are told so once more. */
+/** A second signal ends them without waiting for work in progress. */
 function hurry(): void {
   for (const program of programs) program.kill('SIGTERM');
 }

@@ -1,4 +1,4 @@
-// The status of a fleet with several control planes, from what each says of its own workers. Pure.
+// The status of a fleet with several control planes, from the status of each. Pure.
 import { toCountText } from '../../shared/count-text.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { maxWaitingFor, type StatusJson } from './status-report.ts';
@@ -7,8 +7,8 @@ import { type Answer, judgeAnswers } from './verdict.ts';
 
 const self = 'this';
 
-/** What concerns workers is that of all control planes; the store and what is in force are this one's own.
- * One that does not answer leaves the verdict open: `not_known`, never `in_force`. */
+/** Workers are those of all control planes; store and revision in force are this one's. Without an answer
+ * of one, the verdict is `not_known`, never `in_force`. */
 export function mergeStatus(
   own: StatusJson,
   peers: readonly PeerAnswer<StatusJson>[],

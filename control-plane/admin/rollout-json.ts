@@ -40,7 +40,7 @@ export function toRolloutJson({ sinceMs, ...state }: RolloutState): RolloutJson 
   return { ...state, since: toTime(sinceMs), workers: { ...state.workers } };
 }
 
-/** What follows after the name of the newest revision. */
+/** The text after the name of the newest revision. */
 export function toRolloutText(
   newest: NonNullable<SnapshotState['newest']>,
   rollout: RolloutState,

@@ -1,4 +1,4 @@
-// `rollout`: where the rollout of a revision stands, and what a person does about it.
+// `rollout`: the state of a revision's rollout, and the actions of people on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { AdminCall } from '../admin/admin-client.ts';

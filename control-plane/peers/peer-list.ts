@@ -1,7 +1,7 @@
 // The other control planes of a fleet, read from the text of `--peers`.
 import { parseHostPort } from '../../shared/host-port.ts';
 
-/** Each address that the name has is one: pods behind a headless service. */
+/** Each address of the name is a peer: pods behind a headless service. */
 interface DnsPeers {
   readonly kind: 'dns';
   readonly host: string;
@@ -19,7 +19,7 @@ export type PeerListResult =
 
 const maxSources = 32;
 
-/** `http://a:18001,https://b:18001` or `dns:control-planes.rate-limit.svc:18001`, in any mixture. */
+/** `http://a:18001,https://b:18001` or `dns:control-planes.rate-limit.svc:18001`, in any combination. */
 export function parsePeers(text: string): PeerListResult {
   const peers: PeerSource[] = [];
   for (const part of text.split(',').map((each) => each.trim())) {
@@ -31,7 +31,7 @@ export function parsePeers(text: string): PeerListResult {
   return { ok: true, peers };
 }
 
-/** Why not, as a text. */
+/** The reason for an invalid text. */
 function readDns(text: string): DnsPeers | string {
   const parsed = parseHostPort(text, 0);
   if (parsed.ok && parsed.value.host !== '' && parsed.value.port > 0) {
@@ -46,6 +46,6 @@ function readUrl(text: string): UrlPeer | string {
   if (url && isPlain && /^https?:$/.test(url.protocol) && url.hash === '') {
     return { kind: 'url', url };
   }
-  // The text may have a password in it.
+  // The text may contain a password.
   return 'a peer is the address of an admin API, such as http://control-plane-2:18001, or dns:NAME:PORT';
 }

@@ -1,5 +1,5 @@
-// Asks the other control planes of a fleet, so that whoever asks one hears of all workers. There is no
-// agreement among them: each serves what its store has.
+// Queries the other control planes of a fleet, so that one answer covers all workers. They do not
+// coordinate: each serves what its store has.
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Static, TSchema } from 'typebox';
@@ -9,22 +9,22 @@ import { unlessAborted } from '../../shared/unless-aborted.ts';
 import { createAdminClient } from '../admin/admin-client.ts';
 import type { PeerSource } from './peer-list.ts';
 
-/** What one peer answers, or why it does not. */
+/** One peer's answer, or why there is none. */
 export type PeerAnswer<Content> =
   | { readonly url: string; readonly value: Content; readonly error?: undefined }
   | {
       readonly url: string;
       readonly value?: undefined;
       readonly error: string;
-      /** What it answered last to the same question; undefined when it never did. */
+      /** Its last answer to the same request; undefined without any. */
       readonly last: Content | undefined;
     };
 
 export interface Peers {
-  /** Of this process: a peer's address may be its own, as one of a name's is. */
+  /** Id of this process: one of a name's addresses is its own. */
   readonly id: string;
   /** GETs `path` of every peer at once, for at most two seconds, with the caller's own token. The answers
-   * are what the schema says, in the order of the addresses; this control plane is not among them. */
+   * match the schema, in the order of the addresses, without this control plane. */
   ask<Schema extends TSchema>(
     path: string,
     schema: Schema,
@@ -32,7 +32,7 @@ export interface Peers {
   ): Promise<PeerAnswer<Static<Schema>>[]>;
 }
 
-/** What a control plane answers to its own question. */
+/** The answer of a control plane to itself. */
 export const itselfStatus = 409;
 const timeoutMs = 2_000;
 const maxAddresses = 32;
@@ -40,7 +40,7 @@ const noTls = { ca: undefined, cert: undefined, key: undefined };
 
 export function createPeers(sources: readonly PeerSource[]): Peers {
   const id = randomUUID();
-  /** The last answer of each address to each question. */
+  /** The last answer of each address to each request. */
   const lastAnswers = new Map<string, unknown>();
 
   async function askOne<Schema extends TSchema>(
@@ -83,7 +83,7 @@ type Addresses =
   | { readonly ok: true; readonly urls: readonly URL[] }
   | { readonly ok: false; readonly url: string; readonly error: string };
 
-/** A name is looked up anew each time: pods come and go. */
+/** A name is looked up each time: pods come and go. */
 async function findUrls(source: PeerSource): Promise<Addresses> {
   if (source.kind === 'url') return { ok: true, urls: [source.url] };
   const { host, port } = source;

@@ -1,6 +1,6 @@
-// Whether the workers that have a revision do as well as those that do not. Pure.
+// Compares the workers that have a revision with those that do not. Pure.
 
-/** Of one worker or of several, over the same time. */
+/** Counts of one or several workers, over the same time. */
 export interface Traffic {
   readonly decisions: number;
   readonly overLimit: number;
@@ -13,7 +13,7 @@ export type Judgement =
   | { readonly kind: 'silent'; readonly text: string }
   | { readonly kind: 'bad'; readonly text: string };
 
-/** Below these, chance decides. */
+/** With fewer, differences may be chance. */
 const minDecisions = 100;
 const maxErrorPoints = 1;
 const maxOverLimitFactor = 3;
@@ -39,7 +39,7 @@ export function judge(having: Traffic, others: Traffic, overLimitPoints: number)
   return { kind: 'good' };
 }
 
-/** What was counted between two looks; a worker that began anew counts from 0. */
+/** The increase between two readings; a restarted worker counts from 0. */
 export function since(before: Traffic | undefined, now: Traffic): Traffic {
   if (before === undefined || now.decisions < before.decisions) return now;
   return {
@@ -62,7 +62,7 @@ export function sum(all: Iterable<Traffic>): Traffic {
 }
 
 function share(count: number, { decisions, errors }: Traffic): number {
-  // A request that failed is no decision.
+  // A failed request is not a decision.
   const all = decisions + errors;
   return all === 0 ? 0 : count / all;
 }

@@ -1,8 +1,7 @@
-// How a new revision reaches the workers: in which steps, and what stops it. Read from the text of
-// `--rollout`.
+// The steps of a rollout, and what stops it, parsed from `--rollout`.
 import { parseDuration } from '../../shared/duration.ts';
 
-/** Steps that go before the last one, which is always all workers. */
+/** Steps before the last one, which is always all workers. */
 export interface RolloutPlan {
   readonly steps: readonly RolloutStep[];
   /** What happens when a step has too little traffic to be judged. */
@@ -12,7 +11,7 @@ export interface RolloutPlan {
 }
 
 export interface RolloutStep {
-  /** Of the connected workers; above 0, below 100. */
+  /** Percent of the connected workers; above 0, below 100. */
   readonly percent: number;
   readonly holdMs: number;
 }
@@ -86,7 +85,7 @@ function readRest(given: ReadonlyMap<string, string>, steps: readonly RolloutSte
   return { ok: true, plan: { steps, onSilence, overLimitPoints } };
 }
 
-/** Why not, as a text. */
+/** The reason for an invalid text. */
 function readStep(text: string): RolloutStep | string {
   const [, percentText = '', holdText = defaultHold] =
     /^(\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];

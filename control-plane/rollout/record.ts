@@ -1,5 +1,5 @@
-// What becomes of a rollout when the control plane is killed in it: how far it had come, or that it was
-// taken back, on disk.
+// Keeps the state of a rollout on disk, for a control plane that is killed during it: how far it is, or
+// that it was taken back.
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type from 'typebox';
@@ -11,7 +11,7 @@ import { writeFileAtomically } from '../store/atomic-file.ts';
 
 const recordJson = Type.Object({
   format: Type.Literal(1),
-  /** The description of the store that the revision is from. */
+  /** The description of the revision's store. */
   store: Type.String(),
   revision: Type.String(),
   outcome: Type.Union([
@@ -22,7 +22,7 @@ const recordJson = Type.Object({
   ]),
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
-  /** The place up to which nodes have it (share.ts). */
+  /** Nodes up to this place have it (share.ts). */
   limit: Type.Number(),
   reason: Type.String(),
 });
@@ -33,7 +33,7 @@ export interface RecordFile {
   /** Undefined when there is none, or one of another store. Never rejects: what cannot be read is said,
    * and the rollout starts again. */
   read(): Promise<RolloutRecord | undefined>;
-  /** Returns at once; the newest is written last. What cannot be written is said. */
+  /** Returns at once; the newest is written last. Failures are logged. */
   keep(record: RolloutRecord): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;

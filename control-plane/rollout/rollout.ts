@@ -1,6 +1,6 @@
-// Brings a new revision to the workers in steps: each step's workers have to take it, and to do as well
-// as the others, before the next ones get it; else nobody keeps it. Which revisions come here, and what
-// each node is given, is the snapshot cache's matter; how a side does is judged in judgement.ts.
+// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the
+// others before the next ones get it; otherwise it is taken back. The snapshot cache starts rollouts and
+// serves nodes, judgement.ts compares the workers.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
@@ -31,17 +31,17 @@ export interface RolloutState {
 }
 
 /** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
- * have, and are watched. `silent`: too little traffic to judge, watched for a second hold. */
+ * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. */
 export type Phase = 'gathering' | 'spreading' | 'holding' | 'silent' | 'paused';
 
 export interface Rollout {
-  /** Follows the snapshots' trials from now on. */
+  /** Starts following the snapshots' trials. */
   start(): Promise<void>;
-  /** Undefined when none is under way. */
+  /** Undefined without a rollout. */
   state(): RolloutState | undefined;
-  /** Why it cannot be done, for people; undefined when it is done. */
+  /** Why it is impossible, for people; undefined when it is done. */
   act(action: RolloutAction, reason: string): string | undefined;
-  /** Resolves when what is known is on disk. */
+  /** Resolves when the state is on disk. */
   stop(): Promise<void>;
 }
 
@@ -57,8 +57,8 @@ export interface RolloutDeps {
 }
 
 const lookMs = 1_000;
-/** After a start of the control plane the workers connect one by one: a share of the first few would be
- * too much of them all. */
+/** After a start of the control plane the workers connect one by one: a share of the first few would not be
+ * representative. */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 
@@ -66,12 +66,12 @@ interface Running {
   readonly revision: string;
   readonly sinceMs: number;
   step: number;
-  /** The place up to which nodes have it; below 0 for none. */
+  /** Nodes up to this place have it; below 0 for none. */
   limit: number;
   phase: Phase;
   phaseSinceMs: number;
   text: string;
-  /** What each worker had counted when the hold began. */
+  /** Each worker's counts at the start of the hold. */
   baseline: Map<string, Traffic>;
 }
 
@@ -85,7 +85,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let isLooking = false;
 
   function lookOnce(): void {
-    // What is done in a look changes the snapshots, which calls for another.
+    // A look changes the snapshots, which triggers another one.
     if (isLooking) return;
     isLooking = true;
     look();
@@ -197,7 +197,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     take(now, now.step + 1);
   }
 
-  /** Gives it to the workers of this step; after the last one to everybody. */
+  /** Serves it to the workers of this step; after the last one to all. */
   function take(now: Running, step: number): void {
     const next = plan.steps[step];
     const limit = next && findLimit(workerIds(), next.percent);
@@ -220,7 +220,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     );
   }
 
-  /** Workers that connect later may be on this side, and must not make it more than the share. */
+  /** Workers that connect later may be on this side, but must not exceed the share. */
   function shrinkToShare(now: Running): void {
     const percent = plan.steps[now.step]?.percent ?? 100;
     const limit = findLimit(workerIds(), percent);
@@ -243,7 +243,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   function takeBack(now: Running, reason: string): void {
     const { length } = chosen(now);
     running = undefined;
-    // The workers first, then the record: killed between the two, the next process finds the same.
+    // The workers first, then the record: if killed between the two, the next process finds the same
+    // state.
     snapshots.takeBackTrial(`${reason}; ${toCountText(length, 'worker')} had it`);
     keep(now, 'taken_back', reason);
   }

@@ -1,6 +1,6 @@
-// Which workers a share of a fleet is: each node has a place between 0 and 1 that follows from its id
-// alone, and a share is all nodes up to some place. So a worker that reconnects, or is served by another
-// control plane, stays on its side.
+// Chooses the workers of a share: each node has a place between 0 and 1, derived from its id alone, and a
+// share is all nodes up to some place. So a worker that reconnects, or changes its control plane, stays on
+// its side.
 import { createHash } from 'node:crypto';
 
 /** From 0 to below 1. */
@@ -10,7 +10,7 @@ export function placeOf(nodeId: string): number {
 
 /**
  * The place up to which nodes are `percent` of these workers, rounded down, but at least one of them and
- * never all. Undefined when they cannot be told apart: fewer than two ids.
+ * never all. Undefined with fewer than two different ids.
  */
 export function findLimit(nodeIds: readonly string[], percent: number): number | undefined {
   const places = nodeIds.map(placeOf).sort((a, b) => a - b);
@@ -18,7 +18,7 @@ export function findLimit(nodeIds: readonly string[], percent: number): number |
   const last = places.at(-1);
   if (first === undefined || last === undefined || first === last) return undefined;
   const wanted = Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000));
-  // Nodes of one id are on one side together: as many as are left out, never more than the share.
+  // Nodes with the same id are on one side together: the share may be smaller for that, never larger.
   const limit = places[wanted - 1] ?? first;
   const fits = limit !== places[wanted] && limit !== last;
   if (fits) return limit;

@@ -1,8 +1,9 @@
-// What is the same for the nodes of two builds, by which the senders know that there is nothing to send.
+// Keeps equal snapshots of two builds the same objects, by which senders see that there is nothing to
+// send.
 import type { GroupSnapshots } from './build.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Of equal content the object that was there before. */
+/** The previous object where the content is equal. */
 export function keepIdentities(
   groups: readonly GroupSnapshots[],
   before: readonly GroupSnapshots[],
@@ -18,7 +19,7 @@ export function isSameToAll(
   before: readonly GroupSnapshots[],
   after: readonly GroupSnapshots[],
 ): boolean {
-  // Conditions count as well: a node may be in another group without any group's having changed.
+  // Conditions matter too: a node may change groups while no group changes its content.
   const shown = (groups: readonly GroupSnapshots[]) =>
     JSON.stringify(
       groups.map(({ group: { match }, ours, others }) => [

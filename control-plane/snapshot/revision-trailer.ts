@@ -1,5 +1,5 @@
-// Lines at the end of a commit's message, or of a change's, by which its author says how it is to be
-// served: they travel with the revision, whoever serves it.
+// Lines at the end of a commit's message, or of a change's, by which its author says how to serve it: they
+// travel with the revision.
 import type { RevisionInfo } from '../store/revision.ts';
 
 export interface Trailer {
@@ -7,11 +7,11 @@ export interface Trailer {
   readonly value: string;
 }
 
-/** The change may take most limits away (removal-guard.ts). */
+/** The change may remove most limits (removal-guard.ts). */
 export const allowRemovalTrailer: Trailer = { name: 'Allow-Removal', value: 'yes' };
 /** Every worker gets the revision at once, whatever rollout is configured. */
 export const nowTrailer: Trailer = { name: 'Rollout', value: 'now' };
-/** The revision replaces one whose rollout is under way. */
+/** The revision replaces one with a running rollout. */
 export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' };
 
 export function saysTrailer(
@@ -21,7 +21,7 @@ export function saysTrailer(
   return new RegExp(`^${name}:[ \\t]*${value}[ \\t]*$`, 'im').test(message ?? '');
 }
 
-/** The message with the line that says so. */
+/** The message with that line. */
 export function withTrailer(message: string, trailer: Trailer): string {
   if (saysTrailer({ message }, trailer)) return message;
   const isAfterTrailer = /\n\n[\w-]+: \S+$/.test(message);

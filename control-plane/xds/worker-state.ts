@@ -1,16 +1,15 @@
-// Whether a worker has what it is to have: of all that applies to its node, what it wants. The one place
-// that decides it.
+// The only place that decides whether a worker has its rules: of those for its node, the ones it wants.
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorker } from './workers.ts';
 
 export interface WorkerState {
   readonly state: 'in_force' | 'pending' | 'refused';
-  /** The version of what the worker wants of its rules; undefined when it wants nothing, and when there
-   * is nothing to tell it yet. */
+  /** The version of the rules that the worker wants; undefined when it wants none, and when there are none
+   * yet. */
   readonly expected: string | undefined;
 }
 
-/** `current` is what the worker's node is to have now. */
+/** `current` is the snapshot for the worker's node. */
 export function toWorkerState(
   { acked, nacked, wantedVersion }: ConnectedWorker,
   current: Snapshot | undefined,

@@ -1,23 +1,22 @@
-// The rules of one level, and the order in which an entry of a request finds one of them
-// (behaviour: lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for those
-// who want to know why.
+// The rules of one level, and the order in which an entry of a request finds one of them (behaviour:
+// lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for explanations.
 import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
 import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
 
-/** How an entry finds a rule, in the order in which the ways are tried. */
+/** How an entry finds a rule, in the order of the lookup. */
 export type FoundAs = 'exact' | 'wildcard' | 'key_only';
 
-/** A rule that is for an entry, and how. */
+/** A rule that matches an entry, and how. */
 export interface Fitting<Rule> {
   readonly rule: Rule;
   readonly as: FoundAs;
 }
 
-/** The same in numbers, for decisions. */
+/** The same as numbers, for decisions. */
 export const found = { exact: 0, wildcard: 1, keyOnly: 2 } as const;
 export type Found = (typeof found)[keyof typeof found];
 
-/** What a level has to know of a rule. */
+/** A rule as a level sees it. */
 export interface LevelRule {
   /** The key, with `_` and the value if there is one. */
   readonly composite: string;
@@ -32,7 +31,7 @@ interface KeyRules<Rule> {
   byValue: Map<string, Rule> | undefined;
 }
 
-/** How many rules are entered before others have their turn: well below a millisecond. */
+/** How many rules are entered between two yields: well below a millisecond. */
 const rulesAtOnce = 100;
 /** Above this many underscores a composite key is looked up whole instead. */
 const maxSplits = 32;
@@ -61,7 +60,7 @@ export class Level<Rule extends LevelRule> {
     this.#findWildcard = findWildcard;
   }
 
-  /** Of rules of one name the last one counts. Yields where a caller may give way to others. */
+  /** The last of rules with the same name wins. Yields where a caller may serve others. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
     const byKey = new Map<string, KeyRules<Rule>>();
     let byComposite: Map<string, Rule> | undefined;
@@ -94,7 +93,7 @@ export class Level<Rule extends LevelRule> {
     return new Level(byKey, byComposite, createWildcardList(rules));
   }
 
-  /** The rule that the entry gets: the first of `inOrder`. `lastFound` says how. */
+  /** The rule for the entry: the first of `inOrder`. `lastFound` says how it was found. */
   find(key: string, value: string): Rule | undefined {
     const named = this.#byKey.get(key);
     Level.lastFound = found.exact;
@@ -116,7 +115,7 @@ export class Level<Rule extends LevelRule> {
   }
 }
 
-/** The rules of a level that are for an entry, in the order in which they are tried. */
+/** The rules of a level that match an entry, in the order of the lookup. */
 export function inOrder<Rule extends Pick<LevelRule, 'composite'>>(
   rules: readonly Rule[],
   key: string,

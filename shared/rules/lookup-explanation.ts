@@ -1,12 +1,12 @@
-// Why a descriptor of a request matches one rule and not another, level by level, in the order of
-// the lookup (behaviour: lookup-order). The lookup of the decision itself is rule-tree.ts.
+// Why a descriptor of a request matches one rule and not another, level by level, in the order of the
+// lookup (behaviour: lookup-order). rule-tree.ts has the lookup of decisions.
 import { toCountText } from '../count-text.ts';
 import { nearestWord } from '../nearest-word.ts';
 import { type FoundAs, inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import type { Entry } from './rule.ts';
 
-/** One rule of a level that comes into question for an entry. */
+/** A candidate rule of a level for an entry. */
 export interface Candidate {
   readonly rule: PlacedRule;
   /** Undefined for a rule that is for another key or value. */
@@ -17,11 +17,11 @@ export interface Candidate {
 
 export interface ExplainedLevel {
   readonly entry: Entry;
-  /** In the order in which they are tried; then rules for other values of the key. */
+  /** In the order of the lookup; then rules for other values of the key. */
   readonly candidates: readonly Candidate[];
   /** How many more rules the level has. */
   readonly othersCount: number;
-  /** What the entry's key may stand for, when no rule has it. */
+  /** The key most likely meant, when no rule has the entry's. */
   readonly nearestKey: string | undefined;
   readonly chosen: Candidate | undefined;
 }
@@ -35,7 +35,7 @@ export interface LookupExplanation {
   readonly verdict: string;
 }
 
-/** Rules for other values that are listed; the rest is only counted. */
+/** Limit of listed rules for other values; the rest is only counted. */
 const maxOtherValues = 10;
 
 /** `rules` is the top level of the domain. */
@@ -110,7 +110,7 @@ const chosenReasons: Readonly<Record<FoundAs, (rule: PlacedRule, entry: Entry) =
   key_only: () => 'for every value that no exact rule or wildcard takes',
 };
 
-/** Why a rule that is for the entry does not get it. */
+/** Why a matching rule is not the one found. */
 function passedReason(as: FoundAs, taken: FoundAs | undefined): string {
   const winner = taken === 'exact' ? 'the exact rule' : 'the wildcard';
   if (as === 'key_only') return `for every value, but ${winner} comes first`;
@@ -124,7 +124,7 @@ function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: E
   return `key and value, joined by '_', are equal: '${composite}'`;
 }
 
-/** Why a rule is not for the entry; undefined when they have nothing in common. */
+/** Why a rule does not match the entry; undefined when they have nothing in common. */
 function otherReason(rule: PlacedRule, entry: Entry): string | undefined {
   const { key, value } = rule.descriptor;
   const text = `${entry.key}_${entry.value}`;

@@ -1,18 +1,17 @@
-// Which rules a descriptor can come to when some of its values are not known beforehand, as where a
-// proxy takes them from requests. With all values known it is the lookup of rule-tree.ts, at the
-// cost of going through whole levels.
+// Which rules a descriptor can match when some of its values are unknown, as where a proxy takes them from
+// requests. With all values known it equals the lookup of rule-tree.ts, but scans whole levels.
 import { inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import { parseWildcard } from './wildcard.ts';
 
-/** An entry that is looked for. */
+/** An entry to look up. */
 export interface SoughtEntry {
   readonly key: string;
-  /** Undefined: whatever the request has. */
+  /** Undefined: any value. */
   readonly value: string | undefined;
 }
 
-/** A rule with where it stands. */
+/** A rule with its place. */
 export interface NamedRule {
   readonly rule: PlacedRule;
   /** The domain and the names of all levels, joined by dots. */
@@ -20,9 +19,9 @@ export interface NamedRule {
 }
 
 export interface PossibleRules {
-  /** How many of the entries some rule takes. */
+  /** How many of the entries some rule matches. */
   readonly depth: number;
-  /** The rules that take the last of these; none when `depth` is 0. */
+  /** The rules that match the last of these; none when `depth` is 0. */
   readonly reached: readonly NamedRule[];
   /** Those of them with a limit, or without anything below them, when all entries are taken. */
   readonly matched: readonly NamedRule[];
@@ -53,7 +52,7 @@ export function childrenOf(name: string, children: readonly PlacedRule[]): Named
   return children.map((rule) => ({ rule, name: `${name}.${rule.composite}` }));
 }
 
-/** What an entry can come to on a level. */
+/** The rules of a level that an entry can match. */
 export function findCandidates(level: readonly NamedRule[], entry: SoughtEntry): NamedRule[] {
   const { key, value } = entry;
   if (value === undefined) return level.filter(({ rule }) => mayTake(rule, key));
@@ -65,12 +64,12 @@ export function findCandidates(level: readonly NamedRule[], entry: SoughtEntry):
   return level.filter(({ rule }) => rule === found?.rule);
 }
 
-/** Whether the rule takes some value of the key. */
+/** Whether the rule matches some value of the key. */
 function mayTake({ composite, isWildcard }: PlacedRule, key: string): boolean {
   const beginning = `${key}_`;
   if (composite === key || composite.startsWith(beginning)) return true;
   if (!isWildcard) return false;
-  // What comes before the first star has to agree; the rest can be what the value brings.
+  // The parts before the first star must agree; the rest can be anything.
   const { prefix } = parseWildcard(composite);
   return beginning.startsWith(prefix) || prefix.startsWith(beginning);
 }

@@ -32,7 +32,7 @@ interface Node extends RuleNode, LevelRule {
   readonly level: Level<Node> | undefined;
 }
 
-/** How many rules are built before others have their turn: well below a millisecond. */
+/** How many rules are built between two yields: well below a millisecond. */
 const rulesAtOnce = 100;
 
 interface BuiltDomain {
@@ -41,7 +41,7 @@ interface BuiltDomain {
   readonly nodes: readonly RuleNode[];
 }
 
-/** Yields where a caller may give way to others. */
+/** Yields where a caller may serve others. */
 export function* createDomainTree(
   domain: string,
   descriptors: readonly RuleDescriptor[],
@@ -124,7 +124,7 @@ class DomainTree implements DomainRules {
   readonly #maxDepth: number;
   readonly #hasExemptions: boolean;
   readonly #sanitizeMetricDots: boolean;
-  /** How each entry of the request at hand found its rule; reused, as `match` runs to its end. */
+  /** How each entry of the current request found its rule; reused, as `match` runs to its end. */
   readonly #finds: Found[];
   readonly #path: Node[] = [];
 
@@ -245,15 +245,14 @@ function toValuePart(node: Node, find: Found | undefined, key: string, value: st
   return find === found.wildcard ? toPattern(node, key) : '';
 }
 
-/** The pattern as it stands for the entry's value. A star within the key leaves it whole. */
+/** The pattern for the entry's value. A star within the key leaves the value whole. */
 function toPattern(node: Node, key: string): string {
   const { composite } = node;
   const isValuePattern = composite.startsWith(key) && composite.charAt(key.length) === '_';
   return isValuePattern ? composite.slice(key.length + 1) : composite;
 }
 
-/** What a metric key has of a shared pattern: the part before the `*`
- * (behaviour: shared-counters). */
+/** The part of a shared pattern in a metric key: up to the `*` (behaviour: shared-counters). */
 function toSharedPart(pattern: string): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }

@@ -14,9 +14,9 @@ const buckets = 65_536;
 
 /**
  * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
- * long, and a map of them would keep the garbage collector busy. Keys are told apart by 48 bits of a hash.
- * On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter shows by
- * its value (behaviour: expiry-when-new).
+ * long, and a map of them would keep the garbage collector busy. Keys are distinguished by 48 bits of a
+ * hash. On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter
+ * shows by its value (behaviour: expiry-when-new).
  */
 export function createKnownExpiries(): KnownExpiries {
   const tags = new Uint32Array(buckets * keysPerBucket);

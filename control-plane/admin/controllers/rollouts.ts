@@ -1,4 +1,4 @@
-// `/rollouts`: where the rollout of a revision stands, and what a person does about it.
+// `/rollouts`: the state of a revision's rollout, and the actions of people on it.
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';

@@ -1,7 +1,7 @@
 // KVSTORE_FAILURE_MODE: the answer to a decision whose hits could not be counted in the store.
 
 /**
- * - `error`: the decision fails, and the caller does what it is told to do then.
+ * - `error`: the decision fails, and the caller acts as configured.
  * - `allow`: as though nothing had been counted before.
  * - `deny`: over the limit.
  * - `local`: what this process alone counts until the store is back.

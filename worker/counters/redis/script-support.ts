@@ -1,10 +1,10 @@
 // Whether a server executes scripts, which sliding windows and token buckets need: a proxy or an access
-// list may refuse them, while everything else works. Said once, and once when it is over.
+// list may refuse them, while everything else works. Logged once, and once when it is over.
 import { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
 
-/** Of a decision that needs a script. */
+/** The error of a decision that needs a script. */
 export class NoScripts extends AppError {
   constructor(message: string) {
     super('store', message);
@@ -12,8 +12,8 @@ export class NoScripts extends AppError {
 }
 
 export interface ScriptSupport {
-  /** The error for a limiter's counter when the server's words mean that it refuses scripts; undefined
-   * when they mean something else. `key` is shown. */
+  /** The error for a limiter's counter when the server's error means that it refuses scripts; otherwise
+   * undefined. `key` is shown. */
   refused(algorithm: LimiterAlgorithm, key: string, said: string): NoScripts | undefined;
   /** A script was executed. */
   worked(): void;
@@ -25,7 +25,7 @@ const refusal = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
 const remedy = 'write algorithm: fixed_window, or name a server with scripts';
 
 export function createScriptSupport(name: string, addressSetting: string, log: Log): ScriptSupport {
-  /** The server's words. */
+  /** The server's error. */
   let refusedWith: string | undefined;
   return {
     refused(algorithm, key, said) {
