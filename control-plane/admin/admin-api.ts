@@ -22,7 +22,7 @@ export interface AdminApi {
   readonly rollout: Rollout | undefined;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
-  /** Whether any change may take most limits away. */
+  /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
   readonly clock: Clock;
   readonly audit: Audit;

@@ -26,7 +26,7 @@ interface AdminContext extends ControllerContext {
 
 /** The argument of methods that change several domains at once. */
 export const allowRemoval = Type.Optional(
-  Type.Boolean({ description: 'Whether the change may take away most limits, or the last domain' }),
+  Type.Boolean({ description: 'Whether the change may remove most limits, or the last domain' }),
 );
 
 export const rollout = Type.Optional(

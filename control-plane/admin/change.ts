@@ -51,7 +51,7 @@ export interface ChangeDeps {
   readonly store: ConfigStore;
   readonly snapshots: Pick<SnapshotCache, 'ruleSet'>;
   readonly examine: Examine;
-  /** Whether any change may take most limits away. */
+  /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
 }
 

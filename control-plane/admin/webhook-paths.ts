@@ -15,8 +15,8 @@ export const webhookPaths = {
     post: {
       operationId: 'postWebhooks',
       tags: ['webhooks'],
-      summary: 'Look for news, because a Git host says that there is some',
-      description: 'The body is what the Git host sends; its signature takes the place of a token.',
+      summary: 'Look for a new revision, announced by a Git host',
+      description: 'The body is what the Git host sends; its signature replaces a token.',
       parameters: [
         signature(
           'X-Hub-Signature-256',

@@ -15,7 +15,7 @@ export const addApprove: AddCommand = (program, { io, finish, fail }) => {
     .command('approve')
     .summary('serve a revision that is held back')
     .description(
-      'A revision that would leave no domain, or take away more than half of the limits (at least 10), is held back until somebody approves it. `status` names it, and what would go.',
+      'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until somebody approves it. `status` names it, and what would go.',
     )
     .argument('<revision>', `the revision; ${revisionHelp}`, parseRevision)
     .requiredOption('--reason <text>', 'why, for the audit log');

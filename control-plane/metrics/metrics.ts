@@ -65,7 +65,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge(
     'newest_revision_held_back',
-    '1 when the newest revision takes most limits away and waits for an approval',
+    '1 when the newest revision removes most limits and waits for an approval',
     ({ newest }) => (newest === undefined ? undefined : Number(newest.isHeldBack)),
   );
   gauge('newest_revision_errors', 'Errors in the newest revision', ({ newest }) => newest?.errors);
@@ -104,7 +104,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
 
   new Counter({
     name: `${prefix}revisions_total`,
-    help: 'Revisions that were taken up, refused for their errors, or taken back in their rollout',
+    help: 'Revisions that were accepted, refused for their errors, or taken back in their rollout',
     labelNames: ['outcome'] as const,
     registers,
     collect() {

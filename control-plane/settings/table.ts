@@ -25,7 +25,7 @@ export const controlPlaneTable = {
     allowRemoval: bool({
       names: ['--allow-removal', 'RATELANE_ALLOW_REMOVAL'],
       default: false,
-      doc: 'Whether a revision that takes most limits away is served without an approval',
+      doc: 'Whether a revision that removes most limits is served without an approval',
     }),
     rollout: text({
       names: ['--rollout', 'RATELANE_ROLLOUT'],

@@ -53,7 +53,7 @@ export const problemRules = {
   'envoy-unasked-domain': 'Envoy never asks about a domain',
   'envoy-not-checked': 'A part of an Envoy configuration is not looked at',
   'response-size': 'Rules are more than a worker takes',
-  'large-removal': 'A revision takes most limits away',
+  'large-removal': 'A revision removes most limits',
   'taken-back': 'A revision did not come through its rollout',
   'ignored-file': 'A file or directory is not read',
   'no-rules-file': 'There is nothing to read',

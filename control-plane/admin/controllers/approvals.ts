@@ -9,7 +9,7 @@ import { revisionJson, toRevisionJson } from '../revision-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({
-    summary: 'Serve the revision that is held back because it takes most limits away',
+    summary: 'Serve the revision that is held back because it removes most limits',
     body: Type.Object({
       revision: Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }),
       reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),

@@ -16,9 +16,9 @@ const health = Type.Object({ status: Type.String(), detail: Type.String() }, { t
 export class Healthcheck extends AdminController {
   static override readonly public = true;
   static readonly GET = op({
-    summary: 'Whether workers are served; what a start waits for',
+    summary: 'Whether workers are served, or what the start waits for',
     description:
-      'A store that cannot be reached is no illness while an earlier revision is served.',
+      'An unreachable store does not matter while an earlier revision is served.',
     returns: { 200: health, 503: health },
   });
 

@@ -30,7 +30,7 @@ export function addChangeOptions(command: Command): Command {
       parseRevision,
     )
     .option('-m, --message <text>', 'why, for the history')
-    .option('--allow-removal', 'also if it takes most limits away, or the last domain')
+    .option('--allow-removal', 'also if it removes most limits, or the last domain')
     .addOption(
       new Option(
         '--now',
@@ -46,7 +46,7 @@ export function addChangeOptions(command: Command): Command {
     `
 Exit codes:
   0  done, or there was nothing to change
-  1  the rules have errors, would take most limits away, or there is no such revision; nothing has changed
+  1  the rules have errors, would remove most limits, or there is no such revision; nothing has changed
   2  wrong usage, or the admin API gives no answer
   3  with --wait: done, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: done, but the newest revision is invalid, taken back, or held back for an approval
