@@ -1,11 +1,13 @@
 // The base class of the admin API's controllers: their dependencies and shared operations.
-import Type from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { AppError } from '../../shared/errors.ts';
 import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
 import { HttpError, Stop } from '../../shared/router/errors.ts';
+import { readCredentials } from '../../shared/router/guard.ts';
 import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { itselfStatus, type PeerAnswer } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -165,6 +167,22 @@ export class AdminController extends Controller {
       note(isAnswer ? `${error.status}: ${text}` : text);
       throw this.toAnswer(error);
     }
+  }
+
+  /** What the peers answer to the same question; nothing when a peer asks (`peer` is its id) and where there are
+   * none. 409 when the control plane has asked itself. */
+  protected async askPeers<Schema extends TSchema>(
+    path: string,
+    schema: Schema,
+    peer: string | undefined,
+  ): Promise<PeerAnswer<Static<Schema>>[]> {
+    const { peers } = this.api;
+    if (peer !== undefined && peer === peers?.id) {
+      throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
+    }
+    if (peers === undefined || peer !== undefined) return [];
+    const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
+    return peers.ask(path, schema, token);
   }
 
   protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {

@@ -105,7 +105,7 @@ function toPlace(nodeId: string, address: string): string {
 }
 
 /** To a tenth; below one to a hundredth. */
-function round(rate: number): number {
+export function round(rate: number): number {
   const parts = rate < 1 ? 100 : 10;
   return Math.round(rate * parts) / parts;
 }

@@ -16,6 +16,7 @@ import { addRollout } from './rollout.ts';
 import { addSchema } from './schema.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
+import { addTop } from './top.ts';
 import { addWatch } from './watch.ts';
 
 /** In the order of the help. */
@@ -25,6 +26,7 @@ const commands: readonly AddCommand[] = [
   addExplain,
   addDiff,
   addStatus,
+  addTop,
   addPush,
   addRollback,
   addApprove,

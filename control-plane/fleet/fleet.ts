@@ -3,16 +3,25 @@
 
 import type { Clock } from '../../shared/clock.ts';
 import { grpcStatus } from '../../shared/grpc/status.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../shared/wire/fleet.ts';
-import type { HelloMessage } from '../../shared/wire/fleet-messages.ts';
+import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
 import type { Traffic } from '../rollout/judgement.ts';
 import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
 import { type OpenLink, openFleetLink } from './fleet-link.ts';
-import { staleMs } from './limits.ts';
+import {
+  createLimitedSum,
+  type LimitedList,
+  type LimitedPeriod,
+  toLimitedList,
+  toLimitedPeriod,
+} from './limited-values.ts';
+import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
+import { createRuleRates, type RuleRate } from './rule-rates.ts';
 import { type Totals, toFigures, toTotals, type WorkerFigures } from './worker-figures.ts';
 
 /** One worker with a link. */
@@ -32,6 +41,10 @@ export interface Fleet {
   list(): readonly LinkedWorker[];
   /** Of the workers with this node id, since their start; undefined when none reports. */
   trafficOf(nodeId: string): Traffic | undefined;
+  /** The values that were limited most in the last one or two minutes, of one domain or of all. */
+  limited(domain: string | undefined, most: number): Promise<LimitedList>;
+  /** Of the last minute, without an order. */
+  rules(): readonly RuleRate[];
   /** Ends all links: the workers come back to whoever is there. */
   stop(): void;
 }
@@ -48,6 +61,9 @@ interface Member {
   readonly address: string;
   totals: Totals | undefined;
   figures: WorkerFigures | undefined;
+  /** The period that is under way, and the one before. */
+  limited: LimitedPeriod | undefined;
+  limitedBefore: LimitedPeriod | undefined;
 }
 
 const eventIntervalMs = 5_000;
@@ -55,6 +71,7 @@ const eventIntervalMs = 5_000;
 export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   const members = new Set<Member>();
   const links = new Set<OpenLink>();
+  const ruleRates = createRuleRates(() => clock.monotonicMs());
   const events = createRepeatedLog({
     clock,
     write: log.warning,
@@ -64,6 +81,32 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
 
   function isFresh({ figures }: Member): boolean {
     return figures !== undefined && clock.wallMs() - figures.atMs <= staleMs;
+  }
+
+  function takeReport(member: Member, report: ReportMessage): void {
+    const totals = toTotals(report.totals);
+    member.figures = toFigures(report, totals, member.totals, clock.wallMs());
+    member.totals = totals;
+    ruleRates.take(report.rules, report.seconds);
+    if (report.limited == null) return;
+    // Half of a share for each of two periods.
+    const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
+    const limited = toLimitedPeriod(report.limited, share / 2);
+    if (member.limited?.startMs !== limited.startMs) member.limitedBefore = member.limited;
+    member.limited = limited;
+  }
+
+  function* sumLimited(domain: string | undefined, most: number): Generator<void, LimitedList> {
+    const sum = createLimitedSum();
+    for (const member of [...members]) {
+      const { limited, limitedBefore } = member;
+      if (limited === undefined || !isFresh(member)) continue;
+      const list = toLimitedList(limited, limitedBefore);
+      const isAsked = (value: { readonly domain: string }) => value.domain === domain;
+      sum.add(domain === undefined ? list : { ...list, values: list.values.filter(isAsked) });
+      yield;
+    }
+    return sum.read(most);
   }
 
   return {
@@ -76,7 +119,15 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
           clock,
           onHello(hello) {
             const { peerAddress: address } = call;
-            member = { hello, link, address, totals: undefined, figures: undefined };
+            member = {
+              hello,
+              link,
+              address,
+              totals: undefined,
+              figures: undefined,
+              limited: undefined,
+              limitedBefore: undefined,
+            };
             // One that has come back before its old connection was found broken.
             for (const other of members) {
               if (other.hello.instance !== hello.instance) continue;
@@ -86,10 +137,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
             members.add(member);
           },
           onReport(report) {
-            if (member === undefined) return;
-            const totals = toTotals(report.totals);
-            member.figures = toFigures(report, totals, member.totals, clock.wallMs());
-            member.totals = totals;
+            if (member !== undefined) takeReport(member, report);
           },
           onAnswer() {},
           onRefused(reason) {
@@ -126,6 +174,8 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
       }
       return traffic;
     },
+    limited: (domain, most) => runInSlices(sumLimited(domain, most)),
+    rules: () => ruleRates.read(),
     stop() {
       for (const link of links) {
         link.finish(grpcStatus.unavailable, 'the control plane is stopping');

@@ -9,5 +9,8 @@ export const messagesPerSecond = 10;
 export const helloMs = 30_000;
 /** Messages to a worker that it has not read; a link with more is ended. */
 export const maxUnsent = 32;
+/** Bytes of limited values that are kept of all workers together, by estimate; of one worker at most so many. */
+export const maxLimitedBytes = 128 * 1024 * 1024;
+export const maxLimitedBytesOfWorker = 128 * 1024;
 /** Figures older than this are not shown: the worker is there, and silent. */
 export const staleMs = 20_000;

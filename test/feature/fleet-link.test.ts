@@ -176,6 +176,21 @@ test('the status has what the workers do, and has it again after a restart of th
       while (!isOver) await decide('d', 'k', 'hot');
     }),
   );
+  const top = async () => (await controlPlane.run('top', '--limit', '5')).stdout;
+  await eventually('the hot value is in top', async () => /\(k=hot\)/.test(await top()));
+  t.regex(
+    await top(),
+    /^LIMITED +A SECOND +BEFORE +DOMAIN +DESCRIPTOR\n\d+ +[\d.]+ +\S+ +d +\(k=hot\)\n\nOVER LIMIT\/S +NEAR\/S +HITS\/S +RULE\n[\d.]+ +0 +[\d.]+ +d\.k\n$/,
+  );
+  await callers[0]?.decide('d', 'k', 'evil\u001b[31m');
+  await eventually('what would act on a terminal is escaped', async () =>
+    /\(k=evil\\u\{1b\}\[31m\)\n/.test(await top()),
+  );
+  const elsewhere = await controlPlane.run('top', '--domain', 'elsewhere');
+  t.is(
+    elsewhere.stdout,
+    'nothing was limited in the last minute\n\nno rule had hits in the last minute\n',
+  );
   const statusIs = async (pattern: RegExp) =>
     pattern.test((await controlPlane.run('status')).stdout);
   const busy =

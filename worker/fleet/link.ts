@@ -1,5 +1,6 @@
 // The link to the control plane that feeds this worker: one more stream to it, on which the worker reports
-// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a report is made only when the last one is on its way, so that a slow server costs the memory of one.
+// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a report
+// is made only when the last one is on its way, so that a slow server costs the memory of one.
 
 import { randomUUID } from 'node:crypto';
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';

@@ -1,9 +1,6 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { readCredentials } from '../../../shared/router/guard.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
-import { itselfStatus } from '../../peers/peers.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { mergeStatus } from '../merged-status.ts';
@@ -85,16 +82,11 @@ export class Status extends AdminController {
   });
 
   async GET({ look, revision, peer }: Fields<typeof Status.GET>) {
-    const { peers } = this.api;
-    if (peer !== undefined && peer === peers?.id) {
-      throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
-    }
-    const own = await this.toOwn(look, revision);
-    if (peers === undefined || peer !== undefined) return own;
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
-    const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
     // A peer follows its store by itself: a look could take longer than is waited for it.
-    const answers = await peers.ask(`/status?look=false${query}`, statusJson, token);
+    const answers = await this.askPeers(`/status?look=false${query}`, statusJson, peer);
+    const own = await this.toOwn(look, revision);
+    if (this.api.peers === undefined || peer !== undefined) return own;
     return mergeStatus(own, answers, revision);
   }
 

@@ -1,0 +1,46 @@
+// `/top`: the values that are limited most, and what the rules count, of all workers that report.
+import Type from 'typebox';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { AdminController } from '../admin-controller.ts';
+import { mergeTop, topJson, toTopJson } from '../top-json.ts';
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'The values that are limited most, and the rules with the most hits over limit',
+    description:
+      'Of the last one or two minutes. Counts have bounds: each worker keeps 1,000 values.',
+    query: Type.Object({
+      domain: Type.Optional(Type.String({ maxLength: 1024, description: 'Of this domain alone' })),
+      limit: Type.Integer({
+        default: 20,
+        minimum: 1,
+        maximum: 200,
+        description: 'How many of each',
+      }),
+      peer: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'The id of the control plane that asks: speak of your own workers only',
+        }),
+      ),
+    }),
+    returns: { 200: topJson },
+    failures: { 409: undefined },
+  });
+
+  async GET({ domain, limit, peer }: Fields<typeof Default.GET>) {
+    const { fleet } = this.api;
+    const query = domain === undefined ? '' : `&domain=${encodeURIComponent(domain)}`;
+    const peers = this.askPeers(`/top?limit=${limit}${query}`, topJson, peer);
+    const isAsked = ({ rule }: { readonly rule: string }) =>
+      domain === undefined || rule.startsWith(`${domain}.`);
+    const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
+    const own = toTopJson(
+      await fleet.limited(domain, limit),
+      fleet.rules().filter(isAsked),
+      workers,
+      limit,
+    );
+    return mergeTop(own, await peers, limit);
+  }
+}

@@ -1,0 +1,54 @@
+import test from 'ava';
+import { mergeTop, type TopJson } from './top-json.ts';
+
+function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
+  return {
+    workers: 2,
+    values: [
+      {
+        domain: 'd',
+        rule: 'd.k',
+        entries: [{ key: 'k', value: name }],
+        atLeast: count,
+        atMost: count,
+        perSecond: count / 60,
+        perSecondBefore: null,
+        workers: 2,
+      },
+    ],
+    unlistedAtMost,
+    rules: [{ rule: 'd.k', hitsPerSecond: 2, overLimitPerSecond: 1, nearLimitPerSecond: 0 }],
+    missing: [],
+  };
+}
+
+test('what peers answer is added, and one that is away is named', (t) => {
+  const top = mergeTop(
+    topOf(60, 1),
+    [
+      { url: 'http://b', value: topOf(30, 2) },
+      { url: 'http://c', value: topOf(6, 4, 'bob') },
+      { url: 'http://d', error: 'no answer within 2s', last: undefined },
+    ],
+    10,
+  );
+  t.like(top, {
+    workers: 6,
+    unlistedAtMost: 7,
+    rules: [{ rule: 'd.k', hitsPerSecond: 6, overLimitPerSecond: 3 }],
+    missing: [{ url: 'http://d', error: 'no answer within 2s' }],
+  });
+  t.deepEqual(
+    top.values.map(({ entries, atLeast, atMost, perSecond, workers }) => [
+      entries[0]?.value,
+      atLeast,
+      atMost,
+      perSecond,
+      workers,
+    ]),
+    [
+      ['ada', 90, 94, 1.5, 4],
+      ['bob', 6, 9, 0.1, 2],
+    ],
+  );
+});

@@ -1,0 +1,119 @@
+// Who is limited, as the admin API shows it: the values that are limited most, and what the rules count. Pure.
+import Type from 'typebox';
+import { createLimitedSum, type LimitedList } from '../fleet/limited-values.ts';
+import type { RuleRate } from '../fleet/rule-rates.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
+import { round } from './traffic-json.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+const limitedValueJson = Type.Object(
+  {
+    domain: Type.String(),
+    rule: Type.String({
+      description: 'The metric key; empty where it has values that are not told',
+    }),
+    entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+    atLeast: Type.Number({ description: 'Requests that were answered OVER_LIMIT because of it' }),
+    atMost: Type.Number(),
+    perSecond: Type.Number(),
+    perSecondBefore: orNull(Type.Number({ description: 'In the minute before' })),
+    workers: Type.Integer({ description: 'Those that list it' }),
+  },
+  { title: 'LimitedValue' },
+);
+
+const ruleRateJson = Type.Object(
+  {
+    rule: Type.String({ description: 'The metric key' }),
+    hitsPerSecond: Type.Number(),
+    overLimitPerSecond: Type.Number(),
+    nearLimitPerSecond: Type.Number(),
+  },
+  { title: 'RuleRate' },
+);
+
+export const topJson = Type.Object(
+  {
+    workers: Type.Integer({ description: 'Those that report' }),
+    /** Of the last one or two minutes, those limited most first. */
+    values: Type.Array(limitedValueJson),
+    unlistedAtMost: Type.Number({
+      description: 'No value that is not listed was limited more often',
+    }),
+    /** Of the last minute, those with the most hits over limit first. */
+    rules: Type.Array(ruleRateJson),
+    /** Peers that gave no answer: what their workers limit is not included. */
+    missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() })),
+  },
+  { title: 'Top' },
+);
+export type TopJson = Type.Static<typeof topJson>;
+
+export function toTopJson(
+  limited: LimitedList,
+  rules: readonly RuleRate[],
+  workers: number,
+  most: number,
+): TopJson {
+  return {
+    workers,
+    values: limited.values.map((value) => ({
+      ...value,
+      entries: value.entries.map((entry) => ({ ...entry })),
+      perSecond: round(value.perSecond),
+      perSecondBefore: value.perSecondBefore === undefined ? null : round(value.perSecondBefore),
+    })),
+    unlistedAtMost: limited.unlistedAtMost,
+    rules: rules
+      .toSorted(
+        (a, b) => b.overLimitPerSecond - a.overLimitPerSecond || b.hitsPerSecond - a.hitsPerSecond,
+      )
+      .slice(0, most)
+      .map((rate) => ({
+        rule: rate.rule,
+        hitsPerSecond: round(rate.hitsPerSecond),
+        overLimitPerSecond: round(rate.overLimitPerSecond),
+        nearLimitPerSecond: round(rate.nearLimitPerSecond),
+      })),
+    missing: [],
+  };
+}
+
+/** Of all control planes. */
+export function mergeTop(
+  own: TopJson,
+  peers: readonly PeerAnswer<TopJson>[],
+  most: number,
+): TopJson {
+  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const sum = createLimitedSum();
+  const rules = new Map<string, RuleRate>();
+  for (const top of known) {
+    const values = top.values.map((value) => ({
+      ...value,
+      perSecondBefore: value.perSecondBefore ?? undefined,
+    }));
+    sum.add({ values, unlistedAtMost: top.unlistedAtMost });
+    for (const rate of top.rules) rules.set(rate.rule, addRates(rates(rules, rate.rule), rate));
+  }
+  const workers = known.reduce((total, top) => total + top.workers, 0);
+  return {
+    ...toTopJson(sum.read(most), [...rules.values()], workers, most),
+    missing: peers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+  };
+}
+
+function rates(rules: ReadonlyMap<string, RuleRate>, rule: string): RuleRate {
+  const none = { hitsPerSecond: 0, overLimitPerSecond: 0, nearLimitPerSecond: 0 };
+  return rules.get(rule) ?? { rule, ...none };
+}
+
+function addRates(a: RuleRate, b: RuleRate): RuleRate {
+  return {
+    rule: a.rule,
+    hitsPerSecond: a.hitsPerSecond + b.hitsPerSecond,
+    overLimitPerSecond: a.overLimitPerSecond + b.overLimitPerSecond,
+    nearLimitPerSecond: a.nearLimitPerSecond + b.nearLimitPerSecond,
+  };
+}

@@ -1,0 +1,86 @@
+// `top`: the values that are limited most, and the rules with the most hits over limit.
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { TopJson } from '../admin/top-json.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { toColumns } from './columns.ts';
+import { type AddCommand, exitCodes } from './command-frame.ts';
+
+interface TopOptions extends AdminOptions {
+  readonly domain?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+export const addTop: AddCommand = (program, { io, finish, fail }) => {
+  const command = program
+    .command('top')
+    .summary('show the values that are limited most')
+    .description(
+      'Shows which values were limited most in the last one or two minutes, and the rules with the most hits over limit, as the workers report them.',
+    )
+    .option('--domain <name>', 'of this domain alone')
+    .option('--limit <number>', 'how many of each, up to 200', '20');
+  addAdminOptions(command)
+    .addHelpText(
+      'after',
+      `
+Counts are requests that were answered OVER_LIMIT because of the value. Each worker keeps 1,000 values: where
+more are limited, a count is shown with its bounds.
+
+Exit codes:
+  0  there was an answer of all workers that report
+  2  wrong usage, or the admin API gives no answer
+  3  no worker reports, or a peer gives no answer`,
+    )
+    .action(async ({ domain, limit, ...options }: TopOptions) => {
+      const opened = await openAdminClient(options, io.environment);
+      if (!opened.ok) return fail(opened.message);
+      const query = new URLSearchParams({ limit, ...(domain !== undefined && { domain }) });
+      const result = await opened.client.call({ method: 'GET', path: `/top?${query}` });
+      if (!result.ok) return fail(result.message);
+      if (result.answer.status !== 200) {
+        io.writeError(formatRefusal(result.answer));
+        finish(exitCodes.trouble);
+        return;
+      }
+      const top = result.answer.value as TopJson;
+      if (options.json) io.write(`${JSON.stringify(top, undefined, 2)}\n`);
+      else io.write(formatTop(top));
+      for (const { url, error } of top.missing) {
+        io.writeError(`${escapeText(`warning: peer ${url} gives no answer (${error})`)}\n`);
+      }
+      if (top.workers === 0) {
+        io.writeError(
+          'warning: no worker reports (yet): workers report every 5s to the control plane that they take their rules from, unless CONFIG_FLEET_LINK=false\n',
+        );
+      }
+      if (top.workers === 0 || top.missing.length > 0) finish(exitCodes.pending);
+    });
+};
+
+function formatTop({ values, unlistedAtMost, rules, workers }: TopJson): string {
+  if (workers === 0) return '';
+  const limited = values.map(({ atLeast, atMost, perSecond, perSecondBefore, ...value }) => [
+    atLeast === atMost ? `${atMost}` : `${atLeast} to ${atMost}`,
+    `${perSecond}`,
+    perSecondBefore === null ? '-' : `${perSecondBefore}`,
+    escapeText(value.domain),
+    escapeText(value.entries.map((entry) => `(${entry.key}=${entry.value})`).join('')),
+  ]);
+  const busy = rules.map(({ rule, ...rate }) => [
+    `${rate.overLimitPerSecond}`,
+    `${rate.nearLimitPerSecond}`,
+    `${rate.hitsPerSecond}`,
+    escapeText(rule),
+  ]);
+  const others = unlistedAtMost === 0 ? '' : `any other value: ${unlistedAtMost} times at most\n`;
+  return [
+    limited.length === 0
+      ? 'nothing was limited in the last minute\n'
+      : toColumns([['LIMITED', 'A SECOND', 'BEFORE', 'DOMAIN', 'DESCRIPTOR'], ...limited]) + others,
+    busy.length === 0
+      ? 'no rule had hits in the last minute\n'
+      : toColumns([['OVER LIMIT/S', 'NEAR/S', 'HITS/S', 'RULE'], ...busy]),
+  ].join('\n');
+}

@@ -1,0 +1,121 @@
+import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createLimitedSum, toLimitedList, toLimitedPeriod } from './limited-values.ts';
+import { createRuleRates } from './rule-rates.ts';
+
+const value = (name: string, count: number, error = 0) => ({
+  domain: 'd',
+  rule: 'd.k',
+  entries: [{ key: 'k', value: name }],
+  count,
+  error,
+});
+
+const period = (
+  periodStart: number,
+  unlistedAtMost: number,
+  ...values: ReturnType<typeof value>[]
+) => toLimitedPeriod({ periodStart, seconds: 60, values, unlistedAtMost }, 1_000_000);
+
+const names = (entries: readonly { readonly value: string }[]) => entries[0]?.value;
+
+test('counts of several workers are added, and so are the bounds of those that do not list a value', (t) => {
+  const sum = createLimitedSum();
+  sum.add(toLimitedList(period(1, 5, value('a', 100, 3), value('b', 10)), undefined));
+  sum.add(toLimitedList(period(1, 2, value('a', 50)), undefined));
+  sum.add(toLimitedList(period(1, 0), undefined));
+  const { values, unlistedAtMost } = sum.read(10);
+  t.is(unlistedAtMost, 7);
+  t.deepEqual(
+    values.map(({ entries, atLeast, atMost, workers }) => [
+      names(entries),
+      atLeast,
+      atMost,
+      workers,
+    ]),
+    [
+      ['a', 147, 150, 2],
+      ['b', 10, 12, 1],
+    ],
+  );
+  t.like(sum.read(1), { unlistedAtMost: 17 });
+});
+
+test('the period before is part of the count, and shows whether it grows', (t) => {
+  const { values } = toLimitedList(
+    period(61, 0, value('a', 240), value('new', 60)),
+    period(1, 0, value('a', 60), value('gone', 6)),
+  );
+  t.deepEqual(
+    values.map((each) => [names(each.entries), each.atMost, each.perSecond, each.perSecondBefore]),
+    [
+      ['a', 300, 2.5, 1],
+      ['new', 60, 0.5, 0],
+      ['gone', 6, 0.05, 0.1],
+    ],
+  );
+});
+
+test('of what a worker sends, the largest that fit are kept, cut, and as numbers', (t) => {
+  const long = { ...value('x'.repeat(1_000), Number.NaN, -5), domain: 'd'.repeat(5_000) };
+  const many = Array.from({ length: 500 }, (_, index) => value(`${index}`, index));
+  const kept = toLimitedPeriod(
+    { periodStart: 1, seconds: -1, unlistedAtMost: 0, values: [long, ...many] },
+    10_000,
+  );
+  t.true(kept.values.length > 20 && kept.values.length < 40, `${kept.values.length}`);
+  t.is(kept.values[0]?.count, 98);
+  t.is(kept.unlistedAtMost, 98 - kept.values.length);
+  const [only] = toLimitedPeriod(
+    { periodStart: 1, seconds: 1, unlistedAtMost: 0, values: [long] },
+    10_000,
+  ).values;
+  t.is(only?.domain.length, 128);
+  t.is(only?.entries[0]?.value.length, 128);
+  t.deepEqual([only?.count, only?.error], [0, 0]);
+});
+
+test('rates of rules are those of the last minute of all workers, and rules without hits go', (t) => {
+  const clock = createManualClock();
+  const rates = createRuleRates(() => clock.monotonicMs());
+  const rule = (name: string, hits: number) => ({
+    rule: name,
+    hits,
+    overLimit: hits / 2,
+    nearLimit: 0,
+  });
+  rates.take([rule('old', 600)], 5);
+  for (let second = 5; second <= 60; second += 5) {
+    clock.advance(5_000);
+    rates.take([rule('d.k', 50)], 5);
+    rates.take([rule('d.k', 50)], 5);
+  }
+  const [{ hitsPerSecond = 0, overLimitPerSecond = 0 } = {}] = rates
+    .read()
+    .filter(({ rule: name }) => name === 'd.k');
+  t.is(Math.round(hitsPerSecond), 22);
+  t.is(overLimitPerSecond, hitsPerSecond / 2);
+  clock.advance(30_000);
+  t.deepEqual(
+    rates.read().map(({ rule: name }) => name),
+    ['d.k'],
+  );
+  clock.advance(3_600_000);
+  t.deepEqual(rates.read(), []);
+});
+
+test('a report over a long time, of an absurd number or of too many rules is not taken for traffic of now', (t) => {
+  const clock = createManualClock();
+  const rates = createRuleRates(() => clock.monotonicMs());
+  const rule = (name: string) => ({ rule: name, hits: 1, overLimit: 0, nearLimit: 0 });
+  rates.take([rule('late')], 3_600);
+  rates.take([rule('late')], Number.NaN);
+  t.deepEqual(rates.read(), []);
+  for (let batch = 0; batch < 20; batch++) {
+    rates.take(
+      Array.from({ length: 2_500 }, (_, index) => rule(`${batch}.${index}`)),
+      5,
+    );
+  }
+  t.is(rates.read().length, 20_000);
+});

@@ -1,0 +1,184 @@
+// The values that are limited most, over several workers: what each reports of its own, and the sum of all
+// with its bounds. Pure.
+import type {
+  LimitedValueMessage,
+  LimitedValuesMessage,
+} from '../../shared/wire/fleet-messages.ts';
+import { toCount } from './worker-figures.ts';
+
+export interface LimitedValue {
+  readonly domain: string;
+  /** The metric key; '' where the worker does not tell it, since it has values. */
+  readonly rule: string;
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** Requests that were answered OVER_LIMIT because of it. */
+  readonly atLeast: number;
+  readonly atMost: number;
+  readonly perSecond: number;
+  /** In the minute before; undefined where nothing is known of that. */
+  readonly perSecondBefore: number | undefined;
+  /** That list it. */
+  readonly workers: number;
+}
+
+export interface LimitedList {
+  /** Those limited most, the first first. */
+  readonly values: readonly LimitedValue[];
+  /** No value that is not listed was limited more often. */
+  readonly unlistedAtMost: number;
+}
+
+/** What is kept of one worker's report of a period. */
+export interface LimitedPeriod {
+  readonly startMs: number;
+  readonly seconds: number;
+  readonly values: readonly LimitedValueMessage[];
+  readonly unlistedAtMost: number;
+}
+
+const maxValues = 100;
+const maxEntries = 16;
+/** As workers cut them; a metric key has several. */
+const maxLength = 128;
+const maxRuleLength = 1_024;
+/** What a value takes besides its characters, by estimate. */
+const bytesPerValue = 300;
+
+/** Keeps as many values as fit into `maxBytes`. */
+export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): LimitedPeriod {
+  const all = given.values.slice(0, maxValues).map(toValue);
+  all.sort((a, b) => b.count - a.count);
+  let bytes = 0;
+  let kept = 0;
+  for (const value of all) {
+    bytes += sizeOf(value);
+    if (bytes > maxBytes) break;
+    kept++;
+  }
+  return {
+    startMs: toCount(given.periodStart),
+    seconds: toCount(given.seconds),
+    values: all.slice(0, kept),
+    unlistedAtMost: Math.max(toCount(given.unlistedAtMost), all[kept]?.count ?? 0),
+  };
+}
+
+/** The period that is under way and the one before it, which may be missing. */
+export function toLimitedList(
+  current: LimitedPeriod,
+  previous: LimitedPeriod | undefined,
+): LimitedList {
+  const periods = previous === undefined ? [current] : [current, previous];
+  const lists = periods.map((period): LimitedList => {
+    const seconds = periods.reduce((sum, each) => sum + each.seconds, 0);
+    const isBefore = period === previous;
+    const values = period.values.map(({ domain, rule, entries, count, error }) => ({
+      domain,
+      rule,
+      entries,
+      atLeast: count - error,
+      atMost: count,
+      perSecond: count / Math.max(1, seconds),
+      perSecondBefore: isBefore ? count / Math.max(1, period.seconds) : undefined,
+      workers: 1,
+    }));
+    return { values, unlistedAtMost: period.unlistedAtMost };
+  });
+  const [first, second] = lists as [LimitedList, LimitedList | undefined];
+  if (second === undefined) return first;
+  const sum = createLimitedSum();
+  sum.add(first);
+  sum.add(second);
+  const { values, unlistedAtMost } = sum.read(2 * maxValues);
+  // Of one worker, however many periods list it.
+  const told = values.map((value) => ({
+    ...value,
+    perSecondBefore: value.perSecondBefore ?? 0,
+    workers: 1,
+  }));
+  return { values: told, unlistedAtMost };
+}
+
+export interface LimitedSum {
+  add(list: LimitedList): void;
+  /** The sum of all that was added, cut to the first ones. */
+  read(most: number): LimitedList;
+}
+
+interface Sum extends LimitedValue {
+  atLeast: number;
+  atMost: number;
+  perSecond: number;
+  perSecondBefore: number | undefined;
+  workers: number;
+  /** Of the lists that have it. */
+  unlistedThere: number;
+}
+
+export function createLimitedSum(): LimitedSum {
+  const sums = new Map<string, Sum>();
+  let unlisted = 0;
+  return {
+    add({ values, unlistedAtMost }) {
+      unlisted += unlistedAtMost;
+      for (const value of values) {
+        const key = keyOf(value);
+        const sum = sums.get(key);
+        if (sum === undefined) {
+          sums.set(key, { ...value, unlistedThere: unlistedAtMost });
+          continue;
+        }
+        sum.atLeast += value.atLeast;
+        sum.atMost += value.atMost;
+        sum.perSecond += value.perSecond;
+        if (value.perSecondBefore !== undefined) {
+          sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
+        }
+        sum.workers += value.workers;
+        sum.unlistedThere += unlistedAtMost;
+      }
+    },
+    read(most) {
+      const all = [...sums.values()].sort((a, b) => b.atMost - a.atMost);
+      const values = all
+        .slice(0, most)
+        // A list that does not have it may have left it out.
+        .map(({ unlistedThere, ...value }) => ({
+          ...value,
+          atMost: value.atMost + unlisted - unlistedThere,
+        }));
+      return { values, unlistedAtMost: Math.max(unlisted, (all[most]?.atMost ?? 0) + unlisted) };
+    },
+  };
+}
+
+function keyOf({ rule, domain, entries }: LimitedValue): string {
+  let key = `${domain}\n${rule}`;
+  for (const entry of entries) key += `\n${entry.key}\n${entry.value}`;
+  return key;
+}
+
+function toValue({
+  domain,
+  rule,
+  entries,
+  count,
+  error,
+}: LimitedValueMessage): LimitedValueMessage {
+  const most = toCount(count);
+  return {
+    domain: domain.slice(0, maxLength),
+    rule: rule.slice(0, maxRuleLength),
+    entries: entries.slice(0, maxEntries).map(({ key, value }) => ({
+      key: key.slice(0, maxLength),
+      value: value.slice(0, maxLength),
+    })),
+    count: most,
+    error: Math.min(most, toCount(error)),
+  };
+}
+
+function sizeOf({ domain, rule, entries }: LimitedValueMessage): number {
+  const characters = entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+  return bytesPerValue + 2 * (domain.length + rule.length + characters);
+}

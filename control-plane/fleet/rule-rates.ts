@@ -1,0 +1,99 @@
+// What the workers count by rule, as rates over the last minute of the whole fleet. Memory goes by the number
+// of rules, not of workers.
+import type { RuleTrafficMessage } from '../../shared/wire/fleet-messages.ts';
+import { maxNameLength } from './limits.ts';
+import { toCount } from './worker-figures.ts';
+
+export interface RuleRate {
+  /** The metric key. */
+  readonly rule: string;
+  readonly hitsPerSecond: number;
+  readonly overLimitPerSecond: number;
+  readonly nearLimitPerSecond: number;
+}
+
+export interface RuleRates {
+  /** What a worker has counted in that many seconds until now. */
+  take(rules: readonly RuleTrafficMessage[], seconds: number): void;
+  /** Of the rules that had hits in the last minute. */
+  read(): RuleRate[];
+}
+
+const slotMs = 5_000;
+const slots = 12;
+const fields = 3;
+const maxRules = 20_000;
+const maxRulesPerReport = 2_000;
+/** Deltas over a longer time are no matter of the last minute: the worker was without a link. */
+const longestSeconds = 30;
+
+interface Row {
+  /** Three numbers for each slot. */
+  readonly counts: Float64Array;
+  /** Number of the last slot with hits. */
+  last: number;
+}
+
+export function createRuleRates(monotonicMs: () => number): RuleRates {
+  const rows = new Map<string, Row>();
+  const startMs = monotonicMs();
+  let current = Math.floor(startMs / slotMs);
+
+  function moveOn(): void {
+    const now = Math.floor(monotonicMs() / slotMs);
+    const passed = Math.min(now - current, slots);
+    if (passed <= 0) return;
+    for (const [rule, { counts, last }] of rows) {
+      if (now - last >= slots) {
+        rows.delete(rule);
+        continue;
+      }
+      for (let slot = now - passed + 1; slot <= now; slot++) {
+        const at = (slot % slots) * fields;
+        counts.fill(0, at, at + fields);
+      }
+    }
+    current = now;
+  }
+
+  function rowOf(rule: string): Row | undefined {
+    const known = rows.get(rule);
+    if (known !== undefined || rows.size >= maxRules || rule.length > maxNameLength) return known;
+    const row = { counts: new Float64Array(slots * fields), last: current };
+    rows.set(rule, row);
+    return row;
+  }
+
+  return {
+    take(rules, seconds) {
+      moveOn();
+      if (!(seconds <= longestSeconds)) return;
+      const at = (current % slots) * fields;
+      for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
+        const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
+        const row = rowOf(rule);
+        if (row === undefined) continue;
+        const { counts } = row;
+        row.last = current;
+        counts[at] = (counts[at] ?? 0) + toCount(hits);
+        counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit);
+        counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit);
+      }
+    },
+    read() {
+      moveOn();
+      const nowMs = monotonicMs();
+      // The slot of now is not over.
+      const spanMs = (slots - 1) * slotMs + (nowMs - current * slotMs);
+      const seconds = Math.max(slotMs, Math.min(spanMs, nowMs - startMs)) / 1000;
+      return [...rows].map(([rule, { counts }]) => {
+        const sums = [0, 0, 0];
+        counts.forEach((count, index) => {
+          sums[index % fields] = (sums[index % fields] ?? 0) + count / seconds;
+        });
+        const [hitsPerSecond = 0, overLimitPerSecond = 0, nearLimitPerSecond = 0] = sums;
+        return { rule, hitsPerSecond, overLimitPerSecond, nearLimitPerSecond };
+      });
+    },
+  };
+}
