@@ -2,6 +2,7 @@
 // roots add rules, statistics and signals.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../shared/clock.ts';
+import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
@@ -19,7 +20,6 @@ import type { HeaderOptions } from './decision/response-headers.ts';
 import { createShouldRateLimit } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Health } from './health.ts';
-import type { ListenAddress } from './listen/address.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttpServer } from './listen/http.ts';

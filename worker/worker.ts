@@ -4,6 +4,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
+import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import { createParsingThread, type ParsingThread } from '../shared/rules/parsing-thread.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
@@ -15,7 +16,6 @@ import { toAgreement } from './agreement.ts';
 import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
 import { createHealth } from './health.ts';
-import type { ListenAddress } from './listen/address.ts';
 import { createDebugServer } from './listen/debug.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
 import type { Metrics } from './metrics.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
-import type { ListenAddress } from '../../worker/listen/address.ts';
+import type { ListenAddress } from '../../shared/listen-address.ts';
 import type { GrpcMethod } from '../../worker/listen/grpc/method.ts';
 import type { GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
 import { createManualClock } from '../support/manual-clock.ts';

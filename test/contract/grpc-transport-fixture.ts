@@ -1,7 +1,8 @@
 // Transports under test, and methods for them to carry.
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
-import type { ListenAddress } from '../../worker/listen/address.ts';
+import type { ListenAddress } from '../../shared/listen-address.ts';
+import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { createHttp2Transport } from '../../worker/listen/grpc/http2/http2-transport.ts';
 import type {
   GrpcMethod,
@@ -10,6 +11,7 @@ import type {
   UnaryMethod,
 } from '../../worker/listen/grpc/method.ts';
 import type { GrpcTransport, GrpcTransportOptions } from '../../worker/listen/grpc/transport.ts';
+import { listeners } from '../../worker/listen/listeners.ts';
 import { createHttp2Peer, type Http2Peer } from '../support/http2-peer.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
 import { type Caller, type CallerTls, createCaller } from './grpc-transport-caller.ts';
@@ -50,7 +52,7 @@ export async function startTransport(
   const log = createRecordedLog();
   const transport = createHttp2Transport(
     { methods: new Map(Object.entries(methods)), log, clock },
-    { target: anyPort, ...options },
+    { names: listeners.gRPC, maxRequestBytes, target: anyPort, ...options },
   );
   t.teardown(() => transport.stop(0));
   const address = await transport.start();

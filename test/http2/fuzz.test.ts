@@ -4,6 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { errorText } from '../../shared/errors.ts';
+import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { Session } from '../../worker/listen/grpc/http2/session.ts';
 import type { GrpcMethod, GrpcMethods, UnaryCall } from '../../worker/listen/grpc/method.ts';
 import { LargeRequests } from '../../worker/listen/large-requests.ts';
@@ -127,6 +128,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   let ends = 0;
   const session = new Session({
     keepsHeaders: false,
+    maxRequestBytes,
     methods: used.methods,
     clock,
     peer: () => '127.0.0.1:1',

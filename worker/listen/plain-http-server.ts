@@ -7,10 +7,11 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { errorText } from '../../shared/errors.ts';
+import { boundAddress, type ListenAddress, toListenError } from '../../shared/listen-address.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
-import { boundAddress, type ListenAddress, type ListenerName, toListenError } from './address.ts';
+import { type ListenerName, listeners } from './listeners.ts';
 import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 
 export interface HttpListener {
@@ -149,7 +150,9 @@ export function createPlainHttpServer(
         await server.listen({ host, port, exclusive });
       } catch (error) {
         certificateWatch?.close();
-        throw toListenError(error, { host, port }, name, setting);
+        const names = listeners[name];
+        const renamed = setting === undefined ? {} : { host: setting, port: setting };
+        throw toListenError(error, { host, port }, { ...names, ...renamed });
       }
       const address = boundAddress(server.server);
       log.notice(`Listening for ${name} on '${address.text}'`);

@@ -11,8 +11,8 @@ import {
   watchTlsFiles,
 } from '../../shared/tls.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ListenerName } from './address.ts';
 import type { ServerCertificates } from './grpc/transport.ts';
+import type { ListenerName } from './listeners.ts';
 
 /** Paths; '' or undefined where there is no such file. */
 export interface ServerTlsFiles {

@@ -12,10 +12,15 @@ import {
   maxUnfinishedHandshakes,
 } from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import {
+  type ListenAddress,
+  type ListenTarget,
+  listen,
+  toListenError,
+} from '../../../shared/listen-address.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
-import { type ListenAddress, type ListenTarget, listen, toListenError } from '../address.ts';
-import type { GrpcTls, ServerCertificates } from './transport.ts';
+import type { GrpcListenerNames, GrpcTls, ServerCertificates } from './transport.ts';
 
 /** For the first byte, after the handshake where there is one. */
 const silenceLimitMs = 10_000;
@@ -39,6 +44,7 @@ export interface Acceptor {
 }
 
 export interface AcceptorDeps {
+  readonly names: GrpcListenerNames;
   readonly target: ListenTarget;
   readonly tls: GrpcTls | undefined;
   readonly log: Log;
@@ -50,7 +56,7 @@ export interface AcceptorDeps {
 }
 
 export function createAcceptor(deps: AcceptorDeps): Acceptor {
-  const { target, tls, log, clock, onConnection } = deps;
+  const { names, target, tls, log, clock, onConnection } = deps;
   const max = deps.maxConnections ?? (tls === undefined ? maxPlainConnections : maxTlsConnections);
   const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
   const sockets = new Set<Socket>();
@@ -103,7 +109,7 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
     onClosed(which) {
       deps.onRefused?.();
       repeatedLog.report(
-        `there are ${max} gRPC connections already: the one that was ${which} was closed; GRPC_MAX_CONNECTIONS sets how many there may be`,
+        `there are ${max} ${names.listener} connections already: the one that was ${which} was closed; ${names.maxConnections} sets how many there may be`,
         which,
       );
     },
@@ -118,8 +124,8 @@ export function createAcceptor(deps: AcceptorDeps): Acceptor {
 
   return {
     async start() {
-      if ('path' in target && !target.isShared) await removeStaleSocket(target.path, target);
-      const address = await listen(server, target, 'gRPC');
+      if ('path' in target && !target.isShared) await removeStaleSocket(target.path, target, names);
+      const address = await listen(server, target, names);
       isListening = true;
       return address;
     },
@@ -157,23 +163,27 @@ function checkClient(socket: TLSSocket, san: string): string | undefined {
 }
 
 /** A socket file that a killed process left would keep the next one from listening. */
-async function removeStaleSocket(path: string, target: ListenTarget): Promise<void> {
+async function removeStaleSocket(
+  path: string,
+  target: ListenTarget,
+  names: GrpcListenerNames,
+): Promise<void> {
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined) return;
   if (!status.isSocket()) {
     throw new AppError(
       'cannot_start',
-      `cannot listen for gRPC on the unix socket ${path}: there is a file that is not a socket; ` +
-        'remove it, or set GRPC_UDS to another path',
+      `cannot listen for ${names.listener} on the unix socket ${path}: there is a file that is not a socket; ` +
+        `remove it, or set ${names.path} to another path`,
     );
   }
   if (await isAnswered(path)) {
-    throw toListenError(Object.assign(new Error('in use'), { code: 'EADDRINUSE' }), target, 'gRPC');
+    throw toListenError(Object.assign(new Error('in use'), { code: 'EADDRINUSE' }), target, names);
   }
   try {
     unlinkSync(path);
   } catch (error) {
-    throw toListenError(error, target, 'gRPC');
+    throw toListenError(error, target, names);
   }
 }
 

@@ -1,11 +1,12 @@
 // The worker's gRPC port: decisions, health and reflection on one transport.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { RequestBounds } from '../../decision/request-bounds.ts';
+import { maxRequestBytes, type RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { LargeRequests } from '../large-requests.ts';
+import { listeners } from '../listeners.ts';
 import {
   createDecisionMethod,
   decisionMethodName,
@@ -39,10 +40,12 @@ export interface GrpcServer extends GrpcTransport {
   letCallersLeave(limitMs: number): Promise<void>;
 }
 
+export type GrpcServerOptions = Omit<GrpcTransportOptions, 'names' | 'maxRequestBytes'>;
+
 /** Who asks less often than this may not have heard it. */
 const quietMs = 250;
 
-export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOptions): GrpcServer {
+export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOptions): GrpcServer {
   const { log, clock, metrics, largeRequests } = deps;
   const methods = new Map<string, GrpcMethod>([
     [decisionMethodPath, createDecisionMethod(deps)],
@@ -54,7 +57,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcTransportOpt
   const onRefused = () => refused.add(1);
   const transport = createHttp2Transport(
     { methods, log, clock, onRefused, largeRequests, keepsHeaders: deps.tracing !== undefined },
-    options,
+    { names: listeners.gRPC, maxRequestBytes, ...options },
   );
   const decisions = metrics.counter(requestCounterName(decisionMethodName));
 

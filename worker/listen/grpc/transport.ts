@@ -1,7 +1,7 @@
 // What the gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
 import type { Clock } from '../../../shared/clock.ts';
+import type { ListenAddress, ListenerNames, ListenTarget } from '../../../shared/listen-address.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { ListenAddress, ListenTarget } from '../address.ts';
 import type { LargeRequests } from '../large-requests.ts';
 import type { GrpcMethods } from './method.ts';
 
@@ -19,9 +19,17 @@ export interface GrpcTls extends ServerCertificates {
   readonly clientSan?: string | undefined;
 }
 
+export interface GrpcListenerNames extends ListenerNames {
+  /** The setting of how many connections there may be. */
+  readonly maxConnections: string;
+}
+
 export interface GrpcTransportOptions {
+  readonly names: GrpcListenerNames;
   readonly target: ListenTarget;
   readonly tls?: GrpcTls | undefined;
+  /** Of a message, also when it is unfolded. */
+  readonly maxRequestBytes: number;
   /** After this, give or take 10 %, a connection is told to go away; undefined: never. */
   readonly maxConnectionAgeMs?: number | undefined;
   /** And after this it is cut, calls and all; undefined: never. */

@@ -47,6 +47,7 @@ export function createHttp2Transport(
   const isCopied = options.tls !== undefined;
   const connections = new Set<Connection>();
   const acceptor = createAcceptor({
+    names: options.names,
     target: options.target,
     tls: options.tls,
     maxConnections: options.maxConnections,
@@ -72,6 +73,7 @@ export function createHttp2Transport(
       clock,
       largeRequests,
       keepsHeaders,
+      maxRequestBytes: options.maxRequestBytes,
       peer: () => toPeer(socket),
       onOutput() {
         if (withOutput.length === 0) process.nextTick(flushAll);

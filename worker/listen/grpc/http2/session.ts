@@ -39,6 +39,7 @@ export interface SessionDeps {
   readonly largeRequests: LargeRequests;
   /** Whether methods may ask for any header. */
   readonly keepsHeaders: boolean;
+  readonly maxRequestBytes: number;
   /** For callers that methods ask about. */
   readonly peer: () => string;
   /** There is output, for the first time since it was last taken. */
@@ -59,6 +60,7 @@ export class Session implements StreamHost, FrameHandler {
   readonly sender: Sender<Stream>;
   readonly decompressions = new ConcurrencyLimiter(limits.maxDecompressions);
   readonly largeRequests: LargeRequests;
+  readonly maxRequestBytes: number;
   readonly #methods: GrpcMethods;
   readonly #clock: Clock;
   readonly #deps: SessionDeps;
@@ -100,6 +102,7 @@ export class Session implements StreamHost, FrameHandler {
   constructor(deps: SessionDeps) {
     this.#deps = deps;
     this.largeRequests = deps.largeRequests;
+    this.maxRequestBytes = deps.maxRequestBytes;
     this.#methods = deps.methods;
     this.#clock = deps.clock;
     const startMs = deps.clock.monotonicMs();

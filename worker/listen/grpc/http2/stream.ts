@@ -4,7 +4,6 @@ import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../../../shared/errors.ts';
 import { type Budget, MessageReader, prefixBytes } from '../../../../shared/grpc/message-reader.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../../../shared/grpc/status.ts';
-import { maxRequestBytes } from '../../../decision/request-bounds.ts';
 import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../../large-requests.ts';
 import type {
   GrpcMethod,
@@ -57,6 +56,8 @@ export interface StreamHost extends Budget {
   readonly decompressions: ConcurrencyLimiter;
   /** So are large requests, among those of all connections. */
   readonly largeRequests: LargeRequests;
+  /** Of a message. */
+  readonly maxRequestBytes: number;
   peer(): string;
   /** When the bytes came that are being read, or were read last, on the monotonic clock. */
   readonly readMs: number;
@@ -157,7 +158,7 @@ export class Stream implements UnaryCall {
       return;
     }
     if (end > start) {
-      this.#input ??= new MessageReader(maxRequestBytes, this.#host);
+      this.#input ??= new MessageReader(this.#host.maxRequestBytes, this.#host);
       if (this.#input.remaining === 0) this.#inputSinceMs = this.#host.readMs;
       if (!this.#input.add(bytes, start, end)) {
         this.#endOverfull();
@@ -362,7 +363,7 @@ export class Stream implements UnaryCall {
       if (next.kind === 'too-large') {
         this.end(
           grpcStatus.resourceExhausted,
-          `grpc: received message larger than max (${next.length} vs. ${maxRequestBytes})`,
+          `grpc: received message larger than max (${next.length} vs. ${this.#host.maxRequestBytes})`,
         );
       } else if (next.flag === 0) this.#messageComplete(method, next.bytes);
       else if (next.flag === 1) this.#decompress(method, next.bytes);
@@ -415,7 +416,7 @@ export class Stream implements UnaryCall {
         done();
         return;
       }
-      decompress(bytes, { maxOutputLength: maxRequestBytes }, (error, message) => {
+      decompress(bytes, { maxOutputLength: this.#host.maxRequestBytes }, (error, message) => {
         this.#turnOver();
         this.#decompressed(method, error, message);
         done();
@@ -440,7 +441,7 @@ export class Stream implements UnaryCall {
 
   #endDamaged(error: Error): void {
     if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') {
-      const text = `grpc: received message after decompression larger than max ${maxRequestBytes}`;
+      const text = `grpc: received message after decompression larger than max ${this.#host.maxRequestBytes}`;
       this.end(grpcStatus.resourceExhausted, text);
     } else {
       const text = `grpc: failed to decompress the received message: ${errorText(error)}`;

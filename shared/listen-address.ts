@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
-import { AppError, errorText } from '../../shared/errors.ts';
+import { AppError, errorText } from './errors.ts';
 
 /** A port of 0 takes a free one. */
 export type ListenTarget =
@@ -26,29 +26,23 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-export type ListenerName = 'HTTP' | 'gRPC' | 'debug' | 'metrics';
-
-interface ListenerSettings {
+/** What people know a listener by, and the settings of its address: they are named where it cannot listen. */
+export interface ListenerNames {
+  readonly listener: string;
   readonly host: string;
   readonly port: string;
+  /** Empty where there is no unix socket. */
   readonly path: string;
 }
-
-const settings: Readonly<Record<ListenerName, ListenerSettings>> = {
-  HTTP: { host: 'HOST', port: 'PORT', path: '' },
-  gRPC: { host: 'GRPC_HOST', port: 'GRPC_PORT', path: 'GRPC_UDS' },
-  debug: { host: 'DEBUG_HOST', port: 'DEBUG_PORT', path: '' },
-  metrics: { host: 'PULLMETRICS_ADDR', port: 'PULLMETRICS_ADDR', path: '' },
-};
 
 /** Rejects with an AppError `cannot_start` that names the address and the setting to change. */
 export function listen(
   server: Server,
   target: ListenTarget,
-  name: ListenerName,
+  names: ListenerNames,
 ): Promise<ListenAddress> {
   return new Promise((resolve, reject) => {
-    const onError = (error: Error) => reject(toListenError(error, target, name));
+    const onError = (error: Error) => reject(toListenError(error, target, names));
     server.once('error', onError);
     server.listen('path' in target ? { path: target.path } : target, () => {
       server.off('error', onError);
@@ -67,19 +61,17 @@ export function boundAddress(server: Server): ListenAddress {
   return { text: joinHostPort(address.address, address.port), port: address.port };
 }
 
-/** `setting` is the address's setting, where it was given by another name than its first. */
+/** What to tell whoever started it. */
 export function toListenError(
   error: unknown,
   target: ListenTarget,
-  name: ListenerName,
-  setting?: string,
+  names: ListenerNames,
 ): AppError {
   const where =
     'path' in target ? `the unix socket ${target.path}` : joinHostPort(target.host, target.port);
-  const names = setting === undefined ? settings[name] : { host: setting, port: setting, path: '' };
   return new AppError(
     'cannot_start',
-    `cannot listen for ${name} on ${where}: ${explain(error, target, names)}`,
+    `cannot listen for ${names.listener} on ${where}: ${explain(error, target, names)}`,
     { cause: error },
   );
 }
@@ -87,7 +79,7 @@ export function toListenError(
 function explain(
   error: unknown,
   target: ListenTarget,
-  { host, port, path }: ListenerSettings,
+  { host, port, path }: ListenerNames,
 ): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if ('path' in target) {
