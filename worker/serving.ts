@@ -2,6 +2,7 @@
 // roots add rules, statistics and signals.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../shared/clock.ts';
+import { LargeRequests } from '../shared/grpc/large-requests.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import type { RuleSet } from '../shared/rules/rule.ts';
@@ -23,7 +24,6 @@ import type { Health } from './health.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttpServer } from './listen/http.ts';
-import { LargeRequests } from './listen/large-requests.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
 import type { LoadResult } from './rules-source/source.ts';

@@ -1,10 +1,10 @@
 // The worker's gRPC services on a transport, deciding nothing: every descriptor is fine.
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
+import type { GrpcTls, GrpcTransport } from '../../shared/grpc/transport.ts';
 import { codes } from '../../worker/decision/message.ts';
 import { createHealth, type Health } from '../../worker/health.ts';
 import { createGrpcServer } from '../../worker/listen/grpc/grpc-server.ts';
-import type { GrpcTls, GrpcTransport } from '../../worker/listen/grpc/transport.ts';
 import { createRecordedLog, type RecordedLog } from '../support/recorded-log.ts';
 import { createStubMetrics } from '../support/stub-metrics.ts';
 

@@ -2,8 +2,8 @@
 // pieces of messages, their compression, deadlines, and the answers to what is none of these.
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
+import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
-import type { GrpcMethod, UnaryMethod } from '../../worker/listen/grpc/method.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   errorCodes,

@@ -12,6 +12,7 @@ import {
 import { checkChange } from '../../control-plane/store/store-path.ts';
 import { toTrailers } from '../../control-plane/xds/grpc-status.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
+import { toErrorBlock } from '../../shared/grpc/http2/answer-blocks.ts';
 import { createLog } from '../../shared/log.ts';
 import { createTestClient } from '../../shared/router/test-client.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
@@ -20,7 +21,6 @@ import { fromResource, toResource } from '../../shared/rules/resource.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { toErrorBlock } from '../../worker/listen/grpc/http2/answer-blocks.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
 import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
 import { sanitizeMetricName, toTagEntries } from '../../worker/metrics/metric-name.ts';

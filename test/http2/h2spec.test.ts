@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { GrpcTls } from '../../worker/listen/grpc/transport.ts';
+import type { GrpcTls } from '../../shared/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';

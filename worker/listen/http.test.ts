@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
+import { LargeRequests, maxWaitingBytes } from '../../shared/grpc/large-requests.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
@@ -11,7 +12,6 @@ import { maxRequestBytes } from '../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import { createHealth } from '../health.ts';
 import { createHttpServer, type HttpDeps } from './http.ts';
-import { LargeRequests, maxWaitingBytes } from './large-requests.ts';
 
 function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
   return (_request, _timeoutMs, caller) => {

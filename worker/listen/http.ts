@@ -2,6 +2,7 @@
 import { METHODS } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
+import { LargeRequests, largeRequestBytes } from '../../shared/grpc/large-requests.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { SpanParent, Tracer } from '../../shared/tracing.ts';
@@ -14,7 +15,6 @@ import type {
   ShouldRateLimit,
 } from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
-import { LargeRequests, largeRequestBytes } from './large-requests.ts';
 import {
   createPlainHttpServer,
   type HttpListener,

@@ -2,6 +2,7 @@
 // connections (behaviour: renewed-certificates).
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import type { ServerCertificates } from '../../shared/grpc/transport.ts';
 import type { Log } from '../../shared/log.ts';
 import {
   readTlsFiles,
@@ -11,7 +12,6 @@ import {
   watchTlsFiles,
 } from '../../shared/tls.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ServerCertificates } from './grpc/transport.ts';
 import type { ListenerName } from './listeners.ts';
 
 /** Paths; '' or undefined where there is no such file. */

@@ -1,11 +1,11 @@
 // ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
 
+import type { UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { ServerSpan, Span, Tracer } from '../../../shared/tracing.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
 import type { Caller, DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
-import type { UnaryCall, UnaryMethod } from './method.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 import { encodeRateLimitResponse } from './response-encoder.ts';
 import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';

@@ -1,10 +1,10 @@
 // The paths under which proxies asked in former versions of the protocol. Nobody answers there; who
 // asks is told, and so is the operator, because a proxy that is not answered lets everything pass.
 import type { Clock } from '../../../shared/clock.ts';
+import type { GrpcMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
-import type { GrpcMethod } from './method.ts';
 
 const services = [
   'envoy.service.ratelimit.v2.RateLimitService',

@@ -1,11 +1,14 @@
 // The worker's gRPC port: decisions, health and reflection on one transport.
 import type { Clock } from '../../../shared/clock.ts';
+import { createHttp2Transport } from '../../../shared/grpc/http2/http2-transport.ts';
+import type { LargeRequests } from '../../../shared/grpc/large-requests.ts';
+import type { GrpcMethod } from '../../../shared/grpc/method.ts';
+import type { GrpcTransport, GrpcTransportOptions } from '../../../shared/grpc/transport.ts';
 import type { Log } from '../../../shared/log.ts';
 import { maxRequestBytes, type RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics.ts';
-import type { LargeRequests } from '../large-requests.ts';
 import { listeners } from '../listeners.ts';
 import {
   createDecisionMethod,
@@ -15,10 +18,7 @@ import {
 } from './decision-method.ts';
 import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
-import { createHttp2Transport } from './http2/http2-transport.ts';
-import type { GrpcMethod } from './method.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
-import type { GrpcTransport, GrpcTransportOptions } from './transport.ts';
 import { requestCounterName } from './unary-method.ts';
 
 export interface GrpcServerDeps {

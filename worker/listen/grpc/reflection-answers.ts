@@ -5,9 +5,9 @@ import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { errorText } from '../../../shared/errors.ts';
+import type { StreamMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { repairDescriptions } from './described-files.ts';
-import type { StreamMethod } from './method.ts';
 
 /** By path: every version of the protocol that the library speaks, describing every service of the
  * definition. */

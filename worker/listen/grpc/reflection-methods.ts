@@ -1,8 +1,13 @@
 // Server reflection, by which command-line tools find the services without having proto files. A person
 // asks for it now and then, so the library and the descriptions are loaded with the first question.
 import { errorText } from '../../../shared/errors.ts';
+import type {
+  GrpcMethod,
+  StreamCaller,
+  StreamHandler,
+  StreamMethod,
+} from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
-import type { GrpcMethod, StreamCaller, StreamHandler, StreamMethod } from './method.ts';
 
 /** Both published versions of the protocol. */
 const paths = ['v1', 'v1alpha'].map(

@@ -2,10 +2,10 @@
 // when its handler fails.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
+import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Duration, Metrics, Timer } from '../../metrics.ts';
-import type { PendingAnswer, UnaryCall, UnaryMethod } from './method.ts';
 import type { Decoded } from './request-decoder.ts';
 
 export interface UnaryMethodDeps {

@@ -3,10 +3,10 @@
 import type { Socket } from 'node:net';
 // The global of the same name is looked up anew at each use.
 import process from 'node:process';
-import type { ConnectionUse } from '../../../../shared/connection-limit.ts';
-import { createRepeatedLog } from '../../../../shared/repeated-log.ts';
-import { LargeRequests } from '../../large-requests.ts';
+import type { ConnectionUse } from '../../connection-limit.ts';
+import { createRepeatedLog } from '../../repeated-log.ts';
 import { createAcceptor } from '../acceptor.ts';
+import { LargeRequests } from '../large-requests.ts';
 import type { GrpcTransport, GrpcTransportDeps, GrpcTransportOptions } from '../transport.ts';
 import { farewellHeaders } from './answer-blocks.ts';
 import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';

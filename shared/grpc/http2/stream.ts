@@ -1,10 +1,9 @@
 // One stream, which is one gRPC call: hands its messages to the method, and sends what the method
 // answers. Frames, windows and connection-wide rules are left to the session.
 import { gunzip, inflate } from 'node:zlib';
-import { errorText } from '../../../../shared/errors.ts';
-import { type Budget, MessageReader, prefixBytes } from '../../../../shared/grpc/message-reader.ts';
-import { type GrpcErrorStatus, grpcStatus } from '../../../../shared/grpc/status.ts';
-import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../../large-requests.ts';
+import { errorText } from '../../errors.ts';
+import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../large-requests.ts';
+import { type Budget, MessageReader, prefixBytes } from '../message-reader.ts';
 import type {
   GrpcMethod,
   PendingAnswer,
@@ -13,6 +12,7 @@ import type {
   UnaryCall,
   UnaryMethod,
 } from '../method.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
 import {
   okTrailers,
   toErrorBlock,

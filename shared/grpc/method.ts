@@ -1,6 +1,6 @@
 // The seam between gRPC transports and what they carry: methods take and give the bytes of
 // messages; frames, headers, connections and deadlines are left to the transport.
-import type { GrpcErrorStatus } from '../../../shared/grpc/status.ts';
+import type { GrpcErrorStatus } from './status.ts';
 
 /** One unary call, as its method sees it. */
 export interface UnaryCall {

@@ -1,6 +1,6 @@
 // The header blocks of answers, prepared once where they are always the same. gRPC's rules for them
 // are in "gRPC over HTTP/2", Responses.
-import { type GrpcErrorStatus, toGrpcMessage } from '../../../../shared/grpc/status.ts';
+import { type GrpcErrorStatus, toGrpcMessage } from '../status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
 

@@ -1,6 +1,6 @@
 // From the fields of a header block to what a request asks for: the rules of RFC 9113 section 8 for
 // requests, and gRPC's for its own headers. Answers are left to the call.
-import { type GrpcErrorStatus, grpcStatus } from '../../../../shared/grpc/status.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
 import { maxHeaderListBytes } from './limits.ts';

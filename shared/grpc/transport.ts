@@ -1,8 +1,8 @@
 // What the gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
-import type { Clock } from '../../../shared/clock.ts';
-import type { ListenAddress, ListenerNames, ListenTarget } from '../../../shared/listen-address.ts';
-import type { Log } from '../../../shared/log.ts';
-import type { LargeRequests } from '../large-requests.ts';
+import type { Clock } from '../clock.ts';
+import type { ListenAddress, ListenerNames, ListenTarget } from '../listen-address.ts';
+import type { Log } from '../log.ts';
+import type { LargeRequests } from './large-requests.ts';
 import type { GrpcMethods } from './method.ts';
 
 /** Contents, not paths: PEM texts. */

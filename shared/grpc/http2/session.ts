@@ -2,11 +2,11 @@
 // out (RFC 9113, the server's side, for gRPC). Strict: what breaks the protocol ends the stream or the
 // connection with the error that the RFC names. Bounded: limits.ts says by what. Longer than most
 // files, because all of it is about one state: the streams of the connection and how it ends.
-import type { Clock } from '../../../../shared/clock.ts';
-import { grpcStatus } from '../../../../shared/grpc/status.ts';
-import { createTokenBucket } from '../../../../shared/grpc/token-bucket.ts';
-import type { LargeRequests } from '../../large-requests.ts';
+import type { Clock } from '../../clock.ts';
+import type { LargeRequests } from '../large-requests.ts';
 import { type GrpcMethods, unknownMethodText } from '../method.ts';
+import { grpcStatus } from '../status.ts';
+import { createTokenBucket } from '../token-bucket.ts';
 import { toHttpHeaders } from './answer-blocks.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';
