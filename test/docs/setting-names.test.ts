@@ -11,7 +11,7 @@ import { listFiles } from '../support/listed-files.ts';
 const root = join(import.meta.dirname, '..', '..');
 const documents = listFiles('*.md')
   // Of other programs (the router, the tests), or full of another protocol's words.
-  .filter((path) => !/^(?:shared\/router\/|test\/|worker\/listen\/|CONTRIBUTING)/.test(path));
+  .filter((path) => !/^(?:shared\/router\/|test\/|shared\/grpc\/|CONTRIBUTING)/.test(path));
 
 const known = new Set([
   ...[workerTable, controlPlaneTable].flatMap((table) =>

@@ -2,7 +2,7 @@
 // README.md beside this file tells what happens when one is passed.
 
 /** SETTINGS_MAX_CONCURRENT_STREAMS: calls at once on a connection. Calls that the peer has reset but
- * that still wait for the counter store count too, so that resetting buys nothing. */
+ * that are not answered by their method yet count too, so that resetting buys nothing. */
 export const maxConcurrentStreams = 1024;
 
 /** SETTINGS_MAX_FRAME_SIZE: the protocol's smallest; requests are small, and larger frames would only
@@ -40,7 +40,7 @@ export const maxDecompressions = 4;
 export const maxUnsentBytes = 1_048_576;
 
 /** What all connections together may make us hold by not going on: beyond, some are cut. What waits for us,
- * such as decisions that wait for the counter store, is not among it. */
+ * such as methods that are at work, is not among it. */
 export const maxHeldBytes = 134_217_728;
 
 /** What a call takes that is open, its message aside: about. */
