@@ -22,12 +22,16 @@ test.after.always(async () => (await redis).stop());
 /** What comes in at one moment. */
 interface Step {
   readonly afterMs: number;
+  /** By how much the worker's clock differs from the store's. */
+  readonly skewMs: number;
+  /** Whether the store has dropped the counter. */
+  readonly isEvicted: boolean;
   /** Below 0 they are given back. */
   readonly hits: readonly number[];
 }
 
 /** Takes the hits of one moment, and returns what became of each. */
-type TakeAll = (limiter: Limiter, windowSeconds: number, hits: readonly number[]) => Promise<Hit[]>;
+type TakeAll = (limiter: Limiter, windowSeconds: number, step: Step) => Promise<Hit[]>;
 
 const limiters = fc
   .record({
@@ -45,7 +49,16 @@ const limiters = fc
 const steps = fc.array(
   fc.record({
     afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 900 }), fc.nat(9_000)),
-    hits: fc.array(fc.oneof(fc.integer({ min: -5, max: 12 }), fc.constant(1)), { maxLength: 12 }),
+    skewMs: fc.oneof(fc.constant(0), fc.integer({ min: -100_000, max: 100_000 })),
+    isEvicted: fc.nat(9).map((number) => number === 0),
+    hits: fc.array(
+      fc.oneof(
+        { weight: 5, arbitrary: fc.integer({ min: -5, max: 12 }) },
+        { weight: 5, arbitrary: fc.constant(1) },
+        { weight: 1, arbitrary: fc.constantFrom(4_294_967_295, -4_294_967_295) },
+      ),
+      { maxLength: 12 },
+    ),
   }),
   { minLength: 1, maxLength: 12 },
 );
@@ -67,6 +80,8 @@ function toHit(limiter: LimiterWindow, hits: number): Hit {
   });
 }
 
+const windowMs = 3_000;
+
 /** Fails where a decision differs from the model's. */
 async function compare(
   t: ExecutionContext,
@@ -75,12 +90,14 @@ async function compare(
   clock: { advance(ms: number): void; wallMs(): number },
   takeAll: TakeAll,
 ): Promise<void> {
-  const windowSeconds = 3;
-  const model = createLimiterModel(limiter, windowSeconds * 1000);
-  for (const { afterMs, hits } of list) {
+  const windowSeconds = windowMs / 1000;
+  let model = createLimiterModel(limiter, windowSeconds * 1000);
+  for (const step of list) {
+    const { afterMs, hits, isEvicted } = step;
     clock.advance(afterMs);
     const nowMs = clock.wallMs();
-    const taken = await takeAll(limiter, windowSeconds, hits);
+    if (isEvicted) model = createLimiterModel(limiter, windowSeconds * 1000);
+    const taken = await takeAll(limiter, windowSeconds, step);
     for (const [index, hit] of taken.entries()) {
       const asked = hits[index] as number;
       if (asked < 0) model.giveBack(-asked, nowMs);
@@ -96,12 +113,14 @@ async function compare(
 
 test('in process, each decision is the model’s', async (t) => {
   await fc.assert(
-    fc.asyncProperty(limiters, steps, async (limiter, list) => {
+    fc.asyncProperty(limiters, steps, async (limiter, given) => {
       const clock = createManualClock();
       const store = createMemoryStore({ clock, log: createRecordedLog() });
-      await compare(t, limiter, list, clock, async (_, windowSeconds, numbers) => {
+      // One clock, and nothing is dropped.
+      const list = given.map((step) => ({ ...step, isEvicted: false }));
+      await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
         const window = toWindow(limiter, windowSeconds, clock.wallMs());
-        const hits = numbers.map((number) => toHit(window, number));
+        const hits = step.hits.map((number) => toHit(window, number));
         const outcomes = hits.map((hit) =>
           count(store, hit, { deadlineMs: Number.POSITIVE_INFINITY }),
         );
@@ -125,8 +144,9 @@ test('in Redis, each decision is the model’s', async (t) => {
         "redis.call('TIME')",
         '{tonumber(KEYS[2]), tonumber(KEYS[3])}',
       );
-      await compare(t, limiter, list, clock, async (_, windowSeconds, numbers) => {
-        const window = toWindow(limiter, windowSeconds, nowMs);
+      await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
+        const window = toWindow(limiter, windowSeconds, nowMs + step.skewMs);
+        if (step.isEvicted) await server.command('DEL', 'k');
         const reply = await server.command(
           'EVAL',
           text,
@@ -136,10 +156,10 @@ test('in Redis, each decision is the model’s', async (t) => {
           (nowMs % 1000) * 1000,
           ...toArguments(window),
           100_000,
-          ...toRuns(numbers),
+          ...toRuns(step.hits),
         );
         const counter = openLimiterCounter(limiter, (reply as RedisReply[]).map(Number));
-        const hits = numbers.map((number) => toHit(window, number));
+        const hits = step.hits.map((number) => toHit(window, number));
         for (const hit of hits) takeHit(counter, hit, hit.hits);
         return hits;
       });

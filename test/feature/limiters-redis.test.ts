@@ -5,9 +5,11 @@ import type { Limiter, LimiterAlgorithm } from '../../shared/rules/limit-shape.t
 import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import type { CounterStore, Hit } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
+import { eventually } from '../support/eventually.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../support/redis-store.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const day = 86_400;
 
@@ -128,3 +130,45 @@ test('with a limit that stops the others, a limiter that has room is not counted
   t.is(await server.command('GET', 's'), null);
   await store.close(0);
 });
+
+for (const algorithm of limiterAlgorithms) {
+  test(`${algorithm}: what was sent but not answered is counted at most once`, async (t) => {
+    const server = await startRedisServer();
+    t.teardown(() => server.stop());
+    const proxy = await startTcpProxy(server.port);
+    t.teardown(proxy.close);
+    const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { type: 'single', size: 2 });
+    await store.connect(AbortSignal.timeout(10_000));
+    let sent = 0;
+    let answered = 0;
+    let lost = 0;
+    for (let round = 0; round < 30; round++) {
+      const isCut = round % 2 === 0;
+      // The server counts, and nobody hears of it.
+      const cut = isCut ? proxy.cutNextReply('EVALSHA') : undefined;
+      const outcomes = Array.from({ length: 3 }, () => count(store, [hitOn(algorithm, 'k')]));
+      sent += outcomes.length;
+      if (!isCut) {
+        // At another moment of the exchange each time.
+        for (let turn = 0; turn < round % 6; turn++) await new Promise(setImmediate);
+        proxy.dropAll();
+      }
+      await cut;
+      for (const outcome of outcomes) {
+        if ((await outcome).error === undefined) answered++;
+        else lost++;
+      }
+      await eventually('a connection', async () => {
+        const { error } = await count(store, [{ ...hitOn(algorithm, 'k'), hits: 0 }]);
+        return error === undefined;
+      });
+    }
+    const direct = await openRedisStore(server.url);
+    const { after } = await count(direct, [{ ...hitOn(algorithm, 'k'), hits: 0 }]);
+    const [used = 0] = after;
+    t.true(answered <= used && used <= sent, `${answered} answered, ${used} counted, ${sent} sent`);
+    t.true(lost > 0, 'some answers were lost');
+    await direct.close(0);
+    await store.close(0);
+  });
+}
