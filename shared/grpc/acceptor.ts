@@ -1,5 +1,5 @@
-// Accepts the connections of a gRPC listener: TCP or unix socket, plain or TLS with the check of the
-// client's name. What is spoken on them is left to the transport.
+// Accepts the connections of a gRPC listener: TCP or unix socket, plain or TLS, with a check of the
+// client's name. The transport speaks the protocol.
 import { X509Certificate } from 'node:crypto';
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -17,10 +17,10 @@ import type { Log } from '../log.ts';
 import { createRepeatedLog } from '../repeated-log.ts';
 import type { GrpcListenerNames, GrpcTls, ServerCertificates } from './transport.ts';
 
-/** For the first byte, after the handshake where there is one. */
+/** Time limit for the first byte, after the TLS handshake if any. */
 const silenceLimitMs = 10_000;
-/** Unless it is set: with TLS a connection takes some 67 kB, else some 22. Either fits into the
- * 512 MiB that the chart gives, beside all else. */
+/** Defaults: with TLS a connection takes some 67 kB, else some 22 kB. Both fit into the chart's 512 MiB,
+ * beside all else. */
 const maxPlainConnections = 10_000;
 const maxTlsConnections = 3000;
 /** The reference's interval of TCP keep-alive probes. */
@@ -29,12 +29,12 @@ const keepAliveMs = 15_000;
 export interface Acceptor {
   start(): Promise<ListenAddress>;
   replaceCertificates(certificates: ServerCertificates): void;
-  /** Accepts no more. What is connected stays. */
+  /** Stops accepting; open connections stay. */
   stopAccepting(): void;
   hasConnections(): boolean;
-  /** Cuts every connection. */
+  /** Destroys every connection. */
   destroyConnections(): void;
-  /** Resolves when nothing is listening or connected any more. */
+  /** Resolves when no listener or connection is left. */
   closed(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface AcceptorDeps {
   readonly clock: Clock;
   readonly maxConnections: number | undefined;
   readonly onRefused: (() => void) | undefined;
-  /** Takes over a connection that may speak, and says how it is used. */
+  /** Takes over an admitted connection, and returns how it is used. */
   readonly onConnection: (socket: Socket) => ConnectionUse;
 }
 
@@ -146,18 +146,18 @@ function toContextOptions({ cert, key, clientCa }: ServerCertificates) {
   return options;
 }
 
-/** The chain was verified in the handshake; this is about the name alone. */
+/** The handshake verified the chain; this checks the name only. */
 function checkClient(socket: TLSSocket, san: string): string | undefined {
   const raw = socket.getPeerCertificate().raw as Buffer | undefined;
   if (raw === undefined) return 'it showed no certificate';
   const certificate = new X509Certificate(raw);
-  // A common name does not stand in for a missing alternative name.
+  // A common name does not replace a missing alternative name.
   if (certificate.checkHost(san, { subject: 'never' }) !== undefined) return undefined;
   const names = certificate.subjectAltName ?? 'no alternative names';
   return `its certificate is valid for ${names}, not ${san}`;
 }
 
-/** A socket file that a killed process left would keep the next one from listening. */
+/** A socket file of a killed process would keep the next one from listening. */
 async function removeStaleSocket(
   path: string,
   target: ListenTarget,

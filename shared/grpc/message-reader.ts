@@ -1,12 +1,11 @@
-// Puts gRPC's length-prefixed messages together from the pieces in which they come. What flags and messages
-// mean is left to the call.
+// Assembles gRPC's length-prefixed messages from pieces. The call interprets flags and messages.
 
 /** A flag and a length before each message. */
 export const prefixBytes = 5;
 
-/** What may be kept in all, by all readers that share it. */
+/** A budget of kept bytes, which readers may share. */
 export interface Budget {
-  /** Counts bytes that are kept; false when there may be no more. */
+  /** Adds kept bytes; false when the budget is exhausted. */
   hold(bytes: number): boolean;
   release(bytes: number): void;
 }
@@ -14,7 +13,7 @@ export interface Budget {
 export type NextMessage =
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'too-large'; readonly length: number }
-  /** `bytes` are good until `drop`. */
+  /** `bytes` are valid until `drop`. */
   | { readonly kind: 'message'; readonly flag: number; readonly bytes: Buffer };
 
 const incomplete: NextMessage = { kind: 'incomplete' };
@@ -33,17 +32,17 @@ export class MessageReader {
     this.#budget = budget;
   }
 
-  /** As counted by the budget. */
+  /** Bytes counted in the budget. */
   get heldBytes(): number {
     return this.#held;
   }
 
-  /** Bytes that belong to no message that was taken. */
+  /** Bytes after the last message taken. */
   get remaining(): number {
     return this.#end - this.#start;
   }
 
-  /** Keeps a copy of bytes[start, end); false when the budget does not allow it. */
+  /** Keeps a copy of bytes[start, end); false when the budget is exhausted. */
   add(bytes: Buffer, start: number, end: number): boolean {
     const count = end - start;
     if (this.#end + count > this.#bytes.length && !this.#grow(count)) return false;
@@ -52,12 +51,12 @@ export class MessageReader {
     return true;
   }
 
-  /** Room for `count` more bytes. What counts is the memory, not how much of it is used. */
+  /** Makes room for `count` more bytes. The budget counts allocated memory, not the used part. */
   #grow(count: number): boolean {
     const kept = this.remaining;
     const before = this.#bytes.length;
-    // Twice as much, so that a message in many pieces is not copied for each of them, but no more than
-    // the message needs.
+    // Doubled, so that a message in many pieces is not copied for each, but no more than the message
+    // needs.
     const wanted = kept < prefixBytes ? 0 : prefixBytes + this.#bytes.readUInt32BE(this.#start + 1);
     const size = Math.max(kept + count, Math.min(2 * kept, wanted));
     if (!this.hold(size)) return false;
@@ -70,7 +69,7 @@ export class MessageReader {
     return true;
   }
 
-  /** Takes the next message. */
+  /** Returns the next message. */
   next(): NextMessage {
     if (this.remaining < prefixBytes) return incomplete;
     const length = this.#bytes.readUInt32BE(this.#start + 1);

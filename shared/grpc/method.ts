@@ -1,24 +1,24 @@
-// The seam between gRPC transports and what they carry: methods take and give the bytes of
-// messages; frames, headers, connections and deadlines are left to the transport.
+// The interface between gRPC transports and methods: methods take and return the bytes of messages; the
+// transport handles frames, headers, connections and deadlines.
 import type { GrpcErrorStatus } from './status.ts';
 
-/** One unary call, as its method sees it. */
+/** A unary call, as its method sees it. */
 export interface UnaryCall {
-  /** What the caller still waits, in milliseconds; undefined without grpc-timeout. */
+  /** Time left of the caller's deadline, in milliseconds; undefined without grpc-timeout. */
   readonly timeoutMs: number | undefined;
-  /** When the end of the request came, on the monotonic clock. */
+  /** Arrival time of the request's end, on the monotonic clock. */
   readonly receivedMs: number;
-  /** `address:port` of the other end, or what the transport has in its place. */
+  /** `address:port` of the peer, or the transport's equivalent. */
   peer(): string;
-  /** A header's first value, by its name in lower case. Good until `answer` returns. */
+  /** A header's first value, by its name in lower case. Valid until `answer` returns. */
   header(name: string): string | undefined;
-  /** Answers with the first `length` bytes, by default all; they are the method's again afterwards. */
+  /** Answers with the first `length` bytes, by default all; they belong to the method again afterwards. */
   succeed(message: Uint8Array, length?: number): void;
   fail(status: GrpcErrorStatus, text: string): void;
 }
 
 export interface PendingAnswer {
-  /** The caller is gone. The answer may still be given, and then goes nowhere. */
+  /** The caller has left. The method may still answer, which is ignored. */
   cancel(): void;
 }
 
@@ -26,14 +26,14 @@ export interface PendingAnswer {
 export interface UnaryMethod {
   readonly kind: 'unary';
   /**
-   * Answers the call once, possibly before it returns, and never throws. The request is in
-   * bytes[start, end), which are the transport's again afterwards. Returned is what to tell when the
-   * caller goes, if anything.
+   * Answers the call once, possibly before it returns, and never throws. The request is in bytes[start,
+   * end), which belong to the transport again afterwards. Returns a handler for the caller's leaving, if
+   * needed.
    */
   answer(bytes: Buffer, start: number, end: number, call: UnaryCall): PendingAnswer | undefined;
 }
 
-/** Messages in either direction for as long as either side likes. */
+/** A bidirectional stream. */
 export interface StreamMethod {
   readonly kind: 'stream';
   open(caller: StreamCaller): StreamHandler;
@@ -46,12 +46,12 @@ export interface StreamCaller {
   finish(error?: { readonly status: GrpcErrorStatus; readonly text: string }): void;
 }
 
-/** The method's end of a stream; none of them throws. */
+/** The method's end of a stream; its functions never throw. */
 export interface StreamHandler {
   message(bytes: Buffer): void;
   /** The caller sends no more, but still listens. */
   halfClose(): void;
-  /** The stream is over, however that came; called once. */
+  /** The stream has ended, for whatever reason; called once. */
   closed(): void;
 }
 
@@ -60,8 +60,7 @@ export type GrpcMethod = UnaryMethod | StreamMethod;
 /** By path, such as `/grpc.health.v1.Health/Check`. */
 export type GrpcMethods = ReadonlyMap<string, GrpcMethod>;
 
-/** What callers of a path that is not there are told, with UNIMPLEMENTED
- * (behaviour: errors-over-grpc). */
+/** The message for an unknown path, with UNIMPLEMENTED (behaviour: errors-over-grpc). */
 export function unknownMethodText(path: string, methods: GrpcMethods): string {
   const separator = path.lastIndexOf('/');
   if (!path.startsWith('/') || separator < 1) return `malformed method name: "${path}"`;

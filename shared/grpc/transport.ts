@@ -1,4 +1,4 @@
-// What the gRPC transport can do; test/contract/grpc-transport.ts is its contract in tests.
+// The interface of the gRPC transport; test/contract/grpc-transport.ts is its contract in tests.
 import type { Clock } from '../clock.ts';
 import type { ListenAddress, ListenerNames, ListenTarget } from '../listen-address.ts';
 import type { Log } from '../log.ts';
@@ -30,11 +30,12 @@ export interface GrpcTransportOptions {
   readonly tls?: GrpcTls | undefined;
   /** Of a message, also when it is unfolded. */
   readonly maxRequestBytes: number;
-  /** After this, give or take 10 %, a connection is told to go away; undefined: never. */
+  /** After this, with jitter of 10 %, clients are asked to leave a connection; undefined: never. */
   readonly maxConnectionAgeMs?: number | undefined;
-  /** And after this it is cut, calls and all; undefined: never. */
+  /** After this it is cut, with its calls; undefined: never. */
   readonly maxConnectionAgeGraceMs?: number | undefined;
-  /** At once; at the bound the one that is used least makes room. Undefined: 10,000, with TLS 3,000. */
+  /** Connections at once; at the limit the least used is closed for the next. Undefined: 10,000, with TLS
+   * 3,000. */
   readonly maxConnections?: number | undefined;
 }
 
@@ -42,23 +43,24 @@ export interface GrpcTransportDeps {
   readonly methods: GrpcMethods;
   readonly log: Log;
   readonly clock: Clock;
-  /** Whether methods ask for headers of their calls; default true. Without it most are not even read. */
+  /** Whether methods read headers of their calls; default true. Without it most are not decoded. */
   readonly keepsHeaders?: boolean;
-  /** Whose turns large requests take; without this, the transport's own. */
+  /** Shared turns of large requests; default: the transport's own. */
   readonly largeRequests?: LargeRequests | undefined;
-  /** A connection was closed because there were as many as there may be: the least used, or this one. */
+  /** Called when a connection was closed at the limit: the least used, or the new one. */
   readonly onRefused?: () => void;
 }
 
 export interface GrpcTransport {
   /** Rejects with AppError `cannot_start`. */
   start(): Promise<ListenAddress>;
-  /** For handshakes from now on; connections stay. Throws on a pair that does not fit, and keeps the
-   * old one. Whether clients need a certificate cannot change. */
+  /** Applies to new handshakes. Throws on a pair that does not fit, and keeps the old one. Whether clients
+   * need a certificate cannot change. */
   replaceCertificates(certificates: ServerCertificates): void;
-  /** Goes on, but each answer asks proxies to take further calls elsewhere. False: nobody is connected. */
+  /** Keeps serving, but each answer asks proxies to send further calls elsewhere. False: nobody is
+   * connected. */
   turnAway(): boolean;
-  /** Accepts no more, ends streams, lets calls in flight finish, and cuts what is left after
-   * `graceMs`. Idempotent. */
+  /** Stops accepting, ends streams, lets calls in flight finish, and cuts the rest after `graceMs`.
+   * Idempotent. */
   stop(graceMs: number): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// The header blocks of answers, prepared once where they are always the same. gRPC's rules for them
-// are in "gRPC over HTTP/2", Responses.
+// The header blocks of answers; constant ones are prepared once. gRPC's rules for them are in "gRPC over
+// HTTP/2", Responses.
 import { type GrpcErrorStatus, toGrpcMessage } from '../status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
@@ -10,7 +10,7 @@ const common = [
 ] as const;
 
 export const messageHeaders = encodeHeaderBlock(common);
-/** The same, and Envoy asks other servers from then on, without waiting for its health check. */
+/** The same, with a header that makes Envoy use other servers without waiting for its health check. */
 export const farewellHeaders = encodeHeaderBlock([
   ...common,
   ['x-envoy-immediate-health-check-fail', 'true'],
@@ -22,12 +22,12 @@ export function toErrorBlock(status: number, text: string): Buffer {
   return encodeHeaderBlock([...common, ...toStatusFields(status, text)]);
 }
 
-/** What ends an answer that has had its headers. */
+/** The trailers of an answer whose headers were sent. */
 export function toErrorTrailers(status: number, text: string): Buffer {
   return encodeHeaderBlock(toStatusFields(status, text));
 }
 
-/** For a message in a form that we do not read, with what we do. */
+/** For a message with an unsupported encoding; lists the supported ones. */
 export function toUnknownEncodingBlock(status: GrpcErrorStatus, text: string): Buffer {
   return encodeHeaderBlock([
     ...common,

@@ -1,9 +1,9 @@
-// What is remembered of streams that are over, so that frames which still come for them can be told
-// apart: under way when we reset the stream, or wrong (RFC 9113 section 5.1, closed).
+// Remembers closed streams, to distinguish late frames on them: in flight when we reset the stream, or a
+// protocol error (RFC 9113 section 5.1, closed).
 
 import { maxConcurrentStreams } from './limits.ts';
 
-/** As many as a peer may believe to be open: on each of them something may be under way. */
+/** As many as a peer may consider open: each may have frames in flight. */
 const maxReset = maxConcurrentStreams;
 const maxPassedOver = 256;
 
@@ -11,7 +11,7 @@ export class ClosedStreams {
   /** The number of the newest stream that the peer has opened. */
   highest = 0;
   readonly #resetByUs = new Set<number>();
-  /** Numbers that were passed over are closed without having been opened. */
+  /** Skipped numbers are closed without having been opened. */
   readonly #passedOver: { readonly from: number; readonly to: number }[] = [];
 
   /** The peer opens a stream; `id` is above `highest`. */

@@ -1,4 +1,4 @@
-// Runs a bounded number of tasks at once; the others wait for their turn.
+// Runs a bounded number of tasks at once; others wait.
 
 type Task = (done: () => void) => void;
 
@@ -12,13 +12,13 @@ export class ConcurrencyLimiter {
     this.#max = max;
   }
 
-  /** Now or later; the task says once when it is done, possibly before it returns. */
+  /** Runs the task now or later; it calls back once when it is done, possibly before it returns. */
   run(task: Task): void {
     this.#waiting.push(task);
     this.#start();
   }
 
-  /** A task that is done at once lets the loop go on, instead of a call within a call for each. */
+  /** For a task that is done at once the loop continues, instead of recursing. */
   #start(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;

@@ -1,4 +1,4 @@
-// What is wrong with a whole connection, and so ends it.
+// An error that ends the whole connection.
 import type { ErrorCode } from './frame.ts';
 
 /** Ends the connection with GOAWAY (RFC 9113 section 5.4.1). */

@@ -1,6 +1,6 @@
-// Bytes of a connection to frames: the client's preface, frames that come in pieces, header blocks
-// that come in several frames, and every rule that one frame can break by itself (RFC 9113 sections
-// 3.4, 4 and 6). The handler interprets the frames.
+// Reads frames from a connection's bytes: the client's preface, frames in pieces, header blocks in several
+// frames, and every rule that a single frame can break (RFC 9113 sections 3.4, 4 and 6). The handler
+// interprets the frames.
 import { ConnectionError } from './connection-error.ts';
 import {
   clientPreface,
@@ -20,7 +20,7 @@ import {
   unfinishedMs,
 } from './limits.ts';
 
-/** Bytes are good until the method returns. All may throw ConnectionError. */
+/** Bytes are valid until the method returns. All may throw ConnectionError. */
 export interface FrameHandler {
   /** bytes[start, end) without padding; `flowBytes` is what counts for windows. */
   data(
@@ -31,7 +31,7 @@ export interface FrameHandler {
     flowBytes: number,
     endStream: boolean,
   ): void;
-  /** A whole block; `dependsOnItself`: the stream names itself as its parent. */
+  /** A complete block; `dependsOnItself`: the stream names itself as its parent. */
   headers(
     streamId: number,
     bytes: Buffer,
@@ -45,7 +45,7 @@ export interface FrameHandler {
   settings(entries: readonly (readonly [id: number, value: number])[]): void;
   ping(bytes: Buffer, start: number, isAck: boolean): void;
   windowUpdate(streamId: number, increment: number): void;
-  /** The acknowledgement of our SETTINGS, GOAWAY, or a type that nobody knows. */
+  /** The acknowledgement of our SETTINGS, GOAWAY, or an unknown type. */
   other(): void;
 }
 
@@ -60,15 +60,15 @@ interface UnfinishedBlock {
 export class FrameReader {
   readonly #handler: FrameHandler;
   #expects: 'preface' | 'settings' | 'frames' = 'preface';
-  /** Bytes of a frame, or of the preface, whose rest has not come. */
+  /** Bytes of an incomplete frame or preface. */
   #rest: Buffer | undefined;
-  /** When that frame began to come. */
+  /** When the first bytes of that frame arrived. */
   #restSinceMs: number | undefined;
   #block: UnfinishedBlock | undefined;
-  /** Since when the preface with its SETTINGS, or the rest of a header block, is awaited. */
+  /** Since when the preface with its SETTINGS, or the rest of a header block, is missing. */
   #awaitedSinceMs: number;
   #isStopped = false;
-  /** When the bytes came that are being read. */
+  /** Arrival time of the bytes being read. */
   #readMs = 0;
 
   constructor(handler: FrameHandler, nowMs: number) {
@@ -76,20 +76,20 @@ export class FrameReader {
     this.#awaitedSinceMs = nowMs;
   }
 
-  /** What the peer has begun is not finished, and should be by now. */
+  /** The peer has not finished in time what it began. */
   isOverdue(nowMs: number): boolean {
     const isAwaiting = this.#expects !== 'frames' || this.#block !== undefined;
     if (isAwaiting && nowMs - this.#awaitedSinceMs >= unfinishedMs) return true;
     return this.#restSinceMs !== undefined && nowMs - this.#restSinceMs >= stalledMs;
   }
 
-  /** Nothing is read at the moment, so that the peer may have finished without our knowing. */
+  /** Reading is paused, so the peer may have finished without our knowledge. */
   excuse(nowMs: number): void {
     this.#awaitedSinceMs = nowMs;
     if (this.#restSinceMs !== undefined) this.#restSinceMs = nowMs;
   }
 
-  /** What is kept until the rest of it comes, and since when; undefined: nothing. */
+  /** The incomplete bytes that are kept, and since when; undefined without any. */
   get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
     const bytes = (this.#rest?.length ?? 0) + (this.#block?.bytes ?? 0);
     if (bytes === 0) return undefined;
@@ -101,7 +101,7 @@ export class FrameReader {
     return this.#expects === 'frames';
   }
 
-  /** Throws ConnectionError. A copy is kept of what is not used yet. */
+  /** Throws ConnectionError. Unused bytes are copied and kept. */
   read(chunk: Buffer, nowMs: number): void {
     this.#readMs = nowMs;
     let bytes = chunk;
@@ -146,13 +146,13 @@ export class FrameReader {
       this.#restSinceMs = undefined;
       return;
     }
-    // A copy, so that the rest of the chunk is not kept with it.
+    // A copy, so that the rest of the chunk is freed.
     this.#rest = Buffer.from(bytes.subarray(position));
     if (position > 0) this.#restSinceMs = undefined;
     this.#restSinceMs ??= nowMs;
   }
 
-  /** Reads nothing more. */
+  /** Stops reading. */
   stop(): void {
     this.#isStopped = true;
     this.#rest = undefined;
@@ -209,7 +209,7 @@ export class FrameReader {
       case frameTypes.goaway:
         if (streamId !== 0) throw broken('GOAWAY on a stream');
         if (length < 8) throw wrongSize('GOAWAY');
-        // The peer is about to leave: it closes when its calls are answered.
+        // The peer is leaving: it closes when its calls are answered.
         this.#handler.other();
         return;
       case frameTypes.pushPromise:
@@ -326,7 +326,7 @@ function wrongSize(text: string): ConnectionError {
   return new ConnectionError(errorCodes.frameSizeError, text);
 }
 
-/** The bytes at the end that are padding; the length's own byte comes first (section 6.1). */
+/** The number of padding bytes at the end; the length's own byte comes first (section 6.1). */
 function readPadding(bytes: Buffer, start: number, length: number): number {
   if (length === 0) throw wrongSize('no room for padding');
   const padding = bytes[start] as number;

@@ -1,5 +1,5 @@
-// HTTP/2 frames as bytes (RFC 9113 section 4): numbers of types, flags, errors and settings, and how
-// frames are written. What they mean is left to the session.
+// HTTP/2 frames as bytes (RFC 9113 section 4): numbers of types, flags, errors and settings, and writing
+// of frames. The session interprets them.
 
 export const frameTypes = {
   data: 0,
@@ -43,7 +43,7 @@ export const settingIds = {
 } as const;
 
 export const frameHeaderBytes = 9;
-/** Of a connection and of a stream, until SETTINGS or WINDOW_UPDATE say otherwise. */
+/** Initial window of a connection and of a stream, until SETTINGS or WINDOW_UPDATE change it. */
 export const defaultWindowBytes = 65_535;
 export const defaultMaxFrameBytes = 16_384;
 export const defaultHeaderTableBytes = 4_096;

@@ -9,11 +9,11 @@ const msOfUnit: Readonly<Record<string, number>> = {
   n: 1e-6,
 };
 
-/** The last text that was read: callers mostly say the same. */
+/** The last text read: callers mostly send the same. */
 let lastText = '';
 let lastMs: number | undefined;
 
-/** Milliseconds; undefined for a text that is no timeout. */
+/** Milliseconds; undefined for an invalid text. */
 export function parseGrpcTimeout(text: string): number | undefined {
   if (text !== lastText) {
     lastText = text;

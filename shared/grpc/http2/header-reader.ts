@@ -1,5 +1,5 @@
-// The header blocks of one connection, from bytes to what is asked. Compression has a state, so every
-// block has to come by here, wanted or not.
+// Reads the header blocks of one connection. Compression has state, so every block must be read here,
+// needed or not.
 import type { GrpcMethod, GrpcMethods } from '../method.ts';
 import { createHpackDecoder, type HpackDecoder } from './hpack/decoder.ts';
 import type { HeaderField } from './hpack/header-field.ts';
@@ -17,12 +17,12 @@ export class HeaderReader {
   readonly #methods: GrpcMethods;
   readonly #decoder: HpackDecoder;
   #lastHead: RequestHead | undefined;
-  /** The last block where it left the table as it was, which means the same as long as that is so. */
+  /** The last block, if it left the table unchanged; its meaning stays the same while the table does. */
   #lastBlock = Buffer.alloc(0);
   #lastMethod: GrpcMethod | undefined;
   #lastGeneration = -1;
 
-  /** `keepsAll`: methods may ask for any header; else those that mean nothing here are not kept. */
+  /** `keepsAll`: methods may read any header; otherwise only the known ones are kept. */
   constructor(methods: GrpcMethods, keepsAll: boolean) {
     this.#methods = methods;
     this.#decoder = createHpackDecoder({
@@ -32,7 +32,7 @@ export class HeaderReader {
     });
   }
 
-  /** Of the complete block in bytes[start, end); undefined for one that breaks the rules of requests.
+  /** Reads the complete block in bytes[start, end); undefined for one that breaks the rules of requests.
    * Throws HpackError. */
   readHead(bytes: Buffer, start: number, end: number): RequestHead | undefined {
     const decoder = this.#decoder;
@@ -61,7 +61,7 @@ export class HeaderReader {
     return head;
   }
 
-  /** Whether these are the very fields of the last head: entries of the table, and unread ones. */
+  /** Whether these fields are identical to those of the last head: the same table entries, or unread ones. */
   #isAsBefore(fields: readonly HeaderField[]): boolean {
     const before = this.#lastHead;
     if (before === undefined || before.listBytes !== this.#decoder.listBytes) return false;

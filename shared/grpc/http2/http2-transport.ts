@@ -1,7 +1,7 @@
-// The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which know
-// the protocol. README.md beside this file says what it is and what bounds it.
+// The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which
+// implement the protocol. README.md beside this file describes it and its limits.
 import type { Socket } from 'node:net';
-// The global of the same name is looked up anew at each use.
+// Imported, because a global is looked up at each use.
 import process from 'node:process';
 import type { ConnectionUse } from '../../connection-limit.ts';
 import { createRepeatedLog } from '../../repeated-log.ts';
@@ -12,20 +12,20 @@ import { farewellHeaders } from './answer-blocks.ts';
 import { maxHeldBytes, maxUnsentBytes, noProgressMs, stalledMs } from './limits.ts';
 import { Session } from './session.ts';
 
-/** How often sessions look at the clock: while calls with a deadline wait, and otherwise. */
+/** How often sessions check the clock: while calls with a deadline wait, and otherwise. */
 const deadlineSweepMs = 25;
 const idleSweepMs = 1000;
-/** Ages differ by a tenth either way, so that connections which came together do not leave together. */
+/** Jitter of a tenth either way, so that connections opened together do not close together. */
 const ageSpread = 0.1;
 /** The longest delay of a timer, about 24 days. */
 const longestTimerMs = 0x7fff_ffff;
-/** After the last bytes, the peer has this long to close. */
+/** Time for the peer to close after the last bytes. */
 const closeMs = 1000;
 
 interface Connection {
   readonly socket: Socket;
   readonly session: Session;
-  /** Unsent bytes at the last look that found some, and since when there are as many. */
+  /** Unsent bytes at the last check that found some, and since when that number is unchanged. */
   unsentBytes: number;
   unsentSinceMs: number | undefined;
 }
@@ -42,8 +42,8 @@ export function createHttp2Transport(
   options: GrpcTransportOptions,
 ): GrpcTransport {
   const { maxConnectionAgeMs, maxConnectionAgeGraceMs } = options;
-  // TLS always keeps what it is given for a while. A copy of these few bytes costs less than a new buffer
-  // for what comes next, whose memory V8 makes full collections for.
+  // TLS always keeps its input for a while. Copying these few bytes costs less than a new buffer, whose
+  // memory triggers full collections in V8.
   const isCopied = options.tls !== undefined;
   const connections = new Set<Connection>();
   const acceptor = createAcceptor({
@@ -57,11 +57,11 @@ export function createHttp2Transport(
     onConnection: serve,
   });
   const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
-  /** With output that waits for the end of this tick. */
+  /** Connections with output that waits for the end of this tick. */
   let withOutput: Connection[] = [];
   let cancelSweep: (() => void) | undefined;
   let sweepIsSoon = false;
-  /** Of messages that are not whole, on all connections. */
+  /** Bytes of incomplete messages on all connections. */
   let unfinishedBytes = 0;
   let isRelieving = false;
   let isTurningAway = false;
@@ -112,7 +112,7 @@ export function createHttp2Transport(
     });
     flush(connection);
     scheduleSweep(false);
-    // A handshake may end after the stop has begun.
+    // A handshake may complete after the stop has begun.
     if (stopping !== undefined) session.drain();
     return {
       get lastAskedMs() {
@@ -149,17 +149,17 @@ export function createHttp2Transport(
     if (isWritten || isCopied) output.reuse();
     else output.replace();
     if (isWritten) goOn(session);
-    // A peer that does not read is not read from; 'drain' ends that.
+    // A peer that does not read is not read from until 'drain'.
     else if (socket.writableLength > maxUnsentBytes) socket.pause();
   }
 
   function end(connection: Connection): void {
     const { socket } = connection;
-    // Not at once: what was said last is still in the output.
+    // Not at once: the last frames are still in the output.
     process.nextTick(() => {
       flush(connection);
       socket.end();
-      // What still comes is not looked at, but has to be read for the peer to see the end.
+      // Further input is ignored, but must be read so that the peer sees the end.
       socket.resume();
       const cancel = clock.after(closeMs, () => socket.destroy());
       socket.once('close', cancel);
@@ -201,7 +201,7 @@ export function createHttp2Transport(
     if (connections.size > 0) scheduleSweep(hasDeadlines);
   }
 
-  /** Cuts a peer that takes none of what was written to it. */
+  /** Cuts a peer that reads nothing of what was written to it. */
   function cutWhenStalled(connection: Connection, nowMs: number): void {
     const unsentBytes = connection.socket.writableLength;
     if (unsentBytes === 0) connection.unsentSinceMs = undefined;
@@ -212,8 +212,8 @@ export function createHttp2Transport(
   }
 
   /**
-   * Each by itself is within its bounds, and all together hold too much. Who has not gone on for the longest
-   * goes first, then who holds the most; never who only waits for an answer of ours.
+   * Called when connections within their own limits together hold too much. The one stalled longest is cut
+   * first, then the one that holds most; never one that only waits for our answer.
    */
   function relieve(): void {
     const nowMs = clock.monotonicMs();
@@ -281,7 +281,7 @@ interface Debt {
   readonly isOverdue: boolean;
 }
 
-/** What the peer could end by going on, on the socket as well. */
+/** What the peer could release by continuing, on the socket as well. */
 function toDebt(connection: Connection, nowMs: number): Debt {
   const { socket, session, unsentSinceMs = Infinity } = connection;
   const owed = session.owed;
@@ -290,17 +290,17 @@ function toDebt(connection: Connection, nowMs: number): Debt {
   return { connection, bytes, sinceMs, isOverdue: nowMs - sinceMs >= noProgressMs };
 }
 
-/** What is held for one peer, beside what every connection has. */
+/** What is held for one peer, beyond the base cost of a connection. */
 function heldBytes({ socket, session }: Connection): number {
   return socket.writableLength + session.heldBytes;
 }
 
-/** Others get their turn before more is made of what this peer has asked for. */
+/** Others get their turn before this peer's next requests are processed. */
 function goOn(session: Session): void {
   if (session.sender.isHeldUp) setImmediate(() => session.sender.goOn());
 }
 
-/** As gRPC libraries write it. */
+/** In the format of gRPC libraries. */
 function toPeer({ remoteAddress, remotePort }: Socket): string {
   if (remoteAddress === undefined) return 'unix:';
   const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;

@@ -1,4 +1,4 @@
-// Finds out whether a silent peer is still there (gRPC's keepalive).
+// Detects whether a silent peer is still alive (gRPC's keepalive).
 import { keepAliveMs, keepAliveTimeoutMs } from './limits.ts';
 
 export class KeepAlive {
@@ -10,12 +10,12 @@ export class KeepAlive {
     this.#silentSinceMs = nowMs;
   }
 
-  /** Something came; as exact in time as `check` is often. */
+  /** Records input; as precise as the interval of `check`. */
   heard(): void {
     this.#heard = true;
   }
 
-  /** `ask`: a PING is to be sent; `gone`: the one that was sent has had no answer. */
+  /** `ask`: send a PING; `gone`: the last one had no answer. */
   check(nowMs: number): 'fine' | 'ask' | 'gone' {
     if (this.#heard) {
       this.#heard = false;

@@ -1,16 +1,15 @@
-// What one peer may cost, in one place: the bounds of a connection, and why each has its value.
-// README.md beside this file tells what happens when one is passed.
+// All limits of a connection, and why each has its value. README.md beside this file describes what
+// happens beyond them.
 
-/** SETTINGS_MAX_CONCURRENT_STREAMS: calls at once on a connection. Calls that the peer has reset but
- * that are not answered by their method yet count too, so that resetting buys nothing. */
+/** SETTINGS_MAX_CONCURRENT_STREAMS: calls at once on a connection. Calls that the peer has reset but that
+ * are not answered by their method yet count too, so that resetting gains nothing. */
 export const maxConcurrentStreams = 1024;
 
-/** SETTINGS_MAX_FRAME_SIZE: the protocol's smallest; requests are small, and larger frames would only
- * make one peer hold more of the event loop at once. */
+/** SETTINGS_MAX_FRAME_SIZE: the protocol's smallest; requests are small, and larger frames would only let
+ * one peer take more of the event loop at once. */
 export const maxFrameBytes = 16_384;
 
-/** SETTINGS_MAX_HEADER_LIST_SIZE, as RFC 9113 10.5.1 counts it. What node:http2 and Envoy allow is of
- * this order. */
+/** SETTINGS_MAX_HEADER_LIST_SIZE, as RFC 9113 10.5.1 counts it. node:http2 and Envoy allow a similar size. */
 export const maxHeaderListBytes = 65_536;
 
 /** A header block before decompression, CONTINUATION frames included. */
@@ -22,53 +21,52 @@ export const maxContinuations = 64;
 /** SETTINGS_HEADER_TABLE_SIZE: the protocol's default, which Envoy's encoder uses in full. */
 export const headerTableBytes = 4096;
 
-/** SETTINGS_INITIAL_WINDOW_SIZE: what a stream may send before we have looked at it. */
+/** SETTINGS_INITIAL_WINDOW_SIZE: what a stream may send before we have read it. */
 export const streamWindowBytes = 65_535;
 
-/** The connection's receive window; a peer with many small calls is never held up by it. */
+/** The connection's receive window; large enough that many small calls never wait. */
 export const connectionWindowBytes = 1_048_576;
 
-/** Bytes of unfinished messages, and of large header lists, that a connection may make us hold. */
+/** Bytes of unfinished messages and large header lists held per connection. */
 export const maxBufferedBytes = 16_777_216;
 
-/** Compressed messages that a connection may have unfolded at once: as many as there are threads for
- * it, and as fit into the bytes above when each becomes as large as it may. */
+/** Compressed messages that a connection may have decompressed at once: as many as there are threads, and
+ * as fit into the bytes above at maximum size. */
 export const maxDecompressions = 4;
 
-/** Answers that are written but not taken by the peer: beyond, its frames are not read, and of those that
- * were read at once the further calls are refused. */
+/** Bytes of answers that the peer has not read: beyond, its frames are not read, and further calls of those
+ * already read are refused. */
 export const maxUnsentBytes = 1_048_576;
 
-/** What all connections together may make us hold by not going on: beyond, some are cut. What waits for us,
- * such as methods that are at work, is not among it. */
+/** Bytes that all stalled connections together may hold: beyond, some are cut. Work that waits for us is
+ * not included. */
 export const maxHeldBytes = 134_217_728;
 
-/** What a call takes that is open, its message aside: about. */
+/** Approximate bytes of an open call, without its message. */
 export const callBytes = 1024;
 
-/** A list of fields up to this is part of what a call takes; a larger one counts among the unfinished
- * messages. Requests of Envoy, tracing included, are well below. */
+/** A header list up to this size is part of a call's bytes; a larger one counts as unfinished message.
+ * Requests of Envoy, with tracing, are well below. */
 export const smallHeadBytes = 2048;
 
-/** How much an answer tells of what is wrong, in characters: errors quote what callers sent. */
+/** Longest error text of an answer, in characters: errors quote what callers sent. */
 export const maxErrorTextLength = 1000;
 
-/** A peer that takes nothing of what waits for it, on the socket or behind a window, or that does not
- * finish a frame, is cut after this. */
+/** A peer that reads nothing of its output, on the socket or behind a window, or that does not finish a
+ * frame, is cut after this. */
 export const stalledMs = 30_000;
 
-/** Between the first byte and the end of the peer's preface, and between the frames of one header
- * block. */
+/** Time from the first byte to the end of the peer's preface, and between the frames of a header block. */
 export const unfinishedMs = 10_000;
 
-/** Frames that bring no call on (PING, SETTINGS, PRIORITY, empty DATA, unknown types, WINDOW_UPDATE,
- * RST_STREAM): this many at once, and this many per second. A call gives one of each kind back. */
+/** Frames that advance no call (PING, SETTINGS, PRIORITY, empty DATA, unknown types, WINDOW_UPDATE,
+ * RST_STREAM): this many at once, and this many per second. Each call adds one of each kind. */
 export const overheadBurst = 10_000;
 export const overheadPerSecond = 200;
 
-/** Streams that are reset by the peer in the very read that opened them: this many at once, and per
- * second; nghttp2 has the same numbers. Callers that ran into their deadlines look like this, too, when
- * we were busy for longer than they wait, so there is room for what such a moment leaves in the socket. */
+/** Streams that the peer resets in the same read that opened them: this many at once, and per second;
+ * nghttp2 has the same numbers. Callers whose deadlines expired while we were busy look the same, so there
+ * is room for what such a moment leaves in the socket. */
 export const rapidResetBurst = 1000;
 export const rapidResetsPerSecond = 33;
 
@@ -76,9 +74,9 @@ export const rapidResetsPerSecond = 33;
 export const faultBurst = 200;
 export const faultsPerSecond = 20;
 
-/** A connection without any frame is asked for a sign of life after this, and cut when none comes. */
+/** A connection without any frame is pinged after this, and cut without an answer. */
 export const keepAliveMs = 7_200_000;
 export const keepAliveTimeoutMs = 20_000;
 
-/** Who has not gone on for so long with what he makes us hold is cut before those who hold more. */
+/** A peer stalled for this long is cut before those that hold more. */
 export const noProgressMs = 1000;

@@ -1,4 +1,4 @@
-// Frames on their way out: one growing buffer per connection, which the transport takes once per tick.
+// Outgoing frames: one growing buffer per connection, which the transport takes once per tick.
 import {
   defaultMaxFrameBytes,
   flags,
@@ -10,7 +10,7 @@ import {
 } from './frame.ts';
 
 const firstBytes = 4096;
-/** A buffer that had to grow beyond this is not kept. */
+/** A buffer that grew beyond this is not reused. */
 const keptBytes = 65_536;
 const longestShort = 96;
 
@@ -26,31 +26,31 @@ export class Output {
     return this.#length;
   }
 
-  /** What is to be sent; shares its memory, so either `reuse` or `replace` must follow. */
+  /** The bytes to send; they share memory, so `reuse` or `replace` must follow. */
   take(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** What was taken has left: its memory is used again. */
+  /** The taken bytes have been sent: their memory is reused. */
   reuse(): void {
     this.#length = 0;
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
-  /** What was taken still waits somewhere: its memory is left to it. */
+  /** The taken bytes are still queued: their memory is given up. */
   replace(): void {
     this.#length = 0;
     this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#bytes.length, keptBytes));
   }
 
-  /** The peer has made its header table smaller than what it is at first: it may insist on hearing, at the
-   * beginning of the next block, how much of it we use (RFC 7541 section 4.2). We use none. */
+  /** The peer has reduced its header table below the initial size: the next block must begin with a size
+   * update (RFC 7541 section 4.2). We use size 0. */
   oweTableSize(): void {
-    // Of nothing, less cannot be asked for.
+    // A table of size 0 cannot become smaller.
     if (this.#tableSize === 'as at first') this.#tableSize = 'owed';
   }
 
-  /** A header block, in as many frames as it takes when no peer is asked for more than it must accept. */
+  /** A header block, in frames of the size that every peer must accept. */
   headers(streamId: number, fields: Uint8Array, endStream: boolean): void {
     const block = this.#tableSize === 'owed' ? this.#withTableSize(fields) : fields;
     let type: number = frameTypes.headers;
@@ -78,8 +78,8 @@ export class Output {
   }
 
   /**
-   * A whole answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the
-   * first `length` bytes of the message, and prepared trailers.
+   * A complete answer: prepared headers, one DATA frame with the 5 bytes of gRPC's prefix and the first
+   * `length` bytes of the message, and prepared trailers.
    */
   answer(
     streamId: number,
@@ -201,7 +201,10 @@ export class Output {
   }
 }
 
-/** The first `length` bytes; returns the position after them. For so few, a call costs more than a loop. */
+/**
+ * The first `length` bytes; returns the position after them. A loop, as a call costs more for so few
+ * bytes.
+ */
 function copyShort(from: Uint8Array, length: number, to: Uint8Array, position: number): number {
   if (length > longestShort) {
     to.set(length === from.length ? from : from.subarray(0, length), position);

@@ -1,5 +1,5 @@
-// From the fields of a header block to what a request asks for: the rules of RFC 9113 section 8 for
-// requests, and gRPC's for its own headers. Answers are left to the call.
+// Reads a request's head from the fields of a header block: the rules of RFC 9113 section 8 for requests,
+// and gRPC's for its own headers. The call answers.
 import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
@@ -7,15 +7,15 @@ import { maxHeaderListBytes } from './limits.ts';
 
 export interface RequestHead {
   readonly path: string;
-  /** Why it is no request that a method could answer. */
+  /** Why no method can answer the request. */
   readonly refusal: Refusal | undefined;
   /** '' when there is none. */
   readonly encoding: string;
-  /** Milliseconds; undefined when the caller did not say. */
+  /** Milliseconds; undefined without the header. */
   readonly timeoutMs: number | undefined;
   readonly contentLength: number | undefined;
   readonly fields: readonly HeaderField[];
-  /** What the fields take, as RFC 9113 10.5.1 counts it. */
+  /** Size of the fields, counted as in RFC 9113 10.5.1. */
   readonly listBytes: number;
 }
 
@@ -23,10 +23,10 @@ export type Refusal =
   | { readonly kind: 'http'; readonly status: number; readonly text: string }
   | { readonly kind: 'grpc'; readonly status: GrpcErrorStatus; readonly text: string };
 
-/** A request that breaks the rules of HTTP/2; the text says which. */
+/** A request that breaks a rule of HTTP/2, which the text names. */
 export class MalformedRequest extends Error {}
 
-/** What a field is to a request; looked up once for each field of a table, not once for each use. */
+/** The kind of a field; looked up once for each table entry, not for each use. */
 const meanings = {
   unseen: 0,
   plain: 1,
@@ -52,7 +52,7 @@ const meaningOfName: ReadonlyMap<string, number> = new Map([
   ['grpc-encoding', meanings.encoding],
   ['content-length', meanings.contentLength],
   ['host', meanings.host],
-  // Fields of one connection have no place in HTTP/2 (section 8.2.2).
+  // Connection-specific fields are forbidden in HTTP/2 (section 8.2.2).
   ['connection', meanings.malformed],
   ['proxy-connection', meanings.malformed],
   ['keep-alive', meanings.malformed],
@@ -60,7 +60,7 @@ const meaningOfName: ReadonlyMap<string, number> = new Map([
   ['upgrade', meanings.malformed],
 ]);
 
-/** Whether the value of a header means something, or makes a request malformed. */
+/** Whether the value of a header is used, or can make a request malformed. */
 export function isReadHeader(name: string): boolean {
   return meaningOfName.has(name) || name === 'te' || !namePattern.test(name);
 }
@@ -143,7 +143,7 @@ export function readRequestHead(fields: readonly HeaderField[], listBytes: numbe
   };
 }
 
-/** Of a call that nobody waits for any more. */
+/** The head of a call that nobody waits for any more. */
 export const noHead: RequestHead = {
   path: '',
   refusal: undefined,
@@ -154,7 +154,7 @@ export const noHead: RequestHead = {
   listBytes: 0,
 };
 
-/** A request whose list of fields is larger than we take; what was in it is not known. */
+/** A request whose header list is too large; its content is unknown. */
 export const oversizedHead: RequestHead = {
   ...noHead,
   refusal: {
@@ -182,7 +182,7 @@ function findRefusal(
   return { kind: 'grpc', status: grpcStatus.internal, text };
 }
 
-/** Whether the fields may end a request (RFC 9113 section 8.1). */
+/** Whether the fields are valid trailers (RFC 9113 section 8.1). */
 export function areTrailers(fields: readonly HeaderField[]): boolean {
   return fields.every(
     (field) => !field.name.startsWith(':') && findMeaning(field) !== meanings.malformed,

@@ -1,14 +1,14 @@
-// What a stream has to say and could not say yet, because a window is shut.
+// The output of a stream that waits for a window.
 
 export class SendQueue {
   readonly #chunks: Uint8Array[] = [];
-  /** How much of the first chunk is gone. */
+  /** How much of the first chunk has been sent. */
   #start = 0;
   /** All that waits. */
   bytes = 0;
-  /** Of `bytes`, what the session has counted as blocked. */
+  /** The part of `bytes` that the session has counted as blocked. */
   counted = 0;
-  /** Follows the last chunk; `endStream`: nothing does, that chunk is the end. */
+  /** Trailers after the last chunk; `endStream`: none, the chunk ends the stream. */
   end: Uint8Array | 'endStream' | undefined;
 
   get isEmpty(): boolean {
@@ -21,8 +21,8 @@ export class SendQueue {
   }
 
   /**
-   * Gives at most `room` bytes of the first chunk to `send`, with whether the stream ends with them;
-   * returns how many. An empty chunk needs no room.
+   * Passes at most `room` bytes of the first chunk to `send`, with whether they end the stream; returns
+   * how many. An empty chunk needs no room.
    */
   next(
     room: number,

@@ -1,4 +1,4 @@
-// What a connection says, as far as the peer's windows allow it (RFC 9113 section 5.2).
+// Sends frames within the peer's windows (RFC 9113 section 5.2).
 import type { Clock } from '../../clock.ts';
 import { prefixBytes } from '../message-reader.ts';
 import { messageHeaders, okTrailers } from './answer-blocks.ts';
@@ -13,52 +13,52 @@ import { maxUnsentBytes } from './limits.ts';
 import { Output } from './output.ts';
 import type { SendQueue } from './send-queue.ts';
 
-/** What a sender has to know of a stream. */
+/** A stream as the sender sees it. */
 export interface SendingStream {
   readonly id: number;
   /** How much we may send. */
   sendWindow: number;
-  /** The end was not sent yet. */
+  /** Whether the end was not sent yet. */
   localOpen: boolean;
-  /** What could not be sent yet. */
+  /** Output that waits for a window. */
   readonly output: SendQueue | undefined;
-  /** There is room again: it may have more. */
+  /** Called when there is room for more output. */
   deliver(): void;
 }
 
 export interface SenderDeps<Stream extends SendingStream> {
   readonly clock: Clock;
-  /** There is output, for the first time since `outputTaken`; not while the sender is muted. */
+  /** Called for the first output since `outputTaken`; not while the sender is muted. */
   readonly onOutput: () => void;
-  /** The stream's end was sent. */
+  /** Called when the stream's end was sent. */
   readonly onSent: (stream: Stream) => void;
 }
 
 export class Sender<Stream extends SendingStream> {
   readonly output = new Output();
   readonly #deps: SenderDeps<Stream>;
-  /** While the peer's frames are read: who reads takes the output afterwards. */
+  /** Set while the peer's frames are read: the reader takes the output afterwards. */
   isMuted = false;
   #isTold = false;
 
   #window = defaultWindowBytes;
-  /** What a new stream may send. */
+  /** Initial window of new streams. */
   initialWindow = defaultWindowBytes;
   /** Streams with output that waits for a window. */
   readonly #blocked = new Set<Stream>();
   blockedBytes = 0;
-  /** Since when nothing of what is blocked could be sent. */
+  /** Since when no blocked output could be sent. */
   blockedSinceMs: number | undefined;
-  /** There is more to be sent when the output has gone: `goOn`. */
+  /** Whether more can be sent once the output has been written: `goOn`. */
   isHeldUp = false;
-  /** Before the message of an answer. */
+  /** The prefix of an answer's message. */
   answerHeaders: Uint8Array = messageHeaders;
 
   constructor(deps: SenderDeps<Stream>) {
     this.#deps = deps;
   }
 
-  /** A whole unary answer, at once; false: the windows do not allow it and nothing was sent. */
+  /** Sends a complete unary answer; false when the windows do not allow it, and nothing was sent. */
   sendAnswer(stream: Stream, message: Uint8Array, length: number): boolean {
     const bytes = length + prefixBytes;
     if (
@@ -69,7 +69,7 @@ export class Sender<Stream extends SendingStream> {
     ) {
       return false;
     }
-    // The stream ends with it, so its own window is of no more interest.
+    // The stream ends with it, so its window no longer matters.
     this.#window -= bytes;
     this.output.answer(stream.id, this.answerHeaders, message, length, okTrailers);
     this.tell();
@@ -81,12 +81,12 @@ export class Sender<Stream extends SendingStream> {
     this.tell();
   }
 
-  /** As much of the stream's queue as can be sent, and its end when nothing is left. */
+  /** Sends as much of the stream's queue as possible, and its end when nothing is left. */
   sendQueued(stream: Stream, queue: SendQueue): void {
     let progressed = false;
     let count: number | undefined;
     do {
-      // No more is put into the output at once than may wait for the peer.
+      // The output never exceeds what may wait for the peer.
       const isFull = this.output.length > maxUnsentBytes;
       if (isFull && !queue.isEmpty) this.isHeldUp = true;
       const room = isFull ? 0 : Math.min(stream.sendWindow, this.#window, defaultMaxFrameBytes);
@@ -113,7 +113,7 @@ export class Sender<Stream extends SendingStream> {
     this.sendBlocked();
   }
 
-  /** WINDOW_UPDATE for a stream; false: the window would be larger than a window can be. */
+  /** WINDOW_UPDATE for a stream; false when the window would overflow. */
   streamWindowOpened(stream: Stream, increment: number): boolean {
     stream.sendWindow += increment;
     if (stream.sendWindow > largestWindowBytes) return false;
@@ -121,8 +121,8 @@ export class Sender<Stream extends SendingStream> {
     return true;
   }
 
-  /** SETTINGS_INITIAL_WINDOW_SIZE: counts for the streams there are, too (section 6.9.2). What that
-   * allows is left to `sendBlocked`. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE: applies to open streams, too (section 6.9.2). Call `sendBlocked`
+   * afterwards. */
   setInitialWindow(bytes: number, streams: readonly Stream[]): void {
     const difference = bytes - this.initialWindow;
     this.initialWindow = bytes;
@@ -132,33 +132,33 @@ export class Sender<Stream extends SendingStream> {
     }
   }
 
-  /** As much as can be sent of what waits. */
+  /** Sends as much of the blocked output as possible. */
   sendBlocked(): void {
     if (this.#blocked.size === 0) return;
     for (const stream of [...this.#blocked]) this.#sendMore(stream);
   }
 
-  /** To be called when the output has gone. */
+  /** Call it when the output has been written. */
   goOn(): void {
     if (!this.isHeldUp) return;
     this.isHeldUp = false;
     this.sendBlocked();
   }
 
-  /** The stream is over: what it had to say is no longer waited for. */
+  /** The stream is closed: its blocked output is dropped. */
   forget(stream: Stream): void {
     if (this.#blocked.delete(stream)) this.blockedBytes -= stream.output?.counted ?? 0;
     if (this.#blocked.size === 0) this.blockedSinceMs = undefined;
   }
 
-  /** To be called after output was added that no method of this class has added. */
+  /** Call it after adding output without a method of this class. */
   tell(): void {
     if (this.isMuted || this.#isTold) return;
     this.#isTold = true;
     this.#deps.onOutput();
   }
 
-  /** To be called when the output was taken, so that the next one is told. */
+  /** Call it when the output was taken, so that the next one is announced. */
   outputTaken(): void {
     this.#isTold = false;
   }
@@ -176,7 +176,7 @@ export class Sender<Stream extends SendingStream> {
 
   #sendMore(stream: Stream): void {
     if (stream.output !== undefined) this.sendQueued(stream, stream.output);
-    // The method may have been kept waiting for its caller.
+    // The method may have been waiting for its caller.
     stream.deliver();
   }
 }

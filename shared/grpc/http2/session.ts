@@ -1,7 +1,7 @@
-// One HTTP/2 connection, without its socket and without timers: bytes in, calls to methods and bytes
-// out (RFC 9113, the server's side, for gRPC). Strict: what breaks the protocol ends the stream or the
-// connection with the error that the RFC names. Bounded: limits.ts says by what. Longer than most
-// files, because all of it is about one state: the streams of the connection and how it ends.
+// One HTTP/2 connection, without its socket and without timers: bytes in, calls to methods and bytes out
+// (RFC 9113, the server's side, for gRPC). Strict: violations end the stream or the connection with the
+// error that the RFC names. Bounded by limits.ts. Longer than most files, because all of it is about one
+// state: the streams of the connection and how it ends.
 import type { Clock } from '../../clock.ts';
 import type { LargeRequests } from '../large-requests.ts';
 import { type GrpcMethods, unknownMethodText } from '../method.ts';
@@ -37,21 +37,21 @@ export interface SessionDeps {
   readonly methods: GrpcMethods;
   readonly clock: Clock;
   readonly largeRequests: LargeRequests;
-  /** Whether methods may ask for any header. */
+  /** Whether methods may read any header. */
   readonly keepsHeaders: boolean;
   readonly maxRequestBytes: number;
-  /** For callers that methods ask about. */
+  /** The peer's address, for methods. */
   readonly peer: () => string;
-  /** There is output, for the first time since it was last taken. */
+  /** Called for the first output since it was last taken. */
   readonly onOutput: () => void;
-  /** So many bytes more, or less, of messages that are not whole. */
+  /** Called when the bytes of incomplete messages change, with the difference. */
   readonly onHeld: (bytes: number) => void;
-  /** Nothing more will come: what is in the output is the last to be sent. */
+  /** Called at the end: the present output is the last. */
   readonly onEnd: () => void;
 }
 
-/** After the first GOAWAY of a drain, the second comes with the answer to our PING, or after this: what
- * a peer that stands still for some seconds had sent before is still served. */
+/** After the first GOAWAY of a drain, the second follows the answer to our PING, or this time: requests
+ * that a stalled peer had sent before are still served. */
 const drainRoundTripMs = 5000;
 const drainPing = Buffer.from('ratelane');
 const keepAlivePing = Buffer.from('stillup?');
@@ -70,20 +70,20 @@ export class Session implements StreamHost, FrameHandler {
   readonly #frameReader: FrameReader;
   #state: 'open' | 'draining' | 'ended' = 'open';
   readMs = 0;
-  /** When the peer was asked whether it has heard of the end; undefined when it has. */
+  /** When the PING of a drain was sent; undefined when it has been answered. */
   #drainPingMs: number | undefined;
-  /** The last stream that is served, once the peer has been told. */
+  /** The last stream that is served, once announced to the peer. */
   #lastStreamId: number | undefined;
 
   readonly #streams = new StreamTable();
   readonly #closed = new ClosedStreams();
-  /** In this read, streams above this were opened. */
+  /** Streams above this number were opened in the current read. */
   #highestBeforeRead = 0;
-  /** Reset or dropped calls that their methods have not answered yet. */
+  /** Number of reset or dropped calls that their methods have not answered yet. */
   #abandoned = 0;
-  /** Of the whole connection; streams have their own. */
+  /** Window of the whole connection; streams have their own. */
   #receiveWindow = limits.connectionWindowBytes;
-  /** Bytes of messages that are not whole. */
+  /** Bytes of incomplete messages. */
   #heldBytes = 0;
 
   readonly #overhead = createTokenBucket({
@@ -121,17 +121,17 @@ export class Session implements StreamHost, FrameHandler {
     this.output.windowUpdate(0, limits.connectionWindowBytes - defaultWindowBytes);
   }
 
-  /** What is to be sent; see `Sender.outputTaken`. */
+  /** The bytes to send; see `Sender.outputTaken`. */
   get output(): Output {
     return this.sender.output;
   }
 
-  /** No input is wanted any more. */
+  /** Whether input is no longer wanted. */
   get ended(): boolean {
     return this.#state === 'ended';
   }
 
-  /** About all that is held for this peer. */
+  /** Approximate bytes held for this peer. */
   get heldBytes(): number {
     const calls = this.#streams.size + this.#abandoned;
     const { unfinished } = this.#frameReader;
@@ -143,8 +143,8 @@ export class Session implements StreamHost, FrameHandler {
     );
   }
 
-  /** What of it the peer could end, by sending the rest or by reading, and since when it has not. What
-   * waits for us, such as calls that are at work, is not among it. */
+  /** The part that the peer could release, by sending the rest or by reading, and since when it has not.
+   * Work that waits for us, such as calls in progress, is not included. */
   get owed(): { readonly bytes: number; readonly sinceMs: number } {
     const { blockedBytes, blockedSinceMs = Infinity } = this.sender;
     const { unfinished } = this.#frameReader;
@@ -160,23 +160,23 @@ export class Session implements StreamHost, FrameHandler {
     return { bytes, sinceMs };
   }
 
-  /** When the peer was heard last; undefined: it has made no call yet. */
+  /** When the peer last sent something; undefined before its first call. */
   get lastAskedMs(): number | undefined {
     return this.#closed.highest === 0 ? undefined : this.readMs;
   }
 
-  /** The peer waits for what a method has to answer. */
+  /** Whether the peer waits for an answer. */
   get isBusy(): boolean {
     return this.#streams.size > 0 && this.#streams.list().some((stream) => stream.isAtWork);
   }
 
-  /** Streams that are open and wait for time to pass. */
+  /** Whether open streams have deadlines. */
   get hasDeadlines(): boolean {
     return this.#streams.deadlines > 0;
   }
 
-  /** Bytes from the peer; never throws. What there is to say to them is in the output afterwards,
-   * without `onOutput`. */
+  /** Handles bytes from the peer; never throws. The response is in the output afterwards, without
+   * `onOutput`. */
   receive(chunk: Buffer): void {
     if (this.#state === 'ended') return;
     this.#keepAlive.heard();
@@ -194,8 +194,8 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** Lets time take effect; to be called about once a second, and more often while `hasDeadlines`.
-   * `isRead`: what the peer sends is being read. */
+  /** Handles deadlines; call it about once a second, and more often while `hasDeadlines`. `isRead`: whether
+   * the peer's input is being read. */
   sweep(nowMs: number, isRead: boolean): void {
     if (this.#state === 'ended') return;
     if (!isRead) this.#frameReader.excuse(nowMs);
@@ -215,7 +215,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#checkLife(nowMs);
   }
 
-  /** Tells the peer to open no more calls, and ends when those that are open are answered. */
+  /** Tells the peer to open no more calls, and ends when the open ones are answered. */
   drain(): void {
     if (this.#state === 'ended' || this.#state === 'draining') return;
     if (!this.#frameReader.isGreeted) {
@@ -223,26 +223,26 @@ export class Session implements StreamHost, FrameHandler {
       return;
     }
     this.#state = 'draining';
-    // Two steps, so that calls which are under way are still served (RFC 9113 section 6.8).
+    // In two steps, so that calls in flight are still served (RFC 9113 section 6.8).
     this.output.goaway(largestStreamId, errorCodes.noError, '');
     this.output.ping(drainPing, 0, false);
     this.#drainPingMs = this.#clock.monotonicMs();
     this.sender.tell();
   }
 
-  /** Ends the connection, on which nothing is at work, to make room for another one. */
+  /** Ends the idle connection, to make room for another one. */
   leave(): void {
     if (this.#state !== 'ended') this.#end(errorCodes.noError, 'room is needed for others');
   }
 
-  /** Ends streams of messages both ways; unary calls go on. */
+  /** Ends bidirectional streams; unary calls continue. */
   endStreams(text: string): void {
     for (const stream of this.#streams.list()) {
       if (stream.isStream) stream.end(grpcStatus.unavailable, text);
     }
   }
 
-  /** The connection is gone. */
+  /** The connection is closed. */
   close(): void {
     this.#state = 'ended';
     this.#frameReader.stop();
@@ -252,11 +252,11 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  // What streams ask for.
+  // Called by streams.
 
   finished(stream: Stream): void {
     if (stream.remoteOpen) {
-      // The answer is complete, the rest of the request is not wanted (RFC 9113 section 8.1).
+      // The answer is complete, the rest of the request is not needed (RFC 9113 section 8.1).
       this.output.rstStream(stream.id, errorCodes.noError);
       this.#closed.reset(stream.id);
     }
@@ -297,7 +297,7 @@ export class Session implements StreamHost, FrameHandler {
     return this.#deps.peer();
   }
 
-  // What frames mean.
+  // Handlers of frames.
 
   data(
     streamId: number,
@@ -358,7 +358,7 @@ export class Session implements StreamHost, FrameHandler {
   ): void {
     if (streamId > this.#closed.highest) this.#openStream(streamId, bytes, start, end, endStream);
     else this.#laterHeaderBlock(streamId, bytes, start, end, endStream);
-    // RFC 7540 section 5.3.1; RFC 9113 no longer says what it means.
+    // RFC 7540 section 5.3.1; RFC 9113 no longer defines it.
     if (dependsOnItself) this.#resetForFault(streamId, errorCodes.protocolError);
   }
 
@@ -377,7 +377,7 @@ export class Session implements StreamHost, FrameHandler {
     }
     this.#overhead.give(4);
     if (this.#state === 'draining' && this.#drainPingMs === undefined) {
-      // Above the last stream that we said we would serve: as if it had never come.
+      // Above the last stream that we announced to serve: ignored.
       this.#closed.reset(streamId);
       return;
     }
@@ -414,7 +414,7 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** For another call. */
+  /** Whether there is room for another call. */
   #hasRoom(): boolean {
     return (
       this.#streams.size + this.#abandoned < limits.maxConcurrentStreams &&
@@ -432,7 +432,7 @@ export class Session implements StreamHost, FrameHandler {
     }
   }
 
-  /** Trailers, or a block on a stream that is over; it has to be decoded in any case. */
+  /** Trailers, or a block on a closed stream; it must be decoded in any case. */
   #laterHeaderBlock(
     streamId: number,
     bytes: Buffer,
@@ -508,12 +508,12 @@ export class Session implements StreamHost, FrameHandler {
   settings(entries: readonly (readonly [id: number, value: number])[]): void {
     this.#countOverhead();
     for (const [id, value] of entries) {
-      // Each may move the window of every stream, so a frame full of them is not one frame's work.
+      // Each entry may change the window of every stream, so each costs a token.
       this.#countOverhead();
       this.#setting(id, value);
     }
     this.output.settingsAck();
-    // Not before: who waits for the acknowledgement may take DATA before it for sent under the old ones.
+    // Not before: a peer may read DATA before the acknowledgement as sent under the old settings.
     this.sender.sendBlocked();
   }
 
@@ -537,7 +537,7 @@ export class Session implements StreamHost, FrameHandler {
         if (value < defaultHeaderTableBytes) this.output.oweTableSize();
         return;
       default:
-        // The others are about what we never do: push, open streams.
+        // The others concern push and opening streams, which we never do.
         return;
     }
   }
@@ -546,7 +546,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#countOverhead();
     if (fault === undefined) return;
     const code = fault === 'size' ? errorCodes.frameSizeError : errorCodes.protocolError;
-    // A stream that was not opened cannot be reset (RFC 9113 section 6.4).
+    // An unopened stream cannot be reset (RFC 9113 section 6.4).
     if (this.#closed.isIdle(streamId)) throw new ConnectionError(code, 'PRIORITY');
     this.#resetForFault(streamId, code);
   }
@@ -582,7 +582,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#resetForFault(stream.id, code);
   }
 
-  /** A stream error of the peer's making (section 5.4.2). */
+  /** A stream error caused by the peer (section 5.4.2). */
   #resetForFault(streamId: number, code: ErrorCode): void {
     if (!this.#faults.take(1, this.readMs)) {
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many streams with errors');
@@ -593,7 +593,7 @@ export class Session implements StreamHost, FrameHandler {
     if (stream !== undefined) this.#drop(stream);
   }
 
-  /** The stream is over, and nobody waits for its answer. */
+  /** The stream is closed, and nobody waits for its answer. */
   #drop(stream: Stream): void {
     this.#forget(stream);
     stream.abandon();
@@ -642,7 +642,7 @@ export class Session implements StreamHost, FrameHandler {
   }
 
   #end(code: ErrorCode, text: string): void {
-    // What was announced never grows (RFC 9113 section 6.8).
+    // The announced number never grows (RFC 9113 section 6.8).
     this.output.goaway(this.#lastStreamId ?? this.#closed.highest, code, text);
     this.close();
     this.sender.tell();

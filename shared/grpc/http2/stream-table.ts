@@ -1,20 +1,20 @@
 // The open streams of a connection, by number.
 import type { Stream } from './stream.ts';
 
-/** Powers of two; twice as many as calls are open at once, so that a call which is open for a little longer
- * than the next ones keeps its slot. */
+/** Powers of two; twice as many as calls open at once, so that a call slightly longer than the next ones
+ * keeps its slot. */
 const fewestSlots = 8;
 const mostSlots = 1024;
 
 /**
- * Streams of a caller have the odd numbers in turn, so each has a slot that is free unless a call is
- * open for much longer than those around it. A map in which calls come and go for ever would make itself
- * anew every few of them, and each of its former tables keeps what was in it, and the next table, until
- * the next full collection: so all calls would grow old.
+ * A caller's streams have consecutive odd numbers, so each finds a free slot unless a call stays open much
+ * longer than those around it. V8 rebuilds the table of a Map whose entries come and go, and each old
+ * table keeps its entries and the next table alive until the next full collection: all calls would be
+ * promoted to the old generation.
  */
 export class StreamTable {
   #slots: (Stream | undefined)[] = emptySlots(fewestSlots);
-  /** Those whose slot another one has taken since. */
+  /** Streams whose slot another one has taken. */
   readonly #displaced = new Map<number, Stream>();
   /** How many have a deadline. */
   deadlines = 0;
@@ -37,7 +37,7 @@ export class StreamTable {
     this.#put(stream);
   }
 
-  /** False when it was not there. */
+  /** False when it was not in the table. */
   delete(stream: Stream): boolean {
     const slot = this.#slotOf(stream.id);
     if (this.#slots[slot] === stream) this.#slots[slot] = undefined;
@@ -47,7 +47,7 @@ export class StreamTable {
     return true;
   }
 
-  /** As they are now: streams may come and go while the list is gone through. */
+  /** A copy: streams may come and go during the iteration. */
   list(): Stream[] {
     const streams = [...this.#displaced.values()];
     for (const stream of this.#slots) if (stream !== undefined) streams.push(stream);

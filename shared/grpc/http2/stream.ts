@@ -1,5 +1,5 @@
-// One stream, which is one gRPC call: hands its messages to the method, and sends what the method
-// answers. Frames, windows and connection-wide rules are left to the session.
+// One stream, which is one gRPC call: passes its messages to the method, and sends the method's answers.
+// The session handles frames, windows and connection-wide rules.
 import { gunzip, inflate } from 'node:zlib';
 import { errorText } from '../../errors.ts';
 import { type LargeRequest, type LargeRequests, largeRequestBytes } from '../large-requests.ts';
@@ -31,9 +31,9 @@ const decompressors = new Map([
   ['deflate', inflate],
 ]);
 
-/** A method that has this much waiting for its caller is given no further message. */
+/** With this much unsent output a method gets no further message. */
 const maxQueuedBytes = 65_536;
-/** The body of a request that is not gRPC is not waited for beyond this; less than a stream's window. */
+/** Limit of the ignored body of a request that is not gRPC; less than a stream's window. */
 const maxIgnoredBytes = 16_384;
 
 interface HttpAnswer {
@@ -41,55 +41,55 @@ interface HttpAnswer {
   readonly body: Uint8Array;
 }
 
-/** What a stream needs of its connection. */
+/** The connection as a stream sees it. */
 export interface StreamHost extends Budget {
   readonly sender: Sender<Stream>;
-  /** Everything was sent, the end included. */
+  /** Called when everything was sent, the end included. */
   finished(stream: Stream): void;
-  /** A call has ended before its method answered. */
+  /** Called when a call has ended before its method answered. */
   callAbandoned(): void;
-  /** A call that was given up has been answered after all. */
+  /** Called when an abandoned call has been answered. */
   abandonedCallEnded(): void;
-  /** The caller may send more bytes, now that those before are out of the way. */
+  /** Lets the caller send more bytes, now that earlier ones are processed. */
   consumed(stream: Stream): void;
-  /** Compressed messages are unfolded in turns. */
+  /** Limits concurrent decompression. */
   readonly decompressions: ConcurrencyLimiter;
-  /** So are large requests, among those of all connections. */
+  /** Turns of large requests, shared by all connections. */
   readonly largeRequests: LargeRequests;
   /** Of a message. */
   readonly maxRequestBytes: number;
   peer(): string;
-  /** When the bytes came that are being read, or were read last, on the monotonic clock. */
+  /** Arrival time of the bytes being read, or read last, on the monotonic clock. */
   readonly readMs: number;
 }
 
 // There is a stream for every call, so what most calls never need is allocated lazily.
 export class Stream implements UnaryCall {
   readonly id: number;
-  /** Of what is given up nothing is kept. */
+  /** Nothing is kept of an abandoned one. */
   head: RequestHead;
-  /** What its connection holds for the head. */
+  /** Bytes held for the head. */
   readonly headBytes: number;
   readonly #host: StreamHost;
   readonly #method: GrpcMethod | undefined;
 
-  /** The caller may still send. */
+  /** Whether the caller may still send. */
   remoteOpen: boolean;
   /** The end was not sent yet. */
   localOpen = true;
-  /** Reset by either side, or its connection is gone: nobody waits for an answer. */
+  /** Reset by either side, or its connection is closed: nobody waits for an answer. */
   isGone = false;
 
-  /** What the caller may send, and what we may. */
+  /** Windows: what the caller may send, and what we may. */
   receiveWindow: number;
   sendWindow: number;
-  /** DATA without padding, to be compared with content-length. */
+  /** Bytes of DATA without padding, compared with content-length. */
   receivedBytes = 0;
   /** On the monotonic clock, undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
-  /** Nobody waits any more for what its method, or the unfolding of its message, is at work on. */
+  /** Whether nobody waits any more for the method, or the decompression, in progress. */
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
@@ -97,14 +97,14 @@ export class Stream implements UnaryCall {
   #output: SendQueue | undefined;
   #exchange: Exchange | undefined;
   #httpAnswer: HttpAnswer | undefined;
-  /** A unary call's one message, while its end has not come. */
+  /** A unary call's message, until the request's end arrives. */
   #message: Buffer | undefined;
   #isDecompressing = false;
-  /** The message whose turn to be unfolded has not come. */
+  /** The message that waits for decompression. */
   #compressed: Buffer | undefined;
-  /** From when it waits for its turn until it is answered, or given up before. */
+  /** Set from waiting for its turn until it is answered or abandoned. */
   #large: LargeRequest | undefined;
-  /** When the message began to come that is not whole, or waits for the request's end. */
+  /** Arrival time of the first bytes of an incomplete message, or of one that waits for the request's end. */
   #inputSinceMs = 0;
 
   constructor(
@@ -131,14 +131,15 @@ export class Stream implements UnaryCall {
 
   // For the session.
 
-  /** A method of messages both ways begins with its headers. */
+  /** A streaming method starts with the headers. */
   open(): void {
     if (this.#method?.kind === 'stream') this.#openStream(this.#method);
   }
 
-  /** More of the request; `endStream`: the last of it. The bytes are the caller's again afterwards. */
+  /** Handles more of the request; `endStream`: the last part. The bytes belong to the caller again
+   * afterwards. */
   data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
-    // Answered already: the rest of the request interests nobody.
+    // Already answered: the rest of the request is ignored.
     if (this.#isAnswered()) return;
     if (this.#httpAnswer !== undefined) {
       this.#answerHttp(this.#httpAnswer);
@@ -168,7 +169,7 @@ export class Stream implements UnaryCall {
     this.deliver();
   }
 
-  /** Hands over what has come, as far as the method takes it. */
+  /** Passes on received messages, as far as the method takes them. */
   deliver(): void {
     const method = this.#method;
     if (this.#httpAnswer !== undefined) {
@@ -184,7 +185,7 @@ export class Stream implements UnaryCall {
     else this.#requestEnded(method);
   }
 
-  /** Ends the call, unless it is answered already. */
+  /** Ends the call, unless it is already answered. */
   end(status: GrpcErrorStatus, text: string): void {
     if (this.#isAnswered() || this.isGone) return;
     this.#giveUp();
@@ -192,13 +193,13 @@ export class Stream implements UnaryCall {
     this.#tellMethod();
   }
 
-  /** Answers a request that is not gRPC, at its end: until then it may still turn out malformed. */
+  /** Answers a request that is not gRPC, at its end: until then it may prove malformed. */
   endHttp(headers: Uint8Array, body: Uint8Array): void {
     this.#httpAnswer = { headers, body };
     this.#answerHttp(this.#httpAnswer);
   }
 
-  /** Nobody waits for an answer any more: reset, or the connection's end. */
+  /** Nobody waits for an answer any more: a reset, or the connection's end. */
   abandon(): void {
     if (this.isGone) return;
     this.#giveUp();
@@ -217,12 +218,12 @@ export class Stream implements UnaryCall {
     return this.#exchange !== undefined;
   }
 
-  /** Its method has the whole request, and has not answered. */
+  /** Whether its method has the complete request, and has not answered. */
   get isAtWork(): boolean {
     return (this.#isDispatched || this.#large !== undefined) && !this.#isAnswered();
   }
 
-  /** What the caller makes us hold by not going on with its request. */
+  /** Bytes held because the caller does not continue its request. */
   get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
     const bytes = this.#input?.heldBytes ?? 0;
     if (bytes === 0 || this.isAtWork || this.#isDecompressing) return undefined;
@@ -268,14 +269,13 @@ export class Stream implements UnaryCall {
     else if (!this.#isAnswered()) this.#endWith(toErrorBlock(status, text));
   }
 
-  /** What ends the answer is known, though it may have to wait. No getter: a private one costs a call of
+  /** Whether the answer's end is known, though it may wait. Not a getter: a private one costs a call of
    * V8's runtime at each use. */
   #isAnswered(): boolean {
     return !this.localOpen || this.#output?.end !== undefined;
   }
 
-  /** The method has been asked and has not answered, or a message is in the line of those to be unfolded:
-   * what comes of it goes nowhere. */
+  /** While the method has not answered, or a message waits for decompression: the result will be ignored. */
   #giveUp(): void {
     if (!this.#isDispatched) this.#endTurn();
     if (this.#isAnswered() || !(this.#isDispatched || this.#isDecompressing)) return;
@@ -284,7 +284,7 @@ export class Stream implements UnaryCall {
     this.#host.callAbandoned();
   }
 
-  /** The method is to be given nothing more for now. */
+  /** Whether the method gets nothing more for now. */
   #isHeldUp(): boolean {
     return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
@@ -313,7 +313,7 @@ export class Stream implements UnaryCall {
     if (!this.#isAnswered()) this.#pending = pending;
   }
 
-  /** The caller has sent all; what the method is given may have to wait. */
+  /** The caller has sent everything; the method may get it later. */
   #requestComplete(method: UnaryMethod, message: Buffer): void {
     if (message.length <= largeRequestBytes) {
       this.#dispatchUnary(method, message, 0, message.length);
@@ -352,7 +352,7 @@ export class Stream implements UnaryCall {
         }
       },
     });
-    // The method may have ended the call before it had a handler to tell.
+    // The method may have ended the call before it returned a handler.
     if (this.#isAnswered()) this.#tellMethod();
   }
 
@@ -480,7 +480,7 @@ export class Stream implements UnaryCall {
     return this.#output;
   }
 
-  /** After what is queued; `endStream`: the end is on the last of that. */
+  /** Sent after the queue; `endStream`: the last chunk has the end. */
   #endWith(end: Uint8Array | 'endStream'): void {
     this.#dropInput();
     const output = this.#output;
@@ -495,9 +495,9 @@ export class Stream implements UnaryCall {
   }
 }
 
-/** A call with messages both ways. */
+/** A bidirectional call. */
 interface Exchange {
-  /** Undefined when it has been told of the end. */
+  /** Undefined after it was notified of the end. */
   handler: StreamHandler | undefined;
   isHalfClosed: boolean;
 }

@@ -42,8 +42,8 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   });
 }
 
-/** Every failure is UNKNOWN with its plain message, whatever it is (behaviour: errors-over-grpc),
- * except that the caller's time was over. */
+/** Every failure is UNKNOWN with its plain message (behaviour: errors-over-grpc), except an expired
+ * deadline of the caller. */
 class GrpcCaller implements Caller {
   readonly #deps: DecisionMethodDeps;
   readonly #call: UnaryCall;

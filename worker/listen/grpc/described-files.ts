@@ -1,7 +1,6 @@
-// Repairs what reflection tells about our .proto files. The library that describes them leaves out which
-// file imports which, names types relative to where they stand, and names the entries of maps in its own
-// way, all of which clients in Go refuse; and it leaves out what fields are called in JSON. The numbers
-// below are those of google/protobuf/descriptor.proto.
+// Repairs the descriptions of our .proto files for reflection. The library omits imports, uses relative
+// type names, and names map entries in its own way, all of which Go clients refuse; and it omits the JSON
+// names of fields. The numbers below are those of google/protobuf/descriptor.proto.
 import type { PackageDefinition } from '@grpc/proto-loader';
 
 const inFile = { name: 1, package: 2, dependency: 3, message: 4, enum: 5, service: 6 };
@@ -29,7 +28,7 @@ export function repairDescriptions(definition: PackageDefinition): PackageDefini
       if (!files.has(name)) files.set(name, fields);
     }
   }
-  // First every name as it will be, then every use of one.
+  // First the final name of everything, then the references.
   const fileOfType = new Map<string, string>();
   for (const [file, fields] of files) nameTypes(fields, file, fileOfType);
   const repaired = [...files].map(([file, fields]) => linkTypes(fields, file, fileOfType));
@@ -105,7 +104,7 @@ function linkTypes(fields: Field[], file: string, fileOfType: ReadonlyMap<string
   const dependencies = [...imports].sort().map((name) => toField(inFile.dependency, name));
   return toBytes([...fields, ...dependencies]);
 
-  /** The absolute name of a type that is written in a scope: the innermost that there is. */
+  /** The absolute name of a type that is referenced in a scope: the innermost match. */
   function link(name: string, from: string): string {
     if (name === '' || name.startsWith('.')) return name;
     for (let outer = from; ; outer = outer.slice(0, outer.lastIndexOf('.'))) {
@@ -176,7 +175,7 @@ function toField(number: number, text: string): Field {
   return { number, wireType: bytesType, value: Buffer.from(text) };
 }
 
-/** Descriptions have varints and bytes only; they are our own, so nothing else is expected. */
+/** Descriptions are our own, and have varints and bytes only. */
 function parseFields(bytes: Buffer): Field[] {
   const fields: Field[] = [];
   let position = 0;

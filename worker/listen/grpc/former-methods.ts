@@ -1,5 +1,5 @@
-// The paths under which proxies asked in former versions of the protocol. Nobody answers there; who
-// asks is told, and so is the operator, because a proxy that is not answered lets everything pass.
+// The paths of former versions of the protocol. Calls to them are refused with the reason and logged,
+// because a proxy without an answer lets everything pass.
 import type { Clock } from '../../../shared/clock.ts';
 import type { GrpcMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';

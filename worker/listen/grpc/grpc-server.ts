@@ -24,7 +24,7 @@ import { requestCounterName } from './unary-method.ts';
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** As of the transport. */
+  /** As for the transport. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly metrics: Metrics;
@@ -35,14 +35,14 @@ export interface GrpcServerDeps {
 }
 
 export interface GrpcServer extends GrpcTransport {
-  /** Serves on, telling proxies with each answer to ask others, until they have stopped asking for
-   * decisions, but no longer than `limitMs`. To be called before `stop`. */
+  /** Keeps serving, with answers that tell proxies to ask others, until requests for decisions stop, but no
+   * longer than `limitMs`. Call it before `stop`. */
   letCallersLeave(limitMs: number): Promise<void>;
 }
 
 export type GrpcServerOptions = Omit<GrpcTransportOptions, 'names' | 'maxRequestBytes'>;
 
-/** Who asks less often than this may not have heard it. */
+/** A caller with longer pauses may have missed it. */
 const quietMs = 250;
 
 export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOptions): GrpcServer {

@@ -9,7 +9,7 @@ import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
 import { type WireReader, wireTypes } from './wire-reader.ts';
 import { WireWriter } from './wire-writer.ts';
 
-/** Both carry the worker's state (behaviour: health-of-the-empty-name). */
+/** Both have the worker's state (behaviour: health-of-the-empty-name). */
 const services = ['', 'ratelimit'];
 
 export function createHealthMethods(
@@ -40,7 +40,7 @@ export function createHealthMethods(
     },
   });
 
-  // Not counted in the statistics, as no stream is.
+  // Not counted in the statistics, like all streams.
   const watch: StreamMethod = {
     kind: 'stream',
     open(caller) {
@@ -101,7 +101,7 @@ function encodeCheckResponse(status: number): Buffer {
   return written(writer);
 }
 
-/** The same status for each of the services: a map is a list of its entries. */
+/** The same status for each service: on the wire a map is a list of entries. */
 function encodeListResponse(status: number): Buffer {
   const writer = new WireWriter();
   for (const name of services) {

@@ -1,5 +1,5 @@
-// What server reflection answers: by @grpc/reflection, carried over our transports. Loaded when somebody
-// asks, see reflection-methods.ts.
+// Server reflection by @grpc/reflection, carried over our transport. Loaded on the first request, see
+// reflection-methods.ts.
 import { EventEmitter } from 'node:events';
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
@@ -9,7 +9,7 @@ import type { StreamMethod } from '../../../shared/grpc/method.ts';
 import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { repairDescriptions } from './described-files.ts';
 
-/** By path: every version of the protocol that the library speaks, describing every service of the
+/** By path: every version of the protocol that the library supports, describing every service of the
  * definition. */
 export function createReflectionAnswers(definition: PackageDefinition): Map<string, StreamMethod> {
   const methods = new Map<string, StreamMethod>();

@@ -1,5 +1,5 @@
-// Server reflection, by which command-line tools find the services without having proto files. A person
-// asks for it now and then, so the library and the descriptions are loaded with the first question.
+// Server reflection, by which command-line tools find the services without proto files. It is rarely used,
+// so the library and the descriptions are loaded with the first request.
 import { errorText } from '../../../shared/errors.ts';
 import type {
   GrpcMethod,
@@ -13,7 +13,7 @@ import { grpcStatus } from '../../../shared/grpc/status.ts';
 const paths = ['v1', 'v1alpha'].map(
   (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
 );
-/** Questions of one caller that wait while the answers are loaded. */
+/** Limit of requests of one caller that wait while the library is loaded. */
 const maxWaiting = 100;
 
 export function createReflectionMethods(): [path: string, method: GrpcMethod][] {
@@ -38,7 +38,7 @@ async function loadAnswers(): Promise<ReadonlyMap<string, StreamMethod>> {
   return createReflectionAnswers(describeProtos());
 }
 
-/** What the caller does in the meantime is done to the handler afterwards, in the same order. */
+/** The caller's events meanwhile are passed to the handler afterwards, in order. */
 function openWhenLoaded(caller: StreamCaller, loading: Promise<StreamMethod>): StreamHandler {
   let handler: StreamHandler | undefined;
   let isClosed = false;
@@ -65,7 +65,7 @@ function openWhenLoaded(caller: StreamCaller, loading: Promise<StreamMethod>): S
   );
   return {
     message(bytes) {
-      // The transport's bytes are its own again when this returns.
+      // The bytes belong to the transport again when this returns.
       const message = Buffer.from(bytes);
       give((opened) => opened.message(message));
     },

@@ -1,4 +1,4 @@
-// Bytes of an envoy.service.ratelimit.v3.RateLimitRequest to the decision's question.
+// Decodes an envoy.service.ratelimit.v3.RateLimitRequest.
 import type { Entry } from '../../../shared/rules/rule.ts';
 import type { RateLimitRequest, RequestDescriptor } from '../../decision/message.ts';
 import {
@@ -14,17 +14,16 @@ export type Decoded<Message> =
   | { readonly ok: true; readonly message: Message }
   | { readonly ok: false; readonly problem: string; readonly isTooLarge?: boolean };
 
-/** One for all: a message is decoded without a pause. */
+/** Shared: a message is decoded without interruption. */
 const reader = new WireReader();
-/** Of the request that is being decoded: its bounds, and how many entries there were so far. */
+/** State of the request being decoded: its limits, and the number of entries so far. */
 let bounds = defaultRequestBounds;
 let entryCount = 0;
 
 /**
  * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
- * sub-messages merged. Unknown fields, and known ones with another wire type, are skipped. Never
- * throws; the problem is one sentence without a final full stop. What passes `requestBounds` is not
- * decoded.
+ * sub-messages merged. Unknown fields, and known ones with another wire type, are skipped. Never throws;
+ * the problem is one sentence without a final full stop. Decoding stops at the limits.
  */
 export function decodeRateLimitRequest(
   bytes: Buffer,
@@ -37,7 +36,7 @@ export function decodeRateLimitRequest(
   return decodeMessage(bytes, start, end, readRequest);
 }
 
-/** Runs `read` over bytes[start, end); what the reader refuses becomes a problem. */
+/** Runs `read` over bytes[start, end); a refusal of the reader becomes a problem. */
 export function decodeMessage<Message>(
   bytes: Buffer,
   start: number,
@@ -65,7 +64,7 @@ function readRequest(reader: WireReader): RateLimitRequest {
     else if (field === 2 && reader.wireType === wireTypes.bytes) {
       const outerEnd = reader.enter();
       const descriptor = readDescriptor(reader);
-      // An array for one is a tenth of the array that an empty one grows to.
+      // An array made with one element is a tenth of what an empty one grows to.
       if (descriptors === undefined) descriptors = [descriptor];
       else {
         if (descriptors.length >= bounds.maxDescriptors) throw tooManyDescriptors(bounds);

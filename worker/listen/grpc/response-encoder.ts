@@ -1,4 +1,4 @@
-// The decision's answer to bytes of an envoy.service.ratelimit.v3.RateLimitResponse.
+// Encodes an envoy.service.ratelimit.v3.RateLimitResponse.
 import type { JsonObject, JsonValue } from '../../../shared/rules/rule.ts';
 import { unitNumbers } from '../../../shared/rules/unit.ts';
 import type { DescriptorStatus, Header, RateLimitResponse } from '../../decision/message.ts';
@@ -9,12 +9,12 @@ export interface EncodedMessage {
   readonly length: number;
 }
 
-/** One for all: a response is encoded without a pause. */
+/** Shared: a response is encoded without interruption. */
 const writer = new WireWriter();
 
 /**
- * The same response always gives the same bytes: fields by number, struct members as they stand. They
- * are the first `length` of `bytes`, and valid until the next call.
+ * The same response always gives the same bytes: fields by number, struct members in their order. They are
+ * the first `length` of `bytes`, and valid until the next call.
  */
 export function encodeRateLimitResponse(response: RateLimitResponse): EncodedMessage {
   writer.restart();

@@ -1,5 +1,4 @@
-// A unary method with everything that is the same for each: decoding, statistics, and an answer even
-// when its handler fails.
+// The shared part of unary methods: decoding, statistics, and an answer even when the handler fails.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
@@ -15,16 +14,16 @@ export interface UnaryMethodDeps {
 }
 
 export interface UnaryMethodParts<Request> {
-  /** The last part of the path, under which calls are counted. */
+  /** The last part of the path, which names the statistics. */
   readonly name: string;
-  /** Gets the time of each call as well, unrounded. */
+  /** Also called with the unrounded time of each call. */
   readonly duration?: Duration;
   readonly decode: (bytes: Buffer, start: number, end: number) => Decoded<Request>;
   /** As UnaryMethod.answer, but may throw. */
   readonly handle: (request: Request, call: UnaryCall) => PendingAnswer | undefined;
 }
 
-/** The counter of the requests of a method, by the last part of its path. */
+/** The counter of a method's requests, by the last part of its path. */
 export function requestCounterName(name: string): string {
   return `ratelimit_server.${name}.total_requests`;
 }
@@ -100,7 +99,7 @@ class CountedCall implements UnaryCall, PendingAnswer {
   }
 
   cancel(): void {
-    // Transports may say that the call is over also after a normal end.
+    // Transports may report the end of a call also after a normal answer.
     if (!this.isAnswered) this.pending?.cancel();
   }
 

@@ -1,31 +1,30 @@
-// Reads the protobuf wire format field by field, within bounds. Which field means what is left to
-// the decoders of the messages.
+// Reads the protobuf wire format field by field, within bounds. The messages' decoders interpret fields.
 import { isUtf8 } from 'node:buffer';
 
-/** What a field's bytes look like; 3 and 4 (groups) are only ever skipped. */
+/** Wire types; 3 and 4 (groups) are only skipped. */
 export const wireTypes = { varint: 0, fixed64: 1, bytes: 2, group: 3, endGroup: 4, fixed32: 5 };
 
-/** Thrown inside a decoder for bytes that are not a message; a decoder turns it into a value. */
+/** Thrown inside a decoder for bytes that are not a message; the decoder returns it as a value. */
 export class WireError extends Error {}
 
 const maxFieldNumber = 2 ** 29 - 1;
 
-/** Groups within groups; deeper ones are refused, as the reference refuses them. */
+/** Nesting of groups; deeper ones are refused, as in the reference. */
 const maxGroupDepth = 10_000;
 
-/** Strings that were read lately, by their hash. */
+/** Recently read strings, by hash. */
 const knownStrings: string[] = new Array<string>(1024).fill('');
-/** Longer ones are values more often than keys. */
+/** Longer strings are mostly values, not keys. */
 const longestKnown = 32;
 
 const noBytes = Buffer.alloc(0);
 
-/** An array for the character codes of each length. */
+/** Reused arrays of character codes, one per length. */
 const unitsOfLength = Array.from({ length: longestKnown + 1 }, (_, length) =>
   new Array<number>(length).fill(0),
 );
 
-/** For ASCII: costs half of what Node's decoder does, which is a call out of JavaScript. */
+/** For ASCII: half the cost of Node's decoder, which is a call out of JavaScript. */
 function toShortText(bytes: Buffer, start: number, end: number): string {
   const units = unitsOfLength[end - start] as number[];
   for (let index = start; index < end; index++) units[index - start] = bytes[index] as number;
@@ -38,13 +37,13 @@ export class WireReader {
   #start = 0;
   #position = 0;
   #end = 0;
-  /** Of the field that `nextField` stopped at. */
+  /** Wire type of the field that `nextField` stopped at. */
   wireType = 0;
   /** The lower and upper 32 bits of the last varint. */
   low = 0;
   high = 0;
 
-  /** Reads bytes[start, end) from now on. */
+  /** Starts reading bytes[start, end). */
   begin(bytes: Buffer, start: number, end: number): void {
     this.#bytes = bytes;
     this.#start = start;
@@ -131,14 +130,14 @@ export class WireReader {
         ? this.#readKnown(start, end, hash)
         : bytes.toString('latin1', start, end);
     const text = bytes.toString('utf8', start, end);
-    // A replacement character may be the sender's own, or stand for bytes that are not UTF-8.
+    // A replacement character may be the sender's own, or the result of bytes that are not UTF-8.
     if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
       throw new WireError('string field contains invalid UTF-8');
     }
     return text;
   }
 
-  /** Domains and keys come again and again: the same string is used for them, whose hash is known. */
+  /** Domains and keys repeat: the cached string is used, whose hash is known. */
   #readKnown(start: number, end: number, hash: number): string {
     const slot = hash & (knownStrings.length - 1);
     const known = knownStrings[slot] as string;
@@ -165,7 +164,7 @@ export class WireReader {
     this.#end = outerEnd;
   }
 
-  /** Moves past the value of a field that nobody wants. */
+  /** Skips the value of an unused field. */
   skip(fieldNumber: number): void {
     if (this.wireType !== wireTypes.group) {
       this.#skipValue();
@@ -219,7 +218,7 @@ export class WireReader {
     this.#position += count;
   }
 
-  /** A length that fits into what is left. */
+  /** Reads a length that fits into the rest. */
   #readLength(): number {
     const start = this.#position;
     this.readVarint();

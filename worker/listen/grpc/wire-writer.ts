@@ -3,20 +3,20 @@
 import { wireTypes } from './wire-reader.ts';
 
 const firstBytes = 512;
-/** A buffer that had to grow beyond this is not kept. */
+/** A buffer that grew beyond this is not reused. */
 const keptBytes = 65_536;
 
 export class WireWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
   #position = 0;
 
-  /** Forgets what was written. */
+  /** Discards the written bytes. */
   restart(): void {
     this.#position = 0;
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
   }
 
-  /** What was written, in its first `length` bytes; valid until the next write. */
+  /** The written bytes are the first `length`; valid until the next write. */
   get bytes(): Uint8Array {
     return this.#bytes;
   }
@@ -54,11 +54,11 @@ export class WireWriter {
     this.#position = this.#bytes.writeDoubleLE(value, this.#position);
   }
 
-  /** Begins a sub-message, also an empty one; `end` must be given the result. */
+  /** Begins a sub-message, also an empty one; pass the result to `end`. */
   begin(field: number): number {
     this.#reserve(6);
     this.#varint((field << 3) | wireTypes.bytes);
-    // Most sub-messages are short: one byte is kept for the length, and `end` makes room for more.
+    // Most sub-messages are short: one byte is reserved for the length, and `end` makes room for more.
     this.#position += 1;
     return this.#position;
   }

@@ -1,4 +1,4 @@
-// What the tests of the decoder share: blocks in hexadecimal, and a look into its table.
+// Shared by the tests of the decoder: blocks in hexadecimal, and the content of its table.
 import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
 import type { HeaderField } from './header-field.ts';
 
@@ -14,7 +14,7 @@ export function toPairs(fields: readonly HeaderField[]): Pair[] {
   return fields.map(({ name, value }): Pair => [name, value]);
 }
 
-/** The block stands between other octets, as it does in a socket's buffer. */
+/** The block is placed between other octets, as in a socket's buffer. */
 export function decodeFields(decoder: HpackDecoder, hex: string): HeaderField[] {
   const block = Buffer.from(hex.replaceAll(/\s/g, ''), 'hex');
   const bytes = Buffer.concat([Buffer.from([0x80]), block, Buffer.from([0x82])]);
@@ -28,8 +28,8 @@ export function decode(decoder: HpackDecoder, hex: string): Pair[] {
 }
 
 /**
- * What the dynamic table holds, newest first. The decoder is of no use after that, as the end of
- * the table is found by an error.
+ * The content of the dynamic table, newest first. The decoder is unusable afterwards, since the end of the
+ * table is found by an error.
  */
 export function drainTable(decoder: HpackDecoder): Pair[] {
   const fields: HeaderField[] = [];
@@ -49,7 +49,7 @@ export function sizeOf(entries: readonly Pair[]): number {
   return entries.reduce((sum, [name, value]) => sum + name.length + value.length + 32, 0);
 }
 
-/** A literal that is added to the table, in hexadecimal. */
+/** A literal with incremental indexing, in hexadecimal. */
 export function added(name: string, value: string): string {
   return `40${text(name)}${text(value)}`;
 }

@@ -1,16 +1,16 @@
 // Decodes header blocks (HPACK, RFC 7541) for one direction of one connection.
 //
-// - Strict: whatever the RFC calls an error is one, and so are integers of more than 28 bits beyond
-//   their prefix, which no header list comes near.
-// - The same table entry is always the same object, so who reads fields may know them by identity.
-//   The same holds for a pseudo-header that is sent literally with the value it had before: Envoy
-//   sends `:path` like that with every request, so its blocks are never of indexed fields only.
-// - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 for as long as the peer
-//   does not take over another size; evicted entries are let go at once; strings have at most 8/5 of
-//   the block's octets. A list that passes `maxListBytes` is decoded to its end, for the table's
-//   sake, but no further fields are kept: a reference to a large entry costs an octet and no memory.
+// - Strict: all errors of the RFC are detected, and integers of more than 28 bits beyond their prefix are
+//   refused, far more than any header list needs.
+// - The same table entry is always the same object, so readers may compare fields by identity. So is a
+//   pseudo-header sent literally with the same value as before: Envoy sends `:path` like that with every
+//   request, so its blocks never consist of indexed fields only.
+// - Bounds: the dynamic table holds `tableBytes`, or the protocol's 4096 until the peer accepts another
+//   size; evicted entries are freed at once; strings have at most 8/5 of the block's octets. A list beyond
+//   `maxListBytes` is decoded to its end, to keep the table right, but further fields are dropped: a
+//   reference to a large entry costs an octet and no memory.
 //
-// Assembling a block from frames, bounding its length, and what fields mean is left to the session.
+// The session assembles blocks from frames, bounds their length, and interprets fields.
 import { DynamicTable } from './dynamic-table.ts';
 import type { HeaderField } from './header-field.ts';
 import { decodeHuffman, hasBlankEnds, isControl, measureHuffmanValue } from './huffman-decoder.ts';
@@ -21,49 +21,49 @@ export class HpackError extends Error {}
 
 export interface HpackDecoder {
   /**
-   * Appends the fields of the complete block in bytes[start, end). Throws `HpackError`; the decoder
-   * is of no use after that.
+   * Appends the fields of the complete block in bytes[start, end). Throws `HpackError`, after which the
+   * decoder is unusable.
    */
   decode(bytes: Buffer, start: number, end: number, fields: HeaderField[]): void;
-  /** Of the last block, counted as `maxListBytes` is. */
+  /** Size of the last block, counted like `maxListBytes`. */
   readonly listBytes: number;
-  /** Whether fields of the last block were dropped, as its list passed `maxListBytes`. */
+  /** Whether fields of the last block were dropped because its list exceeded `maxListBytes`. */
   readonly oversized: boolean;
-  /** Whether the last block had nothing but indexed fields, and so changed nothing. */
+  /** Whether the last block had only indexed fields, and so left the table unchanged. */
   readonly onlyIndexed: boolean;
   /**
-   * Changes with the table. The octets of a block that did not change it mean the same for as long
-   * as this stays the same.
+   * Changes with the table. A block that did not change the table keeps its meaning while this is the
+   * same.
    */
   readonly generation: number;
 }
 
 export interface HpackDecoderOptions {
-  /** What the SETTINGS_HEADER_TABLE_SIZE that we send says. */
+  /** The SETTINGS_HEADER_TABLE_SIZE that we send. */
   readonly tableBytes: number;
-  /** Counted as SETTINGS_MAX_HEADER_LIST_SIZE counts: name, value and 32 for each field. */
+  /** Counted like SETTINGS_MAX_HEADER_LIST_SIZE: name, value and 32 for each field. */
   readonly maxListBytes: number;
   /**
-   * Whether somebody reads values under this name. Of the others, `unreadField` is what a block is said
-   * to have, except where the value is none that a header may have. Undefined: all are read.
+   * Whether values under this name are read. Other fields are returned as `unreadField`, unless their
+   * value is invalid. Undefined: all are read.
    */
   readonly isRead?: ((name: string) => boolean) | undefined;
 }
 
-/** Stands for each field that nobody reads. */
+/** In place of each unread field. */
 export const unreadField: HeaderField = createEntry('unread', '');
 
 export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
   return new Decoder(options);
 }
 
-/** Of the dynamic table until the peer says otherwise (RFC 9113, section 6.5.2). */
+/** Size of the dynamic table until the peer changes it (RFC 9113, section 6.5.2). */
 const initialTableBytes = 4096;
 
-/** The first octet is at least this, and less than the one before (section 6). */
+/** The first octet is at least this, and less than the previous constant (section 6). */
 const representations = { indexed: 0x80, indexing: 0x40, tableUpdate: 0x20 };
 
-/** Where the name's index of a literal that is not added needs a second octet. */
+/** From here the name's index of a literal without indexing needs a second octet. */
 const firstLongNameIndex = 0x0f;
 
 /** How many octets may follow an integer's prefix, seven bits each. */
@@ -72,10 +72,10 @@ const maxIntegerOctets = 4;
 /** A smaller and a final size: no encoder needs more (section 4.2). */
 const maxTableUpdates = 2;
 
-/** Literals that are kept for a repetition, in octets: the longest paths are far below. */
+/** Longest literal kept for reuse, in octets: paths are far shorter. */
 const maxRememberedOctets = 256;
 
-/** A literal value as it was sent, its length included, and what it meant. */
+/** A literal value as sent, with its length, and its field. */
 interface RememberedLiteral {
   readonly octets: Uint8Array;
   readonly entry: TableEntry;
@@ -93,7 +93,7 @@ class Decoder implements HpackDecoder {
   readonly #table: DynamicTable;
   /** By the index of the name: those of pseudo-headers, which are all below 15. */
   readonly #remembered: (RememberedLiteral | undefined)[] = new Array(firstLongNameIndex);
-  /** What is left of the block: it begins at the position. */
+  /** The rest of the block starts at this position. */
   #bytes: Buffer = noBytes;
   #position = 0;
   #end = 0;
@@ -134,7 +134,7 @@ class Decoder implements HpackDecoder {
     this.onlyIndexed = onlyIndexed;
     this.listBytes = listBytes;
     this.oversized = listBytes > this.#maxListBytes;
-    // The buffer is the socket's, and must not live as long as the connection.
+    // The buffer is the socket's, and must not be kept by the connection.
     this.#bytes = noBytes;
   }
 
@@ -165,7 +165,7 @@ class Decoder implements HpackDecoder {
     return this.#readEntry(0x0f);
   }
 
-  /** A literal with a short index of its name, which is not to be added to the table. */
+  /** A literal without indexing, with a short index of its name. */
   #readRepeatable(nameIndex: number): TableEntry {
     const start = this.#position + 1;
     const before = this.#remembered[nameIndex];
@@ -202,7 +202,7 @@ class Decoder implements HpackDecoder {
     return createEntry(name, this.#readString());
   }
 
-  /** Passes over a good value and gives its length; undefined, still before it, where it is to be read. */
+  /** Skips a valid value and returns its length; undefined, without skipping, where it must be read. */
   #skipValue(): number | undefined {
     const first = this.#position;
     const isHuffman = (this.#bytes[first] ?? 0) >= 0x80;
@@ -259,7 +259,7 @@ class Decoder implements HpackDecoder {
   }
 }
 
-/** As `measureHuffmanValue`, of octets as they are. */
+/** As `measureHuffmanValue`, for plain octets. */
 function measureValue(bytes: Buffer, start: number, end: number): number | undefined {
   for (let position = start; position < end; position++) {
     if (isControl(bytes[position] ?? 0)) return undefined;

@@ -1,22 +1,22 @@
-// The fields that the peer has added, newest first (RFC 7541, section 2.3.2). Which sizes the peer
-// may ask for is left to the decoder.
+// The fields that the peer has added, newest first (RFC 7541, section 2.3.2). The decoder checks the sizes
+// that the peer asks for.
 import { createEntry, type TableEntry } from './static-table.ts';
 
-/** Stands in places without an entry, so that no evicted one is kept alive. */
+/** Fills empty places, so that evicted entries are freed. */
 const vacant = createEntry('', '');
 
 const smallestEntry = vacant.size;
 
 export class DynamicTable {
-  /** A ring, of a power of two: entries are found by their distance from the newest. */
+  /** A ring whose size is a power of two: entries are found by their distance from the newest. */
   readonly #ring: TableEntry[];
   readonly #mask: number;
-  /** Where the next entry goes. */
+  /** Place of the next entry. */
   #next = 0;
   #count = 0;
   #size = 0;
   #maxSize: number;
-  /** Changes with everything that may change what a block of octets means. */
+  /** Changes with everything that may change the meaning of a block. */
   generation = 0;
 
   constructor(options: { maxSize: number; highestMaxSize: number }) {
@@ -37,7 +37,7 @@ export class DynamicTable {
   add(entry: TableEntry): void {
     this.generation += 1;
     this.#evictDownTo(this.#maxSize - entry.size);
-    // One that does not fit has emptied the table, and that is no error (section 4.4).
+    // An entry that does not fit empties the table, which is no error (section 4.4).
     if (entry.size > this.#maxSize) return;
     this.#ring[this.#next] = entry;
     this.#next = (this.#next + 1) & this.#mask;

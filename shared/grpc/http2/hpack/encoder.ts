@@ -1,6 +1,6 @@
-// Encodes header blocks (HPACK, RFC 7541) that mean the same at any time: they never use the
-// dynamic table, so blocks may be made once and sent on every connection. Strings are sent as they
-// are: receivers are quicker with those than with Huffman codes, and responses are short.
+// Encodes header blocks (HPACK, RFC 7541) independent of state: they never use the dynamic table, so
+// blocks may be made once and sent on every connection. Strings are not Huffman-coded: receivers read them
+// faster, and responses are short.
 import { staticTable } from './static-table.ts';
 
 const { fieldIndices, nameIndices } = indexStaticTable();
@@ -25,7 +25,7 @@ export function encodeHeaderBlock(
   return Buffer.from(octets);
 }
 
-/** Section 5.1: what the first octet says besides goes above the prefix, whose mask is given. */
+/** Section 5.1: `representation` has the bits above the prefix, whose mask is given. */
 function writeInteger(octets: number[], representation: number, mask: number, value: number): void {
   if (value < mask) {
     octets.push(representation | value);
@@ -55,7 +55,7 @@ function indexStaticTable(): {
   return { fieldIndices: fields, nameIndices: names };
 }
 
-/** Static fields contain no line feed, so no other field has the key of one. */
+/** Static fields contain no line feed, so keys are unambiguous. */
 function toKey(name: string, value: string): string {
   return `${name}\n${value}`;
 }

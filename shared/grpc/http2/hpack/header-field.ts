@@ -1,9 +1,9 @@
-// What a header block is a list of. What a name or a value may consist of is left to the session.
+// A field of a header block. The session checks names and values.
 
-/** Both are latin1: one character for each octet, whatever the octets are. */
+/** Both are latin1: one character for each octet. */
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
-  /** Who reads fields may note here what this one is; 0 at first. */
+  /** Readers may cache the field's classification here; initially 0. */
   meaning: number;
 }

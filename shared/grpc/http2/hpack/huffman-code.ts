@@ -1,12 +1,12 @@
-// The Huffman code of RFC 7541, appendix B. Reading with it is left to the decoder.
+// The Huffman code of RFC 7541, appendix B. huffman-decoder.ts reads it.
 
 /** The symbol after the 256 octets. It ends no string: its appearance is an error (section 5.2). */
 export const endOfString = 256;
 
 /**
- * How many bits each octet's code has, as base-32 digits, 32 octets to a row; the last digit is for
- * the end of string. This says it all, for the code is canonical: codes of one length ascend with
- * their symbols, and each length goes on where the shorter ones stopped.
+ * How many bits each octet's code has, as base-32 digits, 32 octets to a row; the last digit is for the
+ * end of string. That is enough, since the code is canonical: codes of one length ascend with their
+ * symbols, and each length continues where the shorter ones stopped.
  */
 const lengthDigits =
   'dnsssssssoussussssssssusssssssss' +

@@ -1,5 +1,5 @@
-// Reads Huffman-coded strings (RFC 7541, section 5.2), eight bits at a step. What a string that is
-// wrong means is left to the caller.
+// Reads Huffman-coded strings (RFC 7541, section 5.2), eight bits at a step. Callers decide what an
+// invalid string means.
 import { endOfString, listHuffmanCodes } from './huffman-code.ts';
 
 /** A state is an inner node of the code's tree: the bits read since the last whole symbol. */
@@ -27,12 +27,12 @@ const steps = tabulateSteps();
 /** By state: 1 if a string may end in it, with less than eight bits left over, all of them ones. */
 const endings = tabulateEndings();
 
-/** Strings that may need more get memory of their own. */
+/** Longer strings get a buffer of their own. */
 const scratch = Buffer.allocUnsafeSlow(8192);
 
-/** The string in bytes[start, end); undefined if its code or its padding is wrong. */
+/** The string in bytes[start, end); undefined if its code or padding is invalid. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
-  // A step writes two symbols, whether it has them or not.
+  // Each step writes two symbols, even if it completes fewer.
   const most = 2 * (end - start);
   const output = most <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most);
   let state = 0;
@@ -48,8 +48,8 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
 }
 
 /**
- * How many octets the string in bytes[start, end) is, without making it: undefined if its code or its
- * padding is wrong, or it is no header value (RFC 9113, section 8.2.1), or is very long.
+ * The length of the string in bytes[start, end), without making it: undefined if its code or padding is
+ * invalid, it is no header value (RFC 9113, section 8.2.1), or it is very long.
  */
 export function measureHuffmanValue(bytes: Buffer, start: number, end: number): number | undefined {
   if (2 * (end - start) > scratch.length) return undefined;
@@ -98,7 +98,7 @@ function growTree(): Int16Array {
   return children;
 }
 
-/** Each is two steps of four bits, of which there are few; those complete one symbol at most. */
+/** Each is composed of two four-bit steps, which complete one symbol at most. */
 function tabulateSteps(): Int32Array {
   const halves = new Int32Array(16 * (stateCount + 1)).fill(failed << stateShift);
   for (let index = 0; index < 16 * stateCount; index++) {

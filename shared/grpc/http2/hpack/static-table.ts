@@ -1,23 +1,23 @@
-// The fields that both ends know from the start (RFC 7541, appendix A), and the shape of a table
-// entry. Entries that come and go are left to the dynamic table.
+// The static table (RFC 7541, appendix A), and the shape of a table entry. dynamic-table.ts has the
+// dynamic entries.
 import type { HeaderField } from './header-field.ts';
 
 export interface TableEntry extends HeaderField {
-  /** What the field counts for in a table and in a header list (section 4.1). */
+  /** The field's size in a table and in a header list (section 4.1). */
   readonly size: number;
-  /** Nobody reads its value, which is '' and was a good one. */
+  /** Its value is not read: it is '' here, and was valid. */
   readonly isUnread: boolean;
 }
 
 /**
- * Every field that a decoder returns is made here. They are not frozen: a frozen object is of
- * another hidden class, and who reads the fields would find two.
+ * Makes every field that a decoder returns. Not frozen: frozen objects have another hidden class, so
+ * readers would see two.
  */
 export function createEntry(name: string, value: string): TableEntry {
   return toEntry(name, value, value.length, false);
 }
 
-/** Of a field whose value is not made into text. */
+/** For a field whose value is not decoded. */
 export function createUnreadEntry(name: string, valueLength: number): TableEntry {
   return toEntry(name, '', valueLength, true);
 }
@@ -37,7 +37,7 @@ const fieldsInOrder: readonly (readonly [name: string, ...values: string[]])[] =
   ['accept-encoding', 'gzip, deflate'],
 ];
 
-/** Those without a value follow. */
+/** Names without a value follow. */
 const namesInOrder =
   'accept-language accept-ranges accept access-control-allow-origin age allow authorization ' +
   'cache-control content-disposition content-encoding content-language content-length ' +
