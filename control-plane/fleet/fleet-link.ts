@@ -1,5 +1,5 @@
-// The server's end of one link: reads what its worker sends, within bounds, and sends it questions. What
-// becomes of both is fleet.ts's matter.
+// The server's end of one link: reads the worker's messages, within bounds, and sends requests to it.
+// fleet.ts uses it.
 
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
@@ -24,7 +24,7 @@ export interface FleetLinkDeps {
   readonly onHello: (hello: HelloMessage) => void;
   readonly onReport: (report: ReportMessage) => void;
   readonly onAnswer: (answer: CountersAnswerMessage) => void;
-  /** The link is ended because of what the worker sent. */
+  /** Called when the link is ended because of the worker's messages. */
   readonly onRefused: (reason: string) => void;
   /** Always, as the last. */
   readonly onClose: () => void;
@@ -63,7 +63,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
     } else if (!hasHello) refuse(grpcStatus.invalidArgument, 'the first message has to be a hello');
     else if (report != null) deps.onReport(report);
     else if (counters != null) deps.onAnswer(counters);
-    // What a newer worker may send is passed over.
+    // Unknown messages of newer workers are ignored.
   }
 
   return {

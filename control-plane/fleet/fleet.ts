@@ -1,5 +1,5 @@
-// What the workers of this control plane report of themselves, over their links (proto/ratelane/fleet/v1/fleet.proto).
-// Nothing here decides what a worker is served, except that a rollout is judged by it.
+// What the workers of this control plane report over their links (proto/ratelane/fleet/v1/fleet.proto).
+// Nothing here decides what a worker is served, except that rollouts are judged by it.
 
 import type { Clock } from '../../shared/clock.ts';
 import { grpcStatus } from '../../shared/grpc/status.ts';
@@ -39,13 +39,13 @@ export interface Fleet {
   open(call: GrpcCall): CallHandler;
   /** In the order of arrival. */
   list(): readonly LinkedWorker[];
-  /** Of the workers with this node id, since their start; undefined when none reports. */
+  /** Counts of the workers with this node id, since their start; undefined when none reports. */
   trafficOf(nodeId: string): Traffic | undefined;
   /** The values that were limited most in the last one or two minutes, of one domain or of all. */
   limited(domain: string | undefined, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
-  /** Ends all links: the workers come back to whoever is there. */
+  /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
 }
 
@@ -128,7 +128,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
               limited: undefined,
               limitedBefore: undefined,
             };
-            // One that has come back before its old connection was found broken.
+            // A worker that reconnected before its old connection was found broken.
             for (const other of members) {
               if (other.hello.instance !== hello.instance) continue;
               members.delete(other);
@@ -166,7 +166,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
         if (hello.nodeId !== nodeId || totals === undefined) continue;
         const { decisions, overLimit, errors } = totals;
         traffic = {
-          // A request that failed is no decision.
+          // A failed request is not a decision.
           decisions: (traffic?.decisions ?? 0) + Math.max(0, decisions - errors),
           overLimit: (traffic?.overLimit ?? 0) + overLimit,
           errors: (traffic?.errors ?? 0) + errors,

@@ -1,19 +1,19 @@
-// What one worker reports of its traffic, as rates between its last two reports. Pure. The reports come from
-// outside: whatever they say, the figures are finite and not negative.
+// What one worker reports of its traffic, as rates between its last two reports. Pure. Reports are
+// untrusted: the figures are always finite and not negative.
 import { decisionDurationBounds } from '../../shared/decision-durations.ts';
 import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 
 export interface WorkerFigures {
   /** Wall time of the last report. */
   readonly atMs: number;
-  /** Of the rules that the worker says are in force. */
+  /** Version of the rules in force, as the worker reports it. */
   readonly version: string;
   readonly decisionsPerSecond: number;
   readonly overLimitPerSecond: number;
   readonly errorsPerSecond: number;
   readonly nearLimitPerSecond: number;
   readonly noMatchPerSecond: number;
-  /** How many decisions took how long between the last two reports: one for each bound, and one more. */
+  /** Decisions per duration bucket between the last two reports: one for each bound, and one more. */
   readonly durations: readonly number[];
   readonly store: {
     readonly kind: string;
@@ -35,7 +35,7 @@ const noTotals: Totals = {
   durations: [],
 };
 const durationCount = decisionDurationBounds.length + 1;
-/** Reports follow each other by seconds; a shorter time would make rates of nothing. */
+/** Reports are seconds apart; over a shorter time rates mean nothing. */
 const leastSeconds = 0.5;
 const maxTextLength = 128;
 
@@ -51,7 +51,7 @@ export function toTotals(given: TotalsMessage | null | undefined): Totals {
   };
 }
 
-/** `before` are the totals of the report before; undefined for the first one, which has no rates. */
+/** `before` are the totals of the previous report; undefined for the first one, which has no rates. */
 export function toFigures(
   report: ReportMessage,
   totals: Totals,
@@ -81,8 +81,8 @@ export function toFigures(
   };
 }
 
-/** The bound in milliseconds that 99 of 100 decisions keep; undefined without decisions, infinite beyond the
- * last bound. */
+/** The bound in milliseconds within which 99 of 100 decisions are; undefined without decisions, infinite
+ * beyond the last bound. */
 export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {
   const sums = Array.from({ length: durationCount }, (_, index) =>
     all.reduce((sum, durations) => sum + (durations[index] ?? 0), 0),
@@ -97,7 +97,7 @@ export function findP99Ms(all: readonly (readonly number[])[]): number | undefin
   return (decisionDurationBounds[index] ?? Number.POSITIVE_INFINITY) * 1000;
 }
 
-/** A number from outside. */
+/** Sanitises an untrusted number. */
 export function toCount(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
 }

@@ -1,4 +1,4 @@
-// The worker's part in a fleet: composes the link to the control plane, where the settings ask for one.
+// Composes the worker's link to the control plane, if configured.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { toAgreement } from '../agreement.ts';
@@ -32,7 +32,7 @@ export function createLimitedValuesFor(
   return createLimitedValues(clock, xds.link.values !== 'none');
 }
 
-/** Loads what only a worker with a link needs. */
+/** Loads the modules that only a worker with a link needs. */
 export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
   const { settings, metrics, limited, source, log, clock } = deps;
   const { xds, counting } = settings;

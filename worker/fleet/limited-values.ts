@@ -1,5 +1,5 @@
-// Which values are limited most: counts the requests that are answered OVER_LIMIT, and the descriptors that
-// were the reason, in periods of about a minute. Nothing is done for other requests.
+// Finds the values that are limited most: counts requests answered OVER_LIMIT, and the descriptors that
+// caused it, in periods of about a minute. Other requests cost nothing.
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
@@ -7,7 +7,7 @@ import { codes } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/over-limit-observer.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
-/** A descriptor as it was limited, in copies of its texts. */
+/** A limited descriptor, with copies of its texts. */
 export interface LimitedDescriptor {
   readonly domain: string;
   readonly metricKey: string;
@@ -15,7 +15,7 @@ export interface LimitedDescriptor {
   readonly entries: readonly Entry[];
 }
 
-/** What another process of the worker has counted since it was last asked. */
+/** Counts of another process of the worker since the last call. */
 export interface LimitedShare {
   readonly requests: number;
   readonly values: readonly Counted<LimitedDescriptor>[];
@@ -33,11 +33,11 @@ export interface LimitedPeriod {
 export interface LimitedValues extends OverLimitObserver {
   /** Requests answered OVER_LIMIT since the start. */
   readonly requests: number;
-  /** The period so far. One that is over is told once more, and the next one begins. */
+  /** The current period. A finished one is reported once more, and the next one begins. */
   takePeriod(): LimitedPeriod;
-  /** For the primary: everything since the last call. */
+  /** Everything since the last call, for the primary. */
   takeShare(): LimitedShare;
-  /** Adds what another process has counted. */
+  /** Adds the counts of another process. */
   addShare(share: LimitedShare): void;
 }
 
@@ -45,12 +45,12 @@ const size = 1_000;
 const periodMs = 60_000;
 /** Values in a report. */
 const mostTold = 100;
-/** Values that a process hands to the primary each second. */
+/** Values that a process sends to the primary each second. */
 const mostShared = 200;
 const maxEntries = 16;
 const maxLength = 128;
 
-/** `keepsValues` false: requests are counted alone. */
+/** `keepsValues` false: only requests are counted. */
 export function createLimitedValues(clock: Clock, keepsValues: boolean): LimitedValues {
   const sketch = new SpaceSaving<LimitedDescriptor>(size);
   let requests = 0;
@@ -62,7 +62,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
     const values = sketch.top(most + 1);
-    // The first one that is left out bounds all others.
+    // The first omitted one bounds all others.
     const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
     return { values, unlistedAtMost: Math.max(left, sketch.least) };
   }
@@ -76,7 +76,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       if (!keepsValues) return;
       let last = -1;
       for (const { descriptorIndex, match } of limited) {
-        // The limits of a list are one after another, and have one status.
+        // The limits of a list are consecutive, and have one status.
         if (descriptorIndex === last || statuses[descriptorIndex]?.code !== codes.overLimit)
           continue;
         last = descriptorIndex;
@@ -123,7 +123,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       requests += share.requests;
       missed += share.unlistedAtMost;
       for (const { key, item, count, error } of share.values) {
-        // `missed` has it already, as it has it for all.
+        // `missed` includes it already, as for all.
         const known = Math.min(count, share.unlistedAtMost);
         const [more, unsure] = [count - known, Math.max(0, error - known)];
         if (more > 0 && !sketch.count(key, more, unsure)) sketch.insert(key, item, more, unsure);
@@ -132,7 +132,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
   };
 }
 
-/** The keys of the entries follow from the rule, nearly always; the values make the difference. */
+/** The keys of the entries nearly always follow from the rule; the values differ. */
 function toKey(metricKey: string, entries: readonly Entry[]): string {
   let key = metricKey;
   for (let index = 0; index < entries.length && index < maxEntries; index++) {

@@ -1,4 +1,4 @@
-// Makes the reports of the link from the worker's statistics, which count anyway.
+// Makes the reports of the link from the worker's statistics.
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
@@ -14,7 +14,7 @@ import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 import type { LimitedValues } from './limited-values.ts';
 
-/** How values of requests are told (CONFIG_FLEET_LINK_VALUES). */
+/** How values of requests are reported (CONFIG_FLEET_LINK_VALUES). */
 export type ToldValues = 'none' | 'hashed' | 'plain';
 
 export interface LinkReportDeps {
@@ -23,7 +23,7 @@ export interface LinkReportDeps {
   readonly values: ToldValues;
   /** redis, memcached or memory. */
   readonly storeKind: string;
-  /** Of the rules in force. */
+  /** Version of the rules in force. */
   readonly version: () => string;
   readonly clock: Clock;
 }
@@ -31,7 +31,7 @@ export interface LinkReportDeps {
 export interface LinkReports {
   /** What has changed since the last one. */
   take(): ReportMessage;
-  /** For the next report; of too many the last ones stay. */
+  /** For the next report; of too many the last ones are kept. */
   noteUnmatched(sample: UnmatchedSample): void;
 }
 
@@ -51,7 +51,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   const { metrics, limited, values, storeKind, version, clock } = deps;
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const otherErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
-  /** By the index of each counter: where it is from, and what was told of it. */
+  /** By the index of each counter: its origin, and the reported part. */
   const origins: CounterOrigin[] = [];
   const told: number[] = [];
   let lastMs = clock.monotonicMs();
@@ -61,7 +61,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
 
   function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
     const byRule = new Map<string, RuleTraffic>();
-    // Their names have values of requests.
+    // Their names contain values of requests.
     const unnamed = newTraffic('');
     let unnamedCount = 0;
     const { counters } = metrics;

@@ -1,6 +1,6 @@
 // The link to the control plane that feeds this worker: one more stream to it, on which the worker reports
-// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a report
-// is made only when the last one is on its way, so that a slow server costs the memory of one.
+// what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a
+// report is made only when the last one has been sent, so a slow server costs the memory of one.
 
 import { randomUUID } from 'node:crypto';
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
@@ -60,7 +60,7 @@ export function createLink(deps: LinkDeps): Link {
   });
   let stream: ManagementStream<FromWorkerMessage> | undefined;
   let isOpen = false;
-  /** Whether a report is on its way. */
+  /** Whether a report is being sent. */
   let isReporting = false;
   let failures = 0;
   let state = 'not connected yet';

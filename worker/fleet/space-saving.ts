@@ -1,6 +1,6 @@
-// The items that occur most often, in bounded memory (Space-Saving, Metwally et al. 2005): an item that has
-// no place takes that of the one that was counted least, and inherits its count as its error. Items that
-// occur more often than 1/size of all are always found.
+// The items that occur most often, in bounded memory (Space-Saving, Metwally et al. 2005): a new item
+// replaces the one counted least, and inherits its count as its error. Items that occur more often than
+// 1/size of all are always found.
 
 /** The item occurred at most `count` times, and at least `count - error`. */
 export interface Counted<Item> {
@@ -22,14 +22,14 @@ interface Place<Item> extends Counted<Item> {
 export class SpaceSaving<Item> {
   readonly #size: number;
   readonly #places = new Map<string, Place<Item>>();
-  /** The least count first. */
+  /** A heap with the least count first. */
   readonly #heap: Place<Item>[] = [];
 
   constructor(size: number) {
     this.#size = size;
   }
 
-  /** Counts an item that has a place; false when it has none. */
+  /** Counts an item in the table; false when it is not in it. */
   count(key: string, count = 1, error = 0): boolean {
     const place = this.#places.get(key);
     if (place === undefined) return false;
@@ -39,7 +39,7 @@ export class SpaceSaving<Item> {
     return true;
   }
 
-  /** Counts an item that has no place. */
+  /** Counts an item that is not in the table. */
   insert(key: string, item: Item, count = 1, error = 0): void {
     if (this.#heap.length < this.#size) {
       const place = { key, item, count, error, at: this.#heap.length };
@@ -59,12 +59,12 @@ export class SpaceSaving<Item> {
     this.#sink(place);
   }
 
-  /** No item without a place occurred more often. */
+  /** No item outside the table occurred more often. */
   get least(): number {
     return this.#heap.length < this.#size ? 0 : (this.#heap[0]?.count ?? 0);
   }
 
-  /** A copy of those counted most, the first first. */
+  /** A copy of those counted most, in order. */
   top(most: number): Counted<Item>[] {
     return [...this.#heap]
       .sort((a, b) => b.count - a.count)
