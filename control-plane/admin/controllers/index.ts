@@ -14,8 +14,7 @@ export class Healthcheck extends AdminController {
   static override readonly public = true;
   static readonly GET = op({
     summary: 'Whether workers are served, or what the start waits for',
-    description:
-      'An unreachable store does not matter while an earlier revision is served.',
+    description: 'An unreachable store does not matter while an earlier revision is served.',
     returns: { 200: health, 503: health },
   });
 
