@@ -41,9 +41,9 @@ export type AskedJson = Type.Static<typeof askedJson>;
 
 export const statusJson = Type.Object(
   {
-    /** `held_back`: the newest revision would remove most limits, and waits for an approval.
-     * `taken_back`: it did not come through its rollout, or somebody has aborted that.
-     * `no_workers`: the newest revision is served, and nobody is there to have it. */
+    /** `held_back`: the newest revision would remove most limits, and waits for an approval. `taken_back`:
+     * it did not come through its rollout, or somebody has aborted that. `no_workers`: the newest revision
+     * is served, but no worker is connected. */
     verdict: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('no_workers'),

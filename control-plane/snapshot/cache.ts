@@ -1,6 +1,6 @@
-// The snapshots in force, made from the revisions of a store: all of a revision or nothing of it, and
-// the last good one for as long as there is no better. Serving them is left to control-plane/xds, and
-// who gets a new revision first to control-plane/rollout.
+// The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last
+// good one while the newest is bad. control-plane/xds serves them; control-plane/rollout decides who gets
+// a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';

@@ -1,4 +1,4 @@
-// What is told of requests that are answered OVER_LIMIT, for those who want to know which values are limited.
+// Notified of requests that are answered OVER_LIMIT, to find which values are limited.
 import type { LimitedHit } from './descriptor-status.ts';
 import type { DescriptorStatus, RateLimitRequest } from './message.ts';
 
