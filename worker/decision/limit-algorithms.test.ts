@@ -1,6 +1,7 @@
 // What is true of sliding windows, token buckets and lists of limits beyond their arithmetic, which is in
 // test/contract/limiters.test.ts: answers, statistics and the other features of a rule.
 import test from 'ava';
+import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
 
 const withKey = (lines: string) => `
@@ -128,3 +129,60 @@ test('the limit of 0 of any kind refuses everybody', async (t) => {
     t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
   }
 });
+
+for (const algorithm of limiterAlgorithms) {
+  const rateLimit = `rate_limit: {unit: minute, requests_per_unit: 2, algorithm: ${algorithm}}`;
+
+  test(`${algorithm}: a request is over only when all of its quotas are`, async (t) => {
+    const rules = `
+domain: d
+descriptors:
+  - {key: a, quota_mode: true, ${rateLimit}}
+  - {key: b, quota_mode: true, ${rateLimit}}
+`;
+    const worker = createWorker(rules);
+    await worker.decide(ask({ of: 'a=x', hitsAddend: 2 }));
+    t.is(summarize(await worker.decide(ask('a=x', 'b=x'))), 'OK [OVER 0, OK 1]');
+    await worker.decide(ask('b=x'));
+    t.is(summarize(await worker.decide(ask('a=x', 'b=x'))), 'OVER [OVER 0, OVER 0]');
+  });
+
+  test(`${algorithm}: values that share a threshold share one counter`, async (t) => {
+    const worker = createWorker(
+      `domain: d\ndescriptors:\n  - {key: k, value: "a*", share_threshold: true, ${rateLimit}}\n`,
+    );
+    t.is(summarize(await worker.decide(ask('k=a1'))), 'OK [OK 1]');
+    t.is(summarize(await worker.decide(ask('k=a2'))), 'OK [OK 0]');
+    t.is(summarize(await worker.decide(ask('k=a3'))), 'OVER [OVER 0]');
+  });
+
+  test(`${algorithm}: headers tell what is left and until when, and dynamic metadata what was asked`, async (t) => {
+    const names = { limit: 'l', remaining: 'r', reset: 's' };
+    const worker = createWorker(withKey(rateLimit), {
+      dynamicMetadata: true,
+      headers: { response: names, request: undefined, perUnit: undefined },
+    });
+    await worker.decide(ask('k=x'));
+    const outcome = await worker.decide(ask('k=x'));
+    if (!outcome.ok) return t.fail();
+    const { responseHeadersToAdd, dynamicMetadata, statuses } = outcome.response;
+    const valueOf = (name: string) => responseHeadersToAdd.find(({ key }) => key === name)?.value;
+    t.is(valueOf('r'), '0');
+    t.is(valueOf('s'), String(statuses[0]?.secondsUntilReset));
+    t.like(dynamicMetadata, { domain: 'd', descriptors: [{ entries: ['k=x'] }] });
+    return t.pass();
+  });
+
+  test(`${algorithm}: the over-limit cache answers until a hit fits again`, async (t) => {
+    const worker = createWorker(withKey(rateLimit), { localCacheBytes: 1 });
+    await worker.decide(ask({ of: 'k=x', hitsAddend: 2 }));
+    const over = await worker.decide(ask('k=x'));
+    t.is(summarize(over), 'OVER [OVER 0]');
+    const seconds = (over.ok && over.response.statuses[0]?.secondsUntilReset) || 0;
+    worker.clock.advance(seconds * 1000 - 1_000);
+    t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
+    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
+    worker.clock.advance(1_000);
+    t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+  });
+}
