@@ -14,6 +14,7 @@ import { createLeases } from './counters/leases.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
 import type { CounterStore } from './counters/store.ts';
+import { type CounterAccess, createCounterAccess } from './decision/counter-access.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
 import type { OverLimitObserver } from './decision/over-limit-observer.ts';
@@ -38,6 +39,7 @@ export interface Serving {
   connect(signal: AbortSignal): Promise<void>;
   /** Resolves when the ports are open; rejects with AppError `cannot_start`. Called after `connect`. */
   listen(signal: AbortSignal, options?: ListenOptions): Promise<ServingAddresses>;
+  readonly counters: CounterAccess;
   /** For the debug port. */
   describe(): readonly string[];
   /** Lets decisions in flight finish for at most `graceMs` and closes everything. */
@@ -104,12 +106,18 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   // A memory cache adds hits after it has answered, so leases would be inexact.
   const leases =
     settings.counting.backend === 'memcached' ? undefined : createLeases({ store, clock, metrics });
+  const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
+  const keyOptions = {
+    weekResetDay: settings.limits.weekResetDay,
+    calendarMonths: settings.limits.calendarMonth,
+    cacheKeyPrefix: settings.counting.keyPrefix,
+  };
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
     store,
     leases,
     failurePolicy,
-    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
+    overLimitCache,
     metrics,
     unmatched: createUnmatchedSampler(metrics, deps.takeUnmatched),
     observer: deps.observer,
@@ -122,10 +130,8 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       }),
     trail: createDecisionTrail(log),
     options: {
-      weekResetDay: settings.limits.weekResetDay,
-      calendarMonths: settings.limits.calendarMonth,
+      ...keyOptions,
       storeTimeoutMs: settings.store.timeoutMs,
-      cacheKeyPrefix: settings.counting.keyPrefix,
       nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
@@ -162,6 +168,14 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       rules = accepted.ruleSet;
     },
     connect: (signal) => store.connect(signal),
+    counters: createCounterAccess({
+      rules: () => rules,
+      store,
+      leases,
+      overLimitCache,
+      clock,
+      options: keyOptions,
+    }),
     async listen(signal, { sharesSocket } = { sharesSocket: false }) {
       const serverTls = settings.grpc.tls.enabled
         ? await readServerTls(settings.grpc.tls, 'gRPC', { clock, log, metrics })

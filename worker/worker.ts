@@ -85,7 +85,17 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const parsingThread = createParsingThread({ log, clock });
   const source = await createSource(deps, metrics, parsingThread);
   const limited = createLimitedValuesFor(settings, clock);
-  const link = limited && (await createLinkFor({ settings, metrics, limited, source, log, clock }));
+  const link =
+    limited &&
+    (await createLinkFor({
+      settings,
+      metrics,
+      limited,
+      source,
+      counters: () => serving.counters,
+      log,
+      clock,
+    }));
   const takeUnmatched = (sample: UnmatchedSample) => {
     unmatched.take(sample);
     link?.noteUnmatched(sample);

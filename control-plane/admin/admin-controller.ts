@@ -1,12 +1,14 @@
 // The base class of the admin API's controllers: their dependencies and shared operations.
 import Type, { type Static, type TSchema } from 'typebox';
 import { AppError } from '../../shared/errors.ts';
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
 import { HttpError, Stop } from '../../shared/router/errors.ts';
 import { readCredentials } from '../../shared/router/guard.ts';
 import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
@@ -19,6 +21,7 @@ import {
   type PlannedChange,
   planChange,
 } from './change.ts';
+import { type CountersJson, toCountersJson } from './counters-json.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 
@@ -183,6 +186,24 @@ export class AdminController extends Controller {
     if (peers === undefined || peer !== undefined) return [];
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
     return peers.ask(path, schema, token);
+  }
+
+  /** 503 when no worker has a link, 404 when none has the node id that is asked for. */
+  protected async askCounters(question: CountersQuestion): Promise<CountersJson> {
+    const { fleet } = this.api;
+    const linked = fleet.list();
+    if (linked.length === 0) {
+      throw this.refuse(503, 'no worker has a link to this control plane (CONFIG_FLEET_LINK)');
+    }
+    const { worker } = question;
+    const result = await fleet.askCounters(question);
+    if (worker !== undefined && result.answers.length === 0) {
+      const ids = linked.map(({ hello }) => hello.nodeId);
+      const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
+      const detail = `no worker with the node id ${worker} has a link to this control plane${hint}`;
+      throw new HttpError(404, { detail });
+    }
+    return toCountersJson(result);
   }
 
   protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {

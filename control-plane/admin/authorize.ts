@@ -18,7 +18,12 @@ export interface Authorizer {
 }
 
 /** A POST to these changes nothing. */
-const readOnly: ReadonlySet<string> = new Set(['validations', 'explanations', 'revisions/diff']);
+const readOnly: ReadonlySet<string> = new Set([
+  'validations',
+  'explanations',
+  'revisions/diff',
+  'counters',
+]);
 
 const realm = 'ratelane';
 

@@ -1,6 +1,6 @@
 // Who is limited, as the admin API shows it: the values that are limited most, and what the rules count. Pure.
 import Type from 'typebox';
-import { createLimitedSum, type LimitedList } from '../fleet/limited-values.ts';
+import { createLimitedSum, fromText, type LimitedList, toText } from '../fleet/limited-values.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { round } from './traffic-json.ts';
@@ -58,9 +58,9 @@ export function toTopJson(
 ): TopJson {
   return {
     workers,
-    values: limited.values.map((value) => ({
+    values: limited.values.map(({ text, ...value }) => ({
+      ...toDescriptor(text),
       ...value,
-      entries: value.entries.map((entry) => ({ ...entry })),
       perSecond: round(value.perSecond),
       perSecondBefore: value.perSecondBefore === undefined ? null : round(value.perSecondBefore),
     })),
@@ -92,6 +92,7 @@ export function mergeTop(
   for (const top of known) {
     const values = top.values.map((value) => ({
       ...value,
+      text: toText(value),
       perSecondBefore: value.perSecondBefore ?? undefined,
     }));
     sum.add({ values, unlistedAtMost: top.unlistedAtMost });
@@ -116,4 +117,9 @@ function addRates(a: RuleRate, b: RuleRate): RuleRate {
     overLimitPerSecond: a.overLimitPerSecond + b.overLimitPerSecond,
     nearLimitPerSecond: a.nearLimitPerSecond + b.nearLimitPerSecond,
   };
+}
+
+function toDescriptor(text: string) {
+  const { domain, rule, entries } = fromText(text);
+  return { domain, rule, entries: entries.map((entry) => ({ ...entry })) };
 }

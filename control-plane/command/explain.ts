@@ -5,10 +5,10 @@ import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { placeRules } from '../../shared/rules/placed-rule.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
-import type { Entry } from '../../shared/rules/rule.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import { toExplanationJson } from '../explain/explanation-json.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
+import { addDescriptorOption, type Descriptors } from './descriptor-option.ts';
 import { formatExplanation } from './explain/explanation-text.ts';
 import {
   addRuleInputOptions,
@@ -20,7 +20,7 @@ import {
 
 interface ExplainOptions extends RuleInputOptions {
   readonly domain: string;
-  readonly descriptor: readonly (readonly Entry[])[];
+  readonly descriptor: Descriptors;
   readonly json?: boolean;
 }
 
@@ -35,16 +35,8 @@ export const addExplain: AddCommand = (program, { io, finish, fail }) => {
       'Looks a request up in rules level by level, and shows each rule that came into question, the limit, the key in the counter store and the name in the statistics.',
     )
     .argument('[path...]', 'files and directories');
-  addRuleInputOptions(command)
-    .requiredOption('--domain <name>', 'the domain of the request')
-    .requiredOption(
-      '--descriptor <key=value,...>',
-      'one descriptor of the request; repeat it for several',
-      (text: string, earlier: readonly (readonly Entry[])[] | undefined) => [
-        ...(earlier ?? []),
-        parseDescriptor(text),
-      ],
-    )
+  addRuleInputOptions(command).requiredOption('--domain <name>', 'the domain of the request');
+  addDescriptorOption(command)
     .option('--json', 'print one JSON object')
     .addHelpText(
       'after',
@@ -80,17 +72,6 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
           : formatExplanation(domain, explained),
       );
     });
-
-  function parseDescriptor(text: string): Entry[] {
-    return text.split(',').map((pair) => {
-      const equals = pair.indexOf('=');
-      if (equals <= 0) {
-        const message = `error: --descriptor '${text}': '${pair}' is not a pair; expected key=value,key=value`;
-        command.error(message, { exitCode: exitCodes.trouble });
-      }
-      return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
-    });
-  }
 
   function tellUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
     const nearest = nearestWord(domain, known);

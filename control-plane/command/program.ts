@@ -7,6 +7,7 @@ import { addApprove } from './approve.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
+import { addCounters } from './counters.ts';
 import { addDiff } from './diff.ts';
 import { addExplain } from './explain.ts';
 import { addHistory } from './history.ts';
@@ -27,6 +28,7 @@ const commands: readonly AddCommand[] = [
   addDiff,
   addStatus,
   addTop,
+  addCounters,
   addPush,
   addRollback,
   addApprove,

@@ -12,13 +12,21 @@ import type { FleetLink } from '../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
 import type { Traffic } from '../rollout/judgement.ts';
 import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
+import {
+  type AskedWorker,
+  type CountersQuestion,
+  type CountersResult,
+  createCounters,
+} from './counters.ts';
 import { type OpenLink, openFleetLink } from './fleet-link.ts';
 import {
   createLimitedSum,
   type LimitedList,
   type LimitedPeriod,
+  type LimitedValue,
   toLimitedList,
   toLimitedPeriod,
+  toTextStart,
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
 import { createRuleRates, type RuleRate } from './rule-rates.ts';
@@ -45,6 +53,8 @@ export interface Fleet {
   limited(domain: string | undefined, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
+  /** Asks the workers that report about counters; answered within two seconds. */
+  askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
 }
@@ -55,10 +65,8 @@ export interface FleetDeps {
   readonly clock: Clock;
 }
 
-interface Member {
-  readonly hello: HelloMessage;
+interface Member extends AskedWorker {
   readonly link: OpenLink;
-  readonly address: string;
   totals: Totals | undefined;
   figures: WorkerFigures | undefined;
   /** The period that is under way, and the one before. */
@@ -71,6 +79,7 @@ const eventIntervalMs = 5_000;
 export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   const members = new Set<Member>();
   const links = new Set<OpenLink>();
+  const counters = createCounters(clock);
   const ruleRates = createRuleRates(() => clock.monotonicMs());
   const events = createRepeatedLog({
     clock,
@@ -98,12 +107,13 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
 
   function* sumLimited(domain: string | undefined, most: number): Generator<void, LimitedList> {
     const sum = createLimitedSum();
+    const start = domain === undefined ? undefined : toTextStart(domain);
+    const isAsked = ({ text }: LimitedValue) => start === undefined || text.startsWith(start);
     for (const member of [...members]) {
       const { limited, limitedBefore } = member;
       if (limited === undefined || !isFresh(member)) continue;
       const list = toLimitedList(limited, limitedBefore);
-      const isAsked = (value: { readonly domain: string }) => value.domain === domain;
-      sum.add(domain === undefined ? list : { ...list, values: list.values.filter(isAsked) });
+      sum.add(start === undefined ? list : { ...list, values: list.values.filter(isAsked) });
       yield;
     }
     return sum.read(most);
@@ -123,6 +133,10 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
               hello,
               link,
               address,
+              get version() {
+                return this.figures?.version ?? '';
+              },
+              send: link.send,
               totals: undefined,
               figures: undefined,
               limited: undefined,
@@ -139,7 +153,9 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
           onReport(report) {
             if (member !== undefined) takeReport(member, report);
           },
-          onAnswer() {},
+          onAnswer(answer) {
+            if (member !== undefined) counters.take(member, answer);
+          },
           onRefused(reason) {
             const who = member === undefined ? '' : ` of worker '${nameOf(member.hello)}'`;
             events.report(`Fleet: the link${who} at ${call.peerAddress} was ended: ${reason}`);
@@ -175,6 +191,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
       return traffic;
     },
     limited: (domain, most) => runInSlices(sumLimited(domain, most)),
+    askCounters: (question) => counters.ask([...members].filter(isFresh), question),
     rules: () => ruleRates.read(),
     stop() {
       for (const link of links) {

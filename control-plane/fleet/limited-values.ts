@@ -6,11 +6,18 @@ import type {
 } from '../../shared/wire/fleet-messages.ts';
 import { toCount } from './worker-figures.ts';
 
-export interface LimitedValue {
+/** What a value is, as one text: there may be very many of them (`fromText`). */
+export type LimitedText = string;
+
+export interface LimitedDescriptor {
   readonly domain: string;
   /** The metric key; '' where the worker does not tell it, since it has values. */
   readonly rule: string;
   readonly entries: readonly { readonly key: string; readonly value: string }[];
+}
+
+export interface LimitedValue {
+  readonly text: LimitedText;
   /** Requests that were answered OVER_LIMIT because of it. */
   readonly atLeast: number;
   readonly atMost: number;
@@ -32,8 +39,14 @@ export interface LimitedList {
 export interface LimitedPeriod {
   readonly startMs: number;
   readonly seconds: number;
-  readonly values: readonly LimitedValueMessage[];
+  readonly values: readonly KeptValue[];
   readonly unlistedAtMost: number;
+}
+
+interface KeptValue {
+  readonly text: LimitedText;
+  readonly count: number;
+  readonly error: number;
 }
 
 const maxValues = 100;
@@ -42,7 +55,7 @@ const maxEntries = 16;
 const maxLength = 128;
 const maxRuleLength = 1_024;
 /** What a value takes besides its characters, by estimate. */
-const bytesPerValue = 300;
+const bytesPerValue = 150;
 
 /** Keeps as many values as fit into `maxBytes`. */
 export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): LimitedPeriod {
@@ -51,7 +64,7 @@ export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): 
   let bytes = 0;
   let kept = 0;
   for (const value of all) {
-    bytes += sizeOf(value);
+    bytes += bytesPerValue + 2 * value.text.length;
     if (bytes > maxBytes) break;
     kept++;
   }
@@ -72,10 +85,8 @@ export function toLimitedList(
   const lists = periods.map((period): LimitedList => {
     const seconds = periods.reduce((sum, each) => sum + each.seconds, 0);
     const isBefore = period === previous;
-    const values = period.values.map(({ domain, rule, entries, count, error }) => ({
-      domain,
-      rule,
-      entries,
+    const values = period.values.map(({ text, count, error }) => ({
+      text,
       atLeast: count - error,
       atMost: count,
       perSecond: count / Math.max(1, seconds),
@@ -122,10 +133,9 @@ export function createLimitedSum(): LimitedSum {
     add({ values, unlistedAtMost }) {
       unlisted += unlistedAtMost;
       for (const value of values) {
-        const key = keyOf(value);
-        const sum = sums.get(key);
+        const sum = sums.get(value.text);
         if (sum === undefined) {
-          sums.set(key, { ...value, unlistedThere: unlistedAtMost });
+          sums.set(value.text, { ...value, unlistedThere: unlistedAtMost });
           continue;
         }
         sum.atLeast += value.atLeast;
@@ -152,33 +162,36 @@ export function createLimitedSum(): LimitedSum {
   };
 }
 
-function keyOf({ rule, domain, entries }: LimitedValue): string {
-  let key = `${domain}\n${rule}`;
-  for (const entry of entries) key += `\n${entry.key}\n${entry.value}`;
-  return key;
+export function toText({ domain, rule, entries }: LimitedDescriptor): LimitedText {
+  return JSON.stringify([domain, rule, ...entries.flatMap(({ key, value }) => [key, value])]);
 }
 
-function toValue({
-  domain,
-  rule,
-  entries,
-  count,
-  error,
-}: LimitedValueMessage): LimitedValueMessage {
+export function fromText(text: LimitedText): LimitedDescriptor {
+  const [domain = '', rule = '', ...flat] = JSON.parse(text) as string[];
+  const entries = [];
+  for (let index = 0; index < flat.length; index += 2) {
+    entries.push({ key: flat[index] ?? '', value: flat[index + 1] ?? '' });
+  }
+  return { domain, rule, entries };
+}
+
+/** How the texts of a domain's values begin. */
+export function toTextStart(domain: string): string {
+  return `[${JSON.stringify(domain)},`;
+}
+
+function toValue({ domain, rule, entries, count, error }: LimitedValueMessage): KeptValue {
   const most = toCount(count);
   return {
-    domain: domain.slice(0, maxLength),
-    rule: rule.slice(0, maxRuleLength),
-    entries: entries.slice(0, maxEntries).map(({ key, value }) => ({
-      key: key.slice(0, maxLength),
-      value: value.slice(0, maxLength),
-    })),
+    text: toText({
+      domain: domain.slice(0, maxLength),
+      rule: rule.slice(0, maxRuleLength),
+      entries: entries.slice(0, maxEntries).map(({ key, value }) => ({
+        key: key.slice(0, maxLength),
+        value: value.slice(0, maxLength),
+      })),
+    }),
     count: most,
     error: Math.min(most, toCount(error)),
   };
-}
-
-function sizeOf({ domain, rule, entries }: LimitedValueMessage): number {
-  const characters = entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-  return bytesPerValue + 2 * (domain.length + rule.length + characters);
 }

@@ -98,6 +98,9 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'without CONFIG_FLEET_LINK nothing is told': ['CONFIG_FLEET_LINK'],
     'values are told as they are, as hashes or not at all': ['CONFIG_FLEET_LINK_VALUES'],
   },
+  'test/feature/fleet-counters.test.ts': {
+    'counters are not reset where CONFIG_FLEET_LINK_RESET is false': ['CONFIG_FLEET_LINK_RESET'],
+  },
   'test/conformance/cases/merge_domain.json': {
     'merge-two-files': ['MERGE_DOMAIN_CONFIG'],
   },

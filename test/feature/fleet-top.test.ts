@@ -2,6 +2,7 @@
 import test from 'ava';
 import {
   createLimitedSum,
+  fromText,
   toLimitedList,
   toLimitedPeriod,
 } from '../../control-plane/fleet/limited-values.ts';
@@ -17,6 +18,7 @@ const hit = {
   descriptorIndex: 0,
   match: { metricKey: 'd.k', metricKeyIsStatic: true },
 } as LimitedHit;
+const nameOf = ({ text }: { readonly text: string }) => fromText(text).entries[0]?.value ?? '';
 const over = { code: codes.overLimit } as DescriptorStatus;
 
 /** Of a million values, drawn in proportion to 1 / rank^1.1. */
@@ -53,7 +55,7 @@ test('of a million values on three workers the 20 limited most are found, each w
       const descriptors = [
         { entries, limit: undefined, hitsAddend: undefined, isNegativeHits: false },
       ];
-      limited.overLimit({ domain: 'd', hitsAddend: 0, descriptors }, [hit], [over]);
+      limited.overLimit({ domain: 'd', hitsAddend: 0, descriptors }, [hit], [over], index);
     }
     const { values, unlistedAtMost } = limited.takePeriod();
     const message = {
@@ -72,12 +74,13 @@ test('of a million values on three workers the 20 limited most are found, each w
   }
   const told = sum.read(20);
   const largest = [...truth].sort(([, a], [, b]) => b - a).slice(0, 20);
-  const names = new Set(told.values.map(({ entries }) => entries[0]?.value));
+  const names = new Set(told.values.map(nameOf));
   const found = largest.filter(([value]) => names.has(value)).length;
   t.log(`${found} of 20 found`);
   t.true(found >= 19, `${found} of 20`);
-  for (const { entries, atLeast, atMost } of told.values) {
-    const real = truth.get(entries[0]?.value ?? '') ?? 0;
+  for (const value of told.values) {
+    const { atLeast, atMost } = value;
+    const real = truth.get(nameOf(value)) ?? 0;
     t.true(atLeast <= real && real <= atMost, `${real} is not in ${atLeast} to ${atMost}`);
   }
 });

@@ -23,6 +23,8 @@ export interface LeaseDeps {
 export interface Leases {
   /** As CounterStore.count, for a request with one hit whose limit has a lease. */
   count(request: CountRequest): void;
+  /** The counter was reset, and hits that were taken with it. */
+  forget(key: string): void;
   /** Gives back unused hits. Call it before the store is closed. */
   close(): void;
 }
@@ -52,7 +54,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     unused.set(hits);
   });
   let answered: CountRequest[] = [];
-  return { count, close };
+  return { count, forget, close };
 
   function count(request: CountRequest): void {
     const [hit] = request.hits as readonly [Hit];
@@ -217,6 +219,14 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       cancelled: false,
       settle() {},
     });
+  }
+
+  function forget(key: string): void {
+    const lease = leases.get(key);
+    // What is being taken is counted after the reset.
+    if (lease === undefined || lease.isTaking) return;
+    lease.cancelTimer();
+    leases.delete(key);
   }
 
   function close(): void {

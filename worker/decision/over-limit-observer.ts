@@ -9,5 +9,6 @@ export interface OverLimitObserver {
     request: RateLimitRequest,
     limited: readonly LimitedHit[],
     statuses: readonly DescriptorStatus[],
+    nowSeconds: number,
   ): void;
 }

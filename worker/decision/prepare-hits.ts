@@ -15,7 +15,7 @@ import type { OverLimitCache } from './over-limit-cache.ts';
 
 export interface PrepareHitsDeps {
   readonly overLimitCache: OverLimitCache;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'ruleStats'>;
   readonly trail: DecisionTrail | undefined;
   readonly windowAt: WindowAt;
   readonly cacheKeyPrefix: string;

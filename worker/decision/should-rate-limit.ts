@@ -254,7 +254,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       : noHeaders;
     const isOver = isOverLimit(statuses, matches);
     if (isOver && options.shadowMode) globalShadowMode.add(1);
-    else if (isOver) observer?.overLimit(request, limited, statuses);
+    else if (isOver) observer?.overLimit(request, limited, statuses, nowSeconds);
     const response = {
       overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
       statuses,

@@ -2,6 +2,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { toAgreement } from '../agreement.ts';
+import type { CounterAccess } from '../decision/counter-access.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
 import type { RulesSource } from '../rules-source/source.ts';
@@ -14,6 +15,8 @@ export interface FleetDeps {
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
   readonly source: RulesSource;
+  /** Of the serving part, which is made later. */
+  readonly counters: () => CounterAccess | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -34,7 +37,7 @@ export function createLimitedValuesFor(
 
 /** Loads the modules that only a worker with a link needs. */
 export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
-  const { settings, metrics, limited, source, log, clock } = deps;
+  const { settings, metrics, limited, source, counters, log, clock } = deps;
   const { xds, counting } = settings;
   const { createLink } = await import('./link.ts');
   const { createLinkReports } = await import('./link-report.ts');
@@ -57,13 +60,15 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
       nodeId: xds.nodeId,
       agreement: toAgreement(settings).hash,
       countsAlone: counting.backend === 'memory',
-      allowsReset: false,
+      allowsReset: xds.link.allowsReset,
       values: { none: 0, hashed: 1, plain: 2 }[xds.link.values],
     },
     reports,
+    counters,
     log,
     clock,
     random: Math.random,
+    processes: settings.processes.count,
   });
   return { ...link, noteUnmatched: reports.noteUnmatched };
 }

@@ -12,6 +12,9 @@ function toHit(descriptorIndex: number, metricKey = 'd.k'): LimitedHit {
   return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as LimitedHit;
 }
 
+/** Few requests of each second, which are counted one by one. */
+let nextSecond = 1;
+
 function refuse(limited: LimitedValues, ...values: string[]): void {
   const descriptors = values.map((value) => ({
     entries: [{ key: 'k', value }],
@@ -23,6 +26,7 @@ function refuse(limited: LimitedValues, ...values: string[]): void {
     { domain: 'd', hitsAddend: 0, descriptors },
     values.map((_, index) => toHit(index)),
     values.map(() => over),
+    nextSecond++,
   );
 }
 
@@ -45,6 +49,7 @@ test('requests are counted once, and each of their descriptors that is over', (t
     // A list of two limits, and a descriptor within its limit.
     [toHit(0), toHit(0), toHit(1)],
     [over, ok],
+    nextSecond++,
   );
   t.is(limited.requests, 3);
   t.deepEqual(
@@ -113,5 +118,32 @@ test('what several processes have counted keeps its bounds in the sum', (t) => {
   }
   const others = [...truth].filter(([value]) => !listed.has(value)).map(([, real]) => real);
   t.true(Math.max(...others) <= unlistedAtMost);
-  t.is(values.length, 100);
+  t.is(values.length, 50);
+});
+
+test('in a flood samples are counted, within bounds that say so', (t) => {
+  const limited = createLimitedValues(createManualClock(), true);
+  const truth = new Map<string, number>();
+  const random = createRandom(3);
+  const descriptor = { limit: undefined, hitsAddend: undefined, isNegativeHits: false };
+  for (let index = 0; index < 300_000; index++) {
+    const value = `${Math.floor(random.below(200) ** 2 / 200)}`;
+    truth.set(value, (truth.get(value) ?? 0) + 1);
+    const descriptors = [{ ...descriptor, entries: [{ key: 'k', value }] }];
+    limited.overLimit({ domain: 'd', hitsAddend: 0, descriptors }, [toHit(0)], [over], 1);
+  }
+  t.is(limited.requests, 300_000);
+  const { values, unlistedAtMost } = limited.takePeriod();
+  const listed = values.map(({ item, count, error }) => {
+    const value = item.entries[0]?.value ?? '';
+    const real = truth.get(value) ?? 0;
+    t.true(
+      real <= count && count - error <= real,
+      `${value}: ${real} is not in ${count} - ${error}`,
+    );
+    t.true(error > 0 && error < count, `${count} - ${error}`);
+    return value;
+  });
+  const others = [...truth].filter(([value]) => !listed.includes(value)).map(([, real]) => real);
+  t.true(Math.max(...others) <= unlistedAtMost);
 });

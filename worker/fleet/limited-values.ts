@@ -1,9 +1,11 @@
 // Finds the values that are limited most: counts requests answered OVER_LIMIT, and the descriptors that
-// caused it, in periods of about a minute. Other requests cost nothing.
+// caused it, in periods of about a minute. Other requests cost nothing. Beyond so many a second only
+// samples are counted, each for several, so that a flood costs no more.
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
-import { codes } from '../decision/message.ts';
+import type { LimitedHit } from '../decision/descriptor-status.ts';
+import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/over-limit-observer.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
@@ -44,7 +46,14 @@ export interface LimitedValues extends OverLimitObserver {
 const size = 1_000;
 const periodMs = 60_000;
 /** Values in a report. */
-const mostTold = 100;
+const mostTold = 50;
+/** Requests of a second that are counted one by one; of further ones this many stand for one sample. */
+const countedPerSecond = 2_000;
+const perSample = 64;
+/** How far a count by samples may be off, in standard deviations: further once in 10,000 times. */
+const deviations = 4;
+/** A value that occurred more often than this has a sample, but for once in 10,000 times. */
+const unsampledAtMost = 10 * perSample;
 /** Values that a process sends to the primary each second. */
 const mostShared = 200;
 const maxEntries = 16;
@@ -59,38 +68,79 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
   let startMonotonicMs = clock.monotonicMs();
   /** How often a value may have been counted by other processes that did not list it. */
   let missed = 0;
+  let second = 0;
+  let countedThisSecond = 0;
+  /** Requests until the next sample. */
+  let untilSample = 0;
+  let hasSamples = false;
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
     const values = sketch.top(most + 1);
     // The first omitted one bounds all others.
     const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
-    return { values, unlistedAtMost: Math.max(left, sketch.least) };
+    const unlisted = Math.max(left, sketch.least);
+    const unsampled = unsampledAtMost + Math.ceil(deviations * Math.sqrt(unlisted * perSample));
+    return {
+      values: values.map(widen),
+      unlistedAtMost: hasSamples ? unlisted + unsampled : unlisted,
+    };
+  }
+
+  /** For how many requests this one is counted; 0 for those that are passed over. */
+  function weigh(nowSeconds: number): number {
+    if (nowSeconds !== second) {
+      second = nowSeconds;
+      countedThisSecond = 0;
+    }
+    if (countedThisSecond < countedPerSecond) {
+      countedThisSecond++;
+      return 1;
+    }
+    if (untilSample > 0) {
+      untilSample--;
+      return 0;
+    }
+    // Each with the same chance, not every 64th: requests may come in a pattern.
+    untilSample = Math.floor(Math.log(1 - Math.random()) / Math.log(1 - 1 / perSample));
+    hasSamples = true;
+    return perSample;
+  }
+
+  function countLimited(
+    { domain, descriptors }: RateLimitRequest,
+    limited: readonly LimitedHit[],
+    statuses: readonly DescriptorStatus[],
+    weight: number,
+  ): void {
+    const variance = weight * (weight - 1);
+    let last = -1;
+    for (const { descriptorIndex, match } of limited) {
+      // The limits of a list are consecutive, and have one status.
+      if (descriptorIndex === last || statuses[descriptorIndex]?.code !== codes.overLimit) continue;
+      last = descriptorIndex;
+      const entries = descriptors[descriptorIndex]?.entries ?? [];
+      const key = toKey(match.metricKey, entries);
+      if (sketch.count(key, weight, 0, variance)) continue;
+      const { metricKey, metricKeyIsStatic } = match;
+      const item = {
+        domain: copy(domain),
+        metricKey: metricKeyIsStatic ? metricKey : copy(metricKey),
+        metricKeyIsStatic,
+        entries: entries.slice(0, maxEntries).map(copyEntry),
+      };
+      sketch.insert(key, item, weight, 0, variance);
+    }
   }
 
   return {
     get requests() {
       return requests;
     },
-    overLimit(request, limited, statuses) {
+    overLimit(request, limited, statuses, nowSeconds) {
       requests++;
       if (!keepsValues) return;
-      let last = -1;
-      for (const { descriptorIndex, match } of limited) {
-        // The limits of a list are consecutive, and have one status.
-        if (descriptorIndex === last || statuses[descriptorIndex]?.code !== codes.overLimit)
-          continue;
-        last = descriptorIndex;
-        const entries = request.descriptors[descriptorIndex]?.entries ?? [];
-        const key = toKey(match.metricKey, entries);
-        if (sketch.count(key)) continue;
-        const { metricKey, metricKeyIsStatic } = match;
-        sketch.insert(key, {
-          domain: copy(request.domain),
-          metricKey: metricKeyIsStatic ? metricKey : copy(metricKey),
-          metricKeyIsStatic,
-          entries: entries.slice(0, maxEntries).map(copyEntry),
-        });
-      }
+      const weight = weigh(nowSeconds);
+      if (weight > 0) countLimited(request, limited, statuses, weight);
     },
     takePeriod() {
       const passedMs = clock.monotonicMs() - startMonotonicMs;
@@ -108,6 +158,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       if (passedMs >= periodMs) {
         sketch.clear();
         missed = 0;
+        hasSamples = false;
         startMs = clock.wallMs();
         startMonotonicMs = clock.monotonicMs();
       }
@@ -117,6 +168,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       const share = { requests: requests - sharedRequests, ...read(mostShared) };
       sharedRequests = requests;
       sketch.clear();
+      hasSamples = false;
       return share;
     },
     addShare(share) {
@@ -140,6 +192,14 @@ function toKey(metricKey: string, entries: readonly Entry[]): string {
     key += `\n${value.length > maxLength ? value.slice(0, maxLength) : value}`;
   }
   return key;
+}
+
+/** A count by samples has the bounds of its deviation. */
+function widen<Item>(counted: Counted<Item>): Counted<Item> {
+  if (counted.variance === 0) return counted;
+  const off = Math.ceil(deviations * Math.sqrt(counted.variance));
+  const count = counted.count + off;
+  return { ...counted, count, error: Math.min(count, counted.error + 2 * off), variance: 0 };
 }
 
 function copyEntry({ key, value }: Entry): Entry {

@@ -44,6 +44,8 @@ function setUp() {
     log,
     clock,
     random: () => 0.5,
+    counters: () => undefined,
+    processes: 1,
   });
   link.start();
   return { clock, log, streams, sent, link, reportsTaken: () => reports };

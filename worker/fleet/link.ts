@@ -15,11 +15,13 @@ import type {
   HelloMessage,
   ToWorkerMessage,
 } from '../../shared/wire/fleet-messages.ts';
+import type { CounterAccess } from '../decision/counter-access.ts';
 import type {
   ManagementServer,
   ManagementStream,
   OpenManagementStream,
 } from '../management-stream.ts';
+import { createLinkAnswers } from './link-answers.ts';
 import type { LinkReports } from './link-report.ts';
 
 export interface LinkDeps {
@@ -28,9 +30,13 @@ export interface LinkDeps {
   readonly openStream: OpenManagementStream;
   readonly hello: Omit<HelloMessage, 'instance'>;
   readonly reports: LinkReports;
+  /** Undefined where nobody can be asked yet. */
+  readonly counters: () => CounterAccess | undefined;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: () => number;
+  /** That decide. */
+  readonly processes: number;
 }
 
 export interface Link {
@@ -70,6 +76,11 @@ export function createLink(deps: LinkDeps): Link {
 
   function connect(): void {
     isOpen = false;
+    const answers = createLinkAnswers({
+      counters: deps.counters,
+      allowsReset: hello.allowsReset,
+      isAlone: hello.countsAlone && deps.processes > 1,
+    });
     stream = deps.openStream<FromWorkerMessage, ToWorkerMessage>({
       server,
       method: deps.method,
@@ -80,7 +91,11 @@ export function createLink(deps: LinkDeps): Link {
         stream?.send({ hello });
         report();
       },
-      onResponse() {},
+      onResponse(message) {
+        // That of the question: one that comes later has not asked.
+        const asking = stream;
+        answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
+      },
       onEnd,
     });
   }

@@ -8,6 +8,8 @@ export interface Counted<Item> {
   readonly item: Item;
   readonly count: number;
   readonly error: number;
+  /** Of `count`, where it was counted by samples. */
+  readonly variance: number;
 }
 
 interface Place<Item> extends Counted<Item> {
@@ -15,6 +17,7 @@ interface Place<Item> extends Counted<Item> {
   item: Item;
   count: number;
   error: number;
+  variance: number;
   /** Index in the heap. */
   at: number;
 }
@@ -30,19 +33,20 @@ export class SpaceSaving<Item> {
   }
 
   /** Counts an item in the table; false when it is not in it. */
-  count(key: string, count = 1, error = 0): boolean {
+  count(key: string, count = 1, error = 0, variance = 0): boolean {
     const place = this.#places.get(key);
     if (place === undefined) return false;
     place.count += count;
     place.error += error;
+    place.variance += variance;
     this.#sink(place);
     return true;
   }
 
   /** Counts an item that is not in the table. */
-  insert(key: string, item: Item, count = 1, error = 0): void {
+  insert(key: string, item: Item, count = 1, error = 0, variance = 0): void {
     if (this.#heap.length < this.#size) {
-      const place = { key, item, count, error, at: this.#heap.length };
+      const place = { key, item, count, error, variance, at: this.#heap.length };
       this.#heap.push(place);
       this.#places.set(key, place);
       this.#rise(place);
@@ -55,6 +59,7 @@ export class SpaceSaving<Item> {
     place.key = key;
     place.item = item;
     place.error = place.count + error;
+    place.variance += variance;
     place.count += count;
     this.#sink(place);
   }
@@ -69,7 +74,7 @@ export class SpaceSaving<Item> {
     return [...this.#heap]
       .sort((a, b) => b.count - a.count)
       .slice(0, most)
-      .map(({ key, item, count, error }) => ({ key, item, count, error }));
+      .map(({ key, item, count, error, variance }) => ({ key, item, count, error, variance }));
   }
 
   clear(): void {

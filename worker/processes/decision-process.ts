@@ -89,6 +89,13 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
       case 'end-profile':
         profiles.get(message.id)?.abort();
         break;
+      case 'counters':
+        // The store may be slow, and other messages do not wait for it.
+        void answerCounters(parts, message);
+        break;
+      case 'forget-counters':
+        parts.serving.counters.forget(message.asked);
+        break;
       case 'stop':
         await stop(parts, message.graceMs);
         break;
@@ -101,6 +108,14 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
     const result = await profiler[of](durationMs, ending.signal);
     profiles.delete(id);
     if (result !== 'gone') await link.send({ kind: 'profile', id, result });
+  }
+
+  async function answerCounters(
+    { serving }: Parts,
+    { id, asked, reset, timeoutMs }: ToProcess & { readonly kind: 'counters' },
+  ): Promise<void> {
+    const answer = await serving.counters.ask(asked, reset, timeoutMs);
+    await link.send({ kind: 'counters', id, answer });
   }
 
   async function stop({ serving, reports, tracer }: Parts, graceMs: number): Promise<void> {

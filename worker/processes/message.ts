@@ -1,6 +1,7 @@
 // The messages between the primary and the processes that decide. Each side trusts the other: both are
 // this program. fork-process.ts and main.ts carry them.
 import type { Environment } from '../../shared/settings/setting.ts';
+import type { CountersAnswer, CountersAsked } from '../decision/counter-access.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { ServingAddresses } from '../serving.ts';
@@ -34,6 +35,15 @@ export type ToProcess =
       readonly durationMs: number;
     }
   | { readonly kind: 'end-profile'; readonly id: number }
+  /** The answer has the same `id`. */
+  | {
+      readonly kind: 'counters';
+      readonly id: number;
+      readonly asked: CountersAsked;
+      readonly reset: boolean;
+      readonly timeoutMs: number;
+    }
+  | { readonly kind: 'forget-counters'; readonly asked: CountersAsked }
   | { readonly kind: 'stop'; readonly graceMs: number };
 
 /** From a process that decides. */
@@ -46,6 +56,7 @@ export type FromProcess =
   /** Whether it reaches its store, at each change. */
   | { readonly kind: 'store'; readonly healthy: boolean }
   | { readonly kind: 'profile'; readonly id: number; readonly result: Uint8Array | 'busy' }
+  | { readonly kind: 'counters'; readonly id: number; readonly answer: CountersAnswer }
   /** Each second, so that silence shows a hang; in parts when much has changed. */
   | {
       readonly kind: 'report';

@@ -34,6 +34,7 @@ import type { Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 import { createProcessSlot, type ProcessSlot } from './process-slot.ts';
+import { createRemoteCounters } from './remote-counters.ts';
 import { createRemoteProfiler, type RemoteProfiler } from './remote-profiler.ts';
 import { createDocumentSender } from './shared-documents.ts';
 import { createStatisticsMerge, type ReportedProcess } from './statistics-merge.ts';
@@ -87,6 +88,15 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   const first = createMember(1);
   const others = Array.from({ length: count - 1 }, (_, index) => createMember(index + 2));
   const members = [first, ...others];
+  const counters = createRemoteCounters({
+    sendToOne(message) {
+      const member = members.find(isServing);
+      member?.slot.send(message);
+      return member !== undefined;
+    },
+    sendToAll: tellAll,
+    after: clock.after,
+  });
 
   function createMember(number: number): Member {
     const slot = createProcessSlot({
@@ -171,6 +181,9 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       case 'profile':
         member.profiler.take(message);
         break;
+      case 'counters':
+        counters.take(message);
+        break;
       case 'failed':
         break;
     }
@@ -208,6 +221,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
   health.onChange((healthy) => tellAll({ kind: 'health', healthy }));
 
   return {
+    counters,
     profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
       documents.use(rules.documents);

@@ -93,6 +93,11 @@ export function xdsSettings() {
         default: 'plain',
         doc: 'How these reports have the values of descriptors: as they are, which the debug port shows too, as hashes, or not at all',
       }),
+      allowsReset: bool({
+        names: ['CONFIG_FLEET_LINK_RESET'],
+        default: true,
+        doc: 'Let people who may write to that control plane reset counters',
+      }),
     },
     maxMessageBytes: int({
       names: ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'],

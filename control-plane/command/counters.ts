@@ -1,0 +1,112 @@
+// `counters`: how far descriptors are in their limits, and back to nothing.
+import { Argument } from 'commander';
+import { toCountText } from '../../shared/count-text.ts';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { CountersJson } from '../admin/counters-json.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { toColumns } from './columns.ts';
+import { type AddCommand, exitCodes } from './command-frame.ts';
+import { addDescriptorOption, type Descriptors } from './descriptor-option.ts';
+
+interface CountersOptions extends AdminOptions {
+  readonly domain: string;
+  readonly descriptor: Descriptors;
+  readonly worker?: string;
+  readonly reason?: string;
+  readonly json?: boolean;
+}
+
+export const addCounters: AddCommand = (program, { io, finish, fail }) => {
+  const command = program
+    .command('counters')
+    .summary('show or reset the counters of a request')
+    .description(
+      'Asks the workers how far descriptors are in their limits, or sets their counters back to nothing.',
+    )
+    .addArgument(new Argument('<action>', 'what to do').choices(['get', 'reset']))
+    .requiredOption('--domain <name>', 'the domain of the request');
+  addDescriptorOption(command)
+    .option(
+      '--worker <id>',
+      'ask the workers with this node id; without it all that count by themselves, and one of those that count together',
+    )
+    .option('--reason <text>', 'why, for the audit log; needed for reset');
+  addAdminOptions(command)
+    .addHelpText(
+      'after',
+      `
+The workers find the counters by their rules and ask their store. After a reset each of them has forgotten what
+its local cache knew; what a sliding window still has of the window before stays.
+
+Exit codes:
+  0  every worker that was asked has answered
+  1  a descriptor has no counter, a worker gives no answer, or resets are forbidden there
+  2  wrong usage, no such worker, or the admin API gives no answer`,
+    )
+    .action(async (action: 'get' | 'reset', options: CountersOptions) => {
+      const { domain, descriptor: descriptors, worker, reason, json } = options;
+      if (action === 'reset' && reason === undefined) {
+        return fail('counters reset needs --reason TEXT');
+      }
+      const opened = await openAdminClient(options, io.environment);
+      if (!opened.ok) return fail(opened.message);
+      const asked = { domain, descriptors, worker };
+      const result = await opened.client.call({
+        method: 'POST',
+        path: action === 'reset' ? '/resets' : '/counters',
+        body: action === 'reset' ? { ...asked, reason } : asked,
+      });
+      if (!result.ok) return fail(result.message);
+      const { status, value } = result.answer;
+      if (status !== 200) {
+        io.writeError(formatRefusal(result.answer));
+        finish(status === 409 ? exitCodes.no : exitCodes.trouble);
+        return;
+      }
+      const counters = value as CountersJson;
+      const { text, problems } = formatCounters(counters, descriptors);
+      if (json) io.write(`${JSON.stringify(counters, undefined, 2)}\n`);
+      else {
+        io.write(text);
+        io.writeError(problems);
+      }
+      if (problems !== '') finish(exitCodes.no);
+    });
+};
+
+function formatCounters({ answers, notAsked }: CountersJson, descriptors: Descriptors) {
+  const rows: string[][] = [];
+  const problems: string[] = [];
+  for (const { worker, address, together, problem, counters } of answers) {
+    const who = escapeText(worker || address);
+    if (problem !== null) problems.push(`error: worker ${who}: ${escapeText(problem)}\n`);
+    for (const counter of counters) {
+      if (counter.problem !== null) {
+        problems.push(`error: worker ${who}: ${escapeText(counter.problem)}\n`);
+        continue;
+      }
+      rows.push([
+        `${counter.used}`,
+        `${counter.limit}`,
+        escapeText(counter.window),
+        `${counter.secondsUntilReset}s`,
+        together === 1 ? who : `${who} and ${toCountText(together - 1, 'other')}`,
+        escapeText(toText(descriptors[counter.descriptor] ?? [])),
+      ]);
+    }
+  }
+  if (notAsked > 0) {
+    const text = `${toCountText(notAsked, 'worker')} with counters of their own`;
+    problems.push(`error: ${text} were not asked: name one with --worker\n`);
+  }
+  const headings = ['USED', 'LIMIT', 'WINDOW', 'RESET IN', 'WORKER', 'DESCRIPTOR'];
+  return {
+    text: rows.length === 0 ? '' : toColumns([headings, ...rows]),
+    problems: [...new Set(problems)].join(''),
+  };
+}
+
+function toText(entries: Descriptors[number]): string {
+  return entries.map(({ key, value }) => `(${key}=${value})`).join('');
+}

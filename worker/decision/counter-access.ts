@@ -1,0 +1,175 @@
+// Reads and resets the counters of given descriptors, for people: the rules in force say which counters, and
+// the same code that prepares decisions forms their keys (behaviour: counters-on-request).
+
+import type { Clock } from '../../shared/clock.ts';
+import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
+import { toWindowName } from '../../shared/rules/limit-shape.ts';
+import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { Leases } from '../counters/leases.ts';
+import type { CounterStore } from '../counters/store.ts';
+import type { RuleStats } from '../metrics.ts';
+import type { LimitedHit } from './descriptor-status.ts';
+import type { RateLimitRequest } from './message.ts';
+import type { OverLimitCache } from './over-limit-cache.ts';
+import { createPrepareHits } from './prepare-hits.ts';
+
+export interface CountersAsked {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly Entry[])[];
+}
+
+/** One for each limit of each descriptor. */
+export type CounterState =
+  /** Why the descriptor has no counter, for people. */
+  | { readonly descriptor: number; readonly problem: string }
+  | {
+      readonly descriptor: number;
+      readonly problem?: undefined;
+      /** The metric key. */
+      readonly rule: string;
+      readonly used: number;
+      readonly limit: number;
+      /** Such as `minute` or `5_minute`. */
+      readonly window: string;
+      readonly secondsUntilReset: number;
+    };
+
+export type CountersAnswer =
+  | { readonly ok: true; readonly counters: readonly CounterState[] }
+  /** Why there is no answer, for people. */
+  | { readonly ok: false; readonly problem: string };
+
+export interface CounterAccess {
+  /** Never rejects; answered within `timeoutMs`. With `reset` the counters are set back to nothing first. */
+  ask(asked: CountersAsked, reset: boolean, timeoutMs: number): Promise<CountersAnswer>;
+  /** Drops what is remembered of these counters, which somebody else has reset. */
+  forget(asked: CountersAsked): void;
+}
+
+export interface CounterAccessDeps {
+  readonly rules: () => RuleSet | undefined;
+  readonly store: CounterStore;
+  readonly leases: Leases | undefined;
+  readonly overLimitCache: OverLimitCache;
+  readonly clock: Clock;
+  readonly options: WindowOptions & { readonly cacheKeyPrefix: string };
+}
+
+/** Above every counter, and exact as a double. */
+const allHits = 2 ** 52;
+const nothing = { add() {}, value: 0 };
+/** Questions of people are no traffic. */
+const noStats: RuleStats = {
+  totalHits: nothing,
+  overLimit: nothing,
+  nearLimit: nothing,
+  withinLimit: nothing,
+  overLimitWithLocalCache: nothing,
+  shadowMode: nothing,
+  totalNegativeHits: nothing,
+};
+
+export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
+  const { rules, store, leases, overLimitCache, clock, options } = deps;
+  const { prepare } = createPrepareHits({
+    overLimitCache,
+    metrics: { ruleStats: () => noStats },
+    trail: undefined,
+    windowAt: createWindows(options),
+    cacheKeyPrefix: options.cacheKeyPrefix,
+    calendarMonths: options.calendarMonths,
+  });
+  const nowSeconds = () => Math.floor(clock.wallMs() / 1000);
+
+  /** Refunds: they make no counter where there is none, and a counter stops at 0. */
+  function toHits({ domain, descriptors }: CountersAsked, hits: number) {
+    const domainRules = rules()?.domain(domain);
+    const request: RateLimitRequest = {
+      domain,
+      hitsAddend: 0,
+      descriptors: descriptors.map((entries) => ({
+        entries,
+        limit: undefined,
+        hitsAddend: hits,
+        isNegativeHits: true,
+      })),
+    };
+    const found: LimitedHit[] = [];
+    const problems: CounterState[] = [];
+    descriptors.forEach((entries, descriptor) => {
+      const match = domainRules?.match(entries);
+      const problem = findProblem(match, domain, entries);
+      if (match === undefined || problem !== undefined) {
+        problems.push({ descriptor, problem: problem ?? '' });
+        return;
+      }
+      for (const part of match.parts ?? [match]) {
+        if (!part.limit.unlimited) found.push(prepare(request, descriptor, part, nowSeconds()));
+      }
+    });
+    return { found, problems };
+  }
+
+  function findProblem(
+    match: Match | undefined,
+    domain: string,
+    entries: readonly Entry[],
+  ): string | undefined {
+    if (rules()?.domain(domain) === undefined) return `there are no rules for domain ${domain}`;
+    const shown = entries.map(({ key, value }) => `(${key}=${value})`).join('');
+    if (match === undefined) return `no rule of domain ${domain} is for ${shown}`;
+    return match.limit.unlimited && match.parts === undefined
+      ? `rule ${match.metricKey} is unlimited, so nothing is counted`
+      : undefined;
+  }
+
+  function drop(hits: readonly LimitedHit[]): void {
+    for (const { key } of hits) {
+      overLimitCache.remove(key);
+      leases?.forget(key);
+    }
+  }
+
+  function toState(hit: LimitedHit): CounterState {
+    const { match, window, descriptorIndex, after, limit, limiter, resetSeconds } = hit;
+    return {
+      descriptor: descriptorIndex,
+      rule: match.metricKey,
+      used: Math.max(0, after),
+      limit,
+      window: toWindowName({ unit: hit.unit, unitMultiplier: match.limit.unitMultiplier }),
+      secondsUntilReset:
+        limiter === undefined
+          ? Math.max(0, window.start + window.seconds - nowSeconds())
+          : resetSeconds,
+    };
+  }
+
+  return {
+    ask(asked, reset, timeoutMs) {
+      if (rules() === undefined) {
+        return Promise.resolve({ ok: false, problem: 'there are no rules yet' });
+      }
+      const { found, problems } = toHits(asked, reset ? allHits : 0);
+      if (found.length === 0) return Promise.resolve({ ok: true, counters: problems });
+      return new Promise((resolve) => {
+        store.count({
+          hits: found,
+          mode: 'add',
+          deadlineMs: clock.monotonicMs() + timeoutMs,
+          cancelled: false,
+          settle(error) {
+            if (error !== undefined) {
+              resolve({ ok: false, problem: error.message });
+              return;
+            }
+            if (reset) drop(found);
+            const counters = [...problems, ...found.map(toState)];
+            resolve({ ok: true, counters: counters.sort((a, b) => a.descriptor - b.descriptor) });
+          },
+        });
+      });
+    },
+    forget: (asked) => drop(toHits(asked, 0).found),
+  };
+}

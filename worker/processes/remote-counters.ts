@@ -1,0 +1,48 @@
+// Counters on request where several processes decide: one of them asks the store, and all forget.
+import type { CounterAccess, CountersAnswer } from '../decision/counter-access.ts';
+import type { FromProcess, ToProcess } from './message.ts';
+
+export interface RemoteCounters extends CounterAccess {
+  /** Called with a process's answer. */
+  take(message: FromProcess & { readonly kind: 'counters' }): void;
+}
+
+export interface RemoteCountersDeps {
+  /** To one that serves; false where there is none. */
+  readonly sendToOne: (message: ToProcess) => boolean;
+  readonly sendToAll: (message: ToProcess) => void;
+  /** Runs `task` after `ms`; the returned function cancels it. */
+  readonly after: (ms: number, task: () => void) => () => void;
+}
+
+/** What a process may take on top of its own time limit. */
+const graceMs = 200;
+
+export function createRemoteCounters({
+  sendToOne,
+  sendToAll,
+  after,
+}: RemoteCountersDeps): RemoteCounters {
+  const open = new Map<number, (answer: CountersAnswer) => void>();
+  let lastId = 0;
+
+  return {
+    async ask(asked, reset, timeoutMs) {
+      const id = ++lastId;
+      const answered = Promise.withResolvers<CountersAnswer>();
+      const fail = (problem: string) => answered.resolve({ ok: false, problem });
+      open.set(id, answered.resolve);
+      const cancel = after(timeoutMs + graceMs, () => fail('none of its processes has answered'));
+      if (!sendToOne({ kind: 'counters', id, asked, reset, timeoutMs })) {
+        fail('none of its processes serves');
+      }
+      const answer = await answered.promise;
+      cancel();
+      open.delete(id);
+      if (reset && answer.ok) sendToAll({ kind: 'forget-counters', asked });
+      return answer;
+    },
+    forget: (asked) => sendToAll({ kind: 'forget-counters', asked }),
+    take: ({ id, answer }) => open.get(id)?.(answer),
+  };
+}
