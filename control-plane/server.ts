@@ -1,9 +1,8 @@
 // The composition root of `serve`: store, snapshots, xDS and admin API, put together, started in order
 // and stopped in order. Read it top to bottom.
-import { readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../shared/clock.ts';
-import { AppError, errorText } from '../shared/errors.ts';
+import { AppError } from '../shared/errors.ts';
 import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
 import { readCredentials } from '../shared/router/guard.ts';
@@ -19,7 +18,7 @@ import { createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createExamine } from './admin/examination.ts';
 import { openTokenFile, type TokenFile } from './admin/tokens.ts';
-import type { WebhookDeps } from './admin/webhook-route.ts';
+import { createWebhook } from './admin/webhook-deps.ts';
 import { createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
@@ -33,8 +32,8 @@ import { createDirectoryStore } from './store/directory-store.ts';
 import { fetchTimeoutMs } from './store/git-command.ts';
 import { createCredentialReader } from './store/git-credentials.ts';
 import { createGitStore } from './store/git-store.ts';
+import { withPatience } from './store/patient-store.ts';
 import type { ConfigStore } from './store/store.ts';
-import { verifyWebhook } from './store/webhook.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
 
@@ -64,9 +63,6 @@ const tlsIntervalMs = 5_000;
 /** Another control plane may write into the same directory of rules. */
 const stagedByOthersMs = 60_000;
 const gitTimeoutMs = 60_000;
-const firstReadMs = 5_000;
-/** Silence of more than two seconds looks like a program that hangs. */
-const firstReadSaidMs = 2_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 export const stopGraceMs = 2_000;
 
@@ -263,55 +259,6 @@ function openStore({ settings, log, clock, environment }: ControlPlaneDeps): Con
     environment,
     readCredentials: createCredentialReader({ username, password, passwordFile }),
   });
-}
-
-/** A hanging store must not keep the last good revision from the workers: reading goes on, and its result
- * arrives like any other change. */
-function withPatience(store: ConfigStore, { clock, log }: { clock: Clock; log: Log }): ConfigStore {
-  return {
-    ...store,
-    async read() {
-      const late = Promise.withResolvers<never>();
-      const seconds = firstReadMs / 1000;
-      const cancelSaying = clock.after(firstReadSaidMs, () => {
-        log.info(`Reading ${store.description} takes its time; waiting for it`);
-      });
-      const cancel = clock.after(firstReadMs, () => {
-        late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
-      });
-      try {
-        return await Promise.race([store.read(), late.promise]);
-      } finally {
-        cancelSaying();
-        cancel();
-      }
-    },
-  };
-}
-
-function createWebhook(
-  { webhook: { secret, secretFile } }: ControlPlaneSettings,
-  store: ConfigStore,
-  say: (isAccepted: boolean, text: string) => void,
-): WebhookDeps {
-  return {
-    async verify(call) {
-      if (secretFile === undefined) return verifyWebhook(call, secret);
-      let text: string;
-      try {
-        text = await readFile(secretFile, 'utf8');
-      } catch (error) {
-        const reason = `the webhook secret cannot be read (${errorText(error)})`;
-        return { ok: false, reason };
-      }
-      return verifyWebhook(call, trimEnd(text, '\r\n'));
-    },
-    trigger: () => store.trigger(),
-    onCall(verdict, address) {
-      const outcome = verdict.ok ? 'looking for news' : `refused: ${verdict.reason}`;
-      say(verdict.ok, `Webhook call from ${address}: ${outcome}`);
-    },
-  };
 }
 
 async function readMaterial(tls: ListenerSettings['tls']): Promise<TlsMaterial | undefined> {

@@ -3,12 +3,9 @@
 // a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
-import { toCountText } from '../../shared/count-text.ts';
-import { formatDuration } from '../../shared/duration.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
-import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
@@ -25,7 +22,7 @@ import { isSameToAll, keepIdentities } from './group-identity.ts';
 import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
-import { countsOf, toTitle } from './revision-title.ts';
+import { createRevisionLog } from './revision-log.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
@@ -112,6 +109,7 @@ interface Newest {
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const { store, options, encode, stateDirectory, log, clock } = deps;
   const lastGood = createLastGood({ stateDirectory, store: store.description, log });
+  const say = createRevisionLog(store.description, log);
   const parse = createRememberingParser();
   const listeners = new Set<() => void>();
   let approvedId: string | undefined;
@@ -120,7 +118,6 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
-  let saidWarnings: ReadonlySet<string> = new Set();
   let stopWatching = () => {};
   let accepted = 0;
   let refused = 0;
@@ -156,18 +153,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     };
     if (!outcome.ok) {
       refused++;
-      sayRefused(info, problems);
+      say.refused(info, problems, inForce?.revision.id);
       return;
     }
-    sayWarnings(outcome.warnings);
+    say.warnings(outcome.warnings);
     if (needsTrial(revision, outcome.built)) {
       if (trial === undefined || saysTrailer(revision, supersedeTrailer)) {
         beginTrial(revision, outcome.built);
       } else {
         newest = { ...newest, waiting: revision };
-        log.notice(
-          `Revision ${toTitle(info)} waits until ${toShortId(trial.revision.id)}, which is on trial, is in force or taken back`,
-        );
+        say.waits(info, trial.revision);
       }
       return;
     }
@@ -176,11 +171,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const isFirst = inForce === undefined;
     const isNews = serve(info, outcome.built);
     lastGood.keep(revision);
-    const text = `Revision ${toTitle(info)} is in force: ${countsOf(outcome.built)}${isNews ? '' : '; nothing changes for the workers'}`;
-    // Logged at the default level when operators wait for it: what is served first, and whether a repair
-    // worked.
-    if (isFirst || wasInvalid) log.notice(text);
-    else log.info(text);
+    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
+    say.inForce(info, outcome.built, isNews, isFirst || wasInvalid);
   }
 
   /** What changes nothing for anybody has nothing to try. */
@@ -253,36 +245,11 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const { revision, outcome } = kept;
     const info = toRevisionInfo(revision);
     if (!outcome.ok) {
-      sayRefused(info, outcome.problems);
+      say.refused(info, outcome.problems, undefined);
       return;
     }
     serve(info, outcome.built);
-    const age = formatDuration(Math.max(0, Math.round((clock.wallMs() - info.atMs) / 1000)) * 1000);
-    log.warning(
-      `${why}: the last good revision ${toTitle(info)}, ${age} old, is in force: ${countsOf(outcome.built)}`,
-    );
-  }
-
-  function sayRefused(info: RevisionInfo, problems: readonly Problem[]): void {
-    const errors = problems.filter(isError);
-    const consequence =
-      inForce === undefined
-        ? 'nothing is in force'
-        : `revision ${toShortId(inForce.revision.id)} stays in force`;
-    logProblems(
-      log.error,
-      errors,
-      `Revision ${toTitle(info)} of ${store.description} is not served`,
-      `${toCountText(errors.length, 'error')}: ${consequence}`,
-    );
-  }
-
-  /** A warning is logged when it appears, not with each revision that still has it. */
-  function sayWarnings(warnings: readonly Problem[]): void {
-    const texts = warnings.map(formatProblem);
-    const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
-    logProblems(log.warning, fresh, 'Configuration');
-    saidWarnings = new Set(texts);
+    say.restored(info, outcome.built, why, clock.wallMs());
   }
 
   async function readStore(): Promise<{ revision: Revision | undefined; trouble: string }> {
@@ -373,7 +340,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       accepted++;
       serve(revision, built);
       lastGood.keep(whole);
-      log.notice(`Revision ${toTitle(revision)} is in force: ${countsOf(built)}`);
+      say.inForce(revision, built, true, true);
       takeWaiting();
     },
     takeBackTrial(reason) {
@@ -383,7 +350,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       takenBack++;
       tellAll();
       const problem = problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
-      sayRefused(revision, [problem]);
+      say.refused(revision, [problem], inForce?.revision.id);
       if (newest?.revision.id === revision.id) {
         const problems = [...newest.problems, problem];
         newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };

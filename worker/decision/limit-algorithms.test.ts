@@ -166,9 +166,10 @@ descriptors:
     const outcome = await worker.decide(ask('k=x'));
     if (!outcome.ok) return t.fail();
     const { responseHeadersToAdd, dynamicMetadata, statuses } = outcome.response;
-    const valueOf = (name: string) => responseHeadersToAdd.find(({ key }) => key === name)?.value;
-    t.is(valueOf('r'), '0');
-    t.is(valueOf('s'), String(statuses[0]?.secondsUntilReset));
+    const headerNamed = (name: string) =>
+      responseHeadersToAdd.find(({ key }) => key === name)?.value;
+    t.is(headerNamed('r'), '0');
+    t.is(headerNamed('s'), String(statuses[0]?.secondsUntilReset));
     t.like(dynamicMetadata, { domain: 'd', descriptors: [{ entries: ['k=x'] }] });
     return t.pass();
   });

@@ -70,8 +70,9 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
   let missed = 0;
   let second = 0;
   let countedThisSecond = 0;
-  /** Requests until the next sample. */
-  let untilSample = 0;
+  let isSampling = false;
+  /** Requests that are passed over before the next sample. */
+  let skip = 0;
   let hasSamples = false;
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
@@ -86,24 +87,25 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
     };
   }
 
-  /** For how many requests this one is counted; 0 for those that are passed over. */
-  function weigh(nowSeconds: number): number {
+  /** Counts this request, and says how many of the next ones are passed over. */
+  function sample(
+    request: RateLimitRequest,
+    limited: readonly LimitedHit[],
+    statuses: readonly DescriptorStatus[],
+    nowSeconds: number,
+  ): void {
+    if (!keepsValues) return;
+    countLimited(request, limited, statuses, isSampling ? perSample : 1);
+    if (isSampling) hasSamples = true;
     if (nowSeconds !== second) {
       second = nowSeconds;
       countedThisSecond = 0;
     }
-    if (countedThisSecond < countedPerSecond) {
-      countedThisSecond++;
-      return 1;
-    }
-    if (untilSample > 0) {
-      untilSample--;
-      return 0;
-    }
+    countedThisSecond++;
+    isSampling = countedThisSecond > countedPerSecond;
+    if (!isSampling) return;
     // Each with the same chance, not every 64th: requests may come in a pattern.
-    untilSample = Math.floor(Math.log(1 - Math.random()) / Math.log(1 - 1 / perSample));
-    hasSamples = true;
-    return perSample;
+    skip = Math.floor(Math.log(1 - Math.random()) / Math.log(1 - 1 / perSample));
   }
 
   function countLimited(
@@ -138,9 +140,9 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
     },
     overLimit(request, limited, statuses, nowSeconds) {
       requests++;
-      if (!keepsValues) return;
-      const weight = weigh(nowSeconds);
-      if (weight > 0) countLimited(request, limited, statuses, weight);
+      // All that a flood pays for most requests.
+      if (skip > 0) skip--;
+      else sample(request, limited, statuses, nowSeconds);
     },
     takePeriod() {
       const passedMs = clock.monotonicMs() - startMonotonicMs;

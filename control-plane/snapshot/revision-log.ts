@@ -1,0 +1,74 @@
+// What the log says of revisions: which is in force, which is refused and why, and what warnings are new.
+import { toCountText } from '../../shared/count-text.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import type { Log } from '../../shared/log.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
+import { type RevisionInfo, toShortId } from '../store/revision.ts';
+import type { BuiltSnapshots } from './build.ts';
+
+export interface RevisionLog {
+  /** `isAnswer`: seen at the default level, because somebody waits for it. */
+  inForce(revision: RevisionInfo, built: BuiltSnapshots, isNews: boolean, isAnswer: boolean): void;
+  /** An earlier one, for the reason `why`. */
+  restored(revision: RevisionInfo, built: BuiltSnapshots, why: string, nowMs: number): void;
+  /** `kept` is the id of the revision that stays in force. */
+  refused(revision: RevisionInfo, problems: readonly Problem[], kept: string | undefined): void;
+  waits(revision: RevisionInfo, trial: RevisionInfo): void;
+  /** Those that the revision before did not have. */
+  warnings(warnings: readonly Problem[]): void;
+}
+
+/** `storeDescription` is that of the store. */
+export function createRevisionLog(storeDescription: string, log: Log): RevisionLog {
+  let saidWarnings: ReadonlySet<string> = new Set();
+  return {
+    inForce(revision, built, isNews, isAnswer) {
+      const text = `Revision ${toTitle(revision)} is in force: ${countsOf(built)}${isNews ? '' : '; nothing changes for the workers'}`;
+      if (isAnswer) log.notice(text);
+      else log.info(text);
+    },
+    restored(revision, built, why, nowMs) {
+      const seconds = Math.max(0, Math.round((nowMs - revision.atMs) / 1000));
+      log.warning(
+        `${why}: the last good revision ${toTitle(revision)}, ${formatDuration(seconds * 1000)} old, is in force: ${countsOf(built)}`,
+      );
+    },
+    refused(revision, problems, kept) {
+      const errors = problems.filter(isError);
+      const consequence =
+        kept === undefined ? 'nothing is in force' : `revision ${toShortId(kept)} stays in force`;
+      logProblems(
+        log.error,
+        errors,
+        `Revision ${toTitle(revision)} of ${storeDescription} is not served`,
+        `${toCountText(errors.length, 'error')}: ${consequence}`,
+      );
+    },
+    waits(revision, trial) {
+      log.notice(
+        `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`,
+      );
+    },
+    warnings(warnings) {
+      const texts = warnings.map(formatProblem);
+      const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
+      logProblems(log.warning, fresh, 'Configuration');
+      saidWarnings = new Set(texts);
+    },
+  };
+}
+
+/** `2 domains, 5 limits`. */
+function countsOf({ domains, ruleSet }: BuiltSnapshots): string {
+  return `${toCountText(domains.length, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
+}
+
+/** `1a2b3c4d5e6f ("first line of the message", name)`. */
+function toTitle({ id, author, message }: RevisionInfo): string {
+  const line = message?.split('\n')[0]?.slice(0, 72);
+  const parts = [line === undefined ? undefined : `"${line}"`, author].filter(
+    (part) => part !== undefined,
+  );
+  return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
+}
