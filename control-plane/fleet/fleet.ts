@@ -29,8 +29,16 @@ import {
   toTextStart,
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
-import { createRuleRates, type RuleRate } from './rule-rates.ts';
-import { type Totals, toFigures, toTotals, type WorkerFigures } from './worker-figures.ts';
+import { createRuleRates, type RuleRate, type RuleSeries } from './rule-rates.ts';
+import { createTrafficHistory, type TrafficSlot } from './traffic-history.ts';
+import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
+import {
+  type Totals,
+  toFigures,
+  toPassed,
+  toTotals,
+  type WorkerFigures,
+} from './worker-figures.ts';
 
 /** One worker with a link. */
 export interface LinkedWorker {
@@ -53,6 +61,12 @@ export interface Fleet {
   limited(domain: string | undefined, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
+  /** Of the rules of one domain that had hits in the last minute. */
+  ruleSeries(domain: string): readonly RuleSeries[];
+  /** What all workers together decided in the last minutes. */
+  history(): readonly TrafficSlot[];
+  /** Descriptors that found no rule, the last reported first. */
+  unmatched(): readonly UnmatchedSample[];
   /** Asks the workers that report about counters; answered within two seconds. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
@@ -81,6 +95,8 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   const links = new Set<OpenLink>();
   const counters = createCounters(clock);
   const ruleRates = createRuleRates(() => clock.monotonicMs());
+  const history = createTrafficHistory(clock);
+  const unmatched = createUnmatchedSamples();
   const events = createRepeatedLog({
     clock,
     write: log.warning,
@@ -95,8 +111,10 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   function takeReport(member: Member, report: ReportMessage): void {
     const totals = toTotals(report.totals);
     member.figures = toFigures(report, totals, member.totals, clock.wallMs());
+    if (member.totals !== undefined) history.take(toPassed(totals, member.totals));
     member.totals = totals;
     ruleRates.take(report.rules, report.seconds);
+    unmatched.take(report.unmatched, clock.wallMs());
     if (report.limited == null) return;
     // Half of a share for each of two periods.
     const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
@@ -193,6 +211,9 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     limited: (domain, most) => runInSlices(sumLimited(domain, most)),
     askCounters: (question) => counters.ask([...members].filter(isFresh), question),
     rules: () => ruleRates.read(),
+    ruleSeries: (domain) => ruleRates.readSeries(domain),
+    history: history.read,
+    unmatched: unmatched.read,
     stop() {
       for (const link of links) {
         link.finish(grpcStatus.unavailable, 'the control plane is stopping');

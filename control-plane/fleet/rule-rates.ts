@@ -12,11 +12,22 @@ export interface RuleRate {
   readonly nearLimitPerSecond: number;
 }
 
+/** Hits per second in each slot of five seconds of the last minute, the oldest first. */
+export interface RuleSeries {
+  /** The metric key. */
+  readonly rule: string;
+  readonly hits: readonly number[];
+  readonly overLimit: readonly number[];
+  readonly nearLimit: readonly number[];
+}
+
 export interface RuleRates {
   /** What a worker has counted in that many seconds until now. */
   take(rules: readonly RuleTrafficMessage[], seconds: number): void;
   /** Of the rules that had hits in the last minute. */
   read(): RuleRate[];
+  /** Of one domain. */
+  readSeries(domain: string): RuleSeries[];
 }
 
 const slotMs = 5_000;
@@ -94,6 +105,21 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
         const [hitsPerSecond = 0, overLimitPerSecond = 0, nearLimitPerSecond = 0] = sums;
         return { rule, hitsPerSecond, overLimitPerSecond, nearLimitPerSecond };
       });
+    },
+    readSeries(domain) {
+      moveOn();
+      const start = `${domain}.`;
+      return [...rows]
+        .filter(([rule]) => rule.startsWith(start))
+        .map(([rule, { counts }]) => {
+          // Without the slot of now, which is not over.
+          const series = (field: number) =>
+            Array.from({ length: slots - 1 }, (_, index) => {
+              const slot = (current + 1 + index) % slots;
+              return (counts[slot * fields + field] ?? 0) / (slotMs / 1000);
+            });
+          return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
+        });
     },
   };
 }

@@ -81,6 +81,15 @@ export function toFigures(
   };
 }
 
+/** Counts of the time between two reports. */
+export function toPassed(totals: Totals, before: Totals) {
+  return {
+    decisions: Math.max(0, totals.decisions - before.decisions),
+    overLimit: Math.max(0, totals.overLimit - before.overLimit),
+    errors: Math.max(0, totals.errors - before.errors),
+  };
+}
+
 /** The bound in milliseconds within which 99 of 100 decisions are; undefined without decisions, infinite
  * beyond the last bound. */
 export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {

@@ -50,3 +50,16 @@ for (const [text, reason] of refused) {
     t.regex(reasonOf(text), reason);
   });
 }
+
+test('a refusal quotes the beginning of a long text only', (t) => {
+  const long = 'x'.repeat(10_000);
+  for (const text of [
+    long,
+    `canary=10%,${'p'.repeat(10_000)}=1`,
+    `canary=10%,on-silence=${long}`,
+  ]) {
+    const reason = reasonOf(text);
+    t.regex(reason, /[xp]{60}\.\.\./);
+    t.true(reason.length < 300, `${reason.length} characters`);
+  }
+});

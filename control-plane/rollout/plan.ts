@@ -1,5 +1,6 @@
 // The steps of a rollout, and what stops it, parsed from `--rollout`.
 import { parseDuration } from '../../shared/duration.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 
 /** Steps before the last one, which is always all workers. */
 export interface RolloutPlan {
@@ -37,7 +38,7 @@ export function parseRolloutPlan(text: string): PlanResult {
   for (const part of text.split(',').map((each) => each.trim())) {
     const [, name, value] = /^([a-z-]+)=(.*)$/.exec(part) ?? [];
     if (name !== undefined && value !== undefined) {
-      if (given.has(name)) return bad(`${name} is given twice`);
+      if (given.has(name)) return bad(`${toExcerpt(name)} is given twice`);
       given.set(name, value);
       continue;
     }
@@ -70,17 +71,17 @@ export function parseRolloutPlan(text: string): PlanResult {
 function readRest(given: ReadonlyMap<string, string>, steps: readonly RolloutStep[]): PlanResult {
   for (const name of given.keys()) {
     if (!['canary', 'hold', 'on-silence', 'over-limit'].includes(name)) {
-      return bad(`unknown part '${name}' (one of canary, hold, on-silence, over-limit)`);
+      return bad(`unknown part '${toExcerpt(name)}' (one of canary, hold, on-silence, over-limit)`);
     }
   }
   const onSilence = given.get('on-silence') ?? 'proceed';
   if (onSilence !== 'proceed' && onSilence !== 'stop') {
-    return bad(`on-silence is proceed or stop, not '${onSilence}'`);
+    return bad(`on-silence is proceed or stop, not '${toExcerpt(onSilence)}'`);
   }
   const points = given.get('over-limit') ?? '10';
   const overLimitPoints = Number(points);
   if (!/^\d{1,3}$/.test(points) || overLimitPoints < 1 || overLimitPoints > 100) {
-    return bad(`over-limit is a number of points from 1 to 100, not '${points}'`);
+    return bad(`over-limit is a number of points from 1 to 100, not '${toExcerpt(points)}'`);
   }
   return { ok: true, plan: { steps, onSilence, overLimitPoints } };
 }
@@ -90,10 +91,11 @@ function readStep(text: string): RolloutStep | string {
   const [, percentText = '', holdText = defaultHold] =
     /^(\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];
   const percent = Number(percentText);
-  if (percentText === '' || percent === 0) return `'${text}' is no step, ${examples}`;
+  if (percentText === '' || percent === 0) return `'${toExcerpt(text)}' is no step, ${examples}`;
   const hold = parseDuration(holdText);
-  if (!hold.ok) return `the hold '${holdText}': ${hold.reason}`;
-  if (hold.ms < 1_000 || hold.ms > maxHoldMs) return `the hold '${holdText}' is not 1s to 24h`;
+  if (!hold.ok) return `the hold '${toExcerpt(holdText)}': ${hold.reason}`;
+  if (hold.ms < 1_000 || hold.ms > maxHoldMs)
+    return `the hold '${toExcerpt(holdText)}' is not 1s to 24h`;
   return { percent, holdMs: hold.ms };
 }
 

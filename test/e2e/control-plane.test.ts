@@ -60,7 +60,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
   await atWorkers(workers, 11);
   const both = await plane.run('status', '--wait', '--timeout', '30s');
   t.is(both.exitCode, 0, both.stderr);
-  t.regex(both.stdout, /^revision [0-9a-f]{12} is in force on all 2 connected workers\n$/);
+  t.regex(both.stdout, /^revision [0-9a-f]{12} is in force on all 2 connected workers\n/);
 
   rules.replace('shop.yaml', ruleText('shop', 12));
   await atWorkers(workers, 12);
