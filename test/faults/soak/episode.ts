@@ -28,9 +28,9 @@ const finishMs = 3_000;
 /** What the worker may hold at the end beyond what it held after its warm-up. */
 const moreFiles = 10;
 const moreMegabytes = 100;
-/** The pool and one overflow connection; one stream. */
+/** The pool and one overflow connection; the rules and the link. */
 const mostStoreConnections = 5;
-const mostXdsConnections = 1;
+const mostXdsConnections = 2;
 
 export interface EpisodeOptions {
   readonly configuration: Configuration;
