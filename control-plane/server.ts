@@ -16,6 +16,7 @@ import type { AdminApi } from './admin/admin-api.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
 import { createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
+import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
 import { openTokenFile, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
@@ -102,6 +103,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       clock,
     });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
+  const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
 
   async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {
@@ -148,6 +150,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       clock,
       audit,
       callerOf: authorizer.callerOf,
+      scopeOf: authorizer.scopeOf,
+      events,
       awaited: () => awaited,
       exposeMetrics: metrics.expose,
     };
@@ -213,6 +217,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       awaited = 'nothing: the control plane is stopping';
       for (const each of open) each.close();
       fleet.stop();
+      events.stop();
       await ads?.stop(stopGraceMs);
       await admin?.stop(stopGraceMs);
       await rollout?.stop();

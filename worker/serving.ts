@@ -152,6 +152,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       health,
       log,
       clock,
+      duration: metrics.decisionDuration,
       tracer,
     },
     {

@@ -9,6 +9,8 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Audit } from './audit.ts';
+import type { Scope } from './authorize.ts';
+import type { Events } from './events.ts';
 import type { Examine } from './examination.ts';
 
 export interface AdminApi {
@@ -28,6 +30,9 @@ export interface AdminApi {
   readonly audit: Audit;
   /** The caller of a request that the guard let pass. */
   callerOf(request: RoutedRequest): string;
+  /** What the caller may do. */
+  scopeOf(request: RoutedRequest): Scope;
+  readonly events: Events;
   /** What the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;
   exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;

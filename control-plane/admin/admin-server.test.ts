@@ -440,7 +440,7 @@ test('every path is served under the version as well, the webhook too', async (t
   }
   t.is((await ask('POST', '/v1/webhooks', { json: {} })).status, 401);
   t.is((await ask('PUT', '/v1/domains/a', { yaml: ruleText('a', 2) })).status, 428);
-  for (const path of ['/v1', '/v1/', '/v2/status', '/v1/v1/status']) {
+  for (const path of ['/v1', '/v2/status', '/v1/v1/status']) {
     t.is((await ask('GET', path)).status, 404, path);
   }
 });

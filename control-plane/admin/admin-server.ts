@@ -11,6 +11,7 @@ import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
+import { addConsoleRoutes } from '../console/console-routes.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import type { Authorizer } from './authorize.ts';
@@ -98,12 +99,18 @@ export async function createAdminServer(
   });
   fastify.addHook('onSend', async ({ originalUrl }, reply) => {
     const location = reply.getHeader('location');
-    if (typeof location === 'string' && withoutVersion({ url: originalUrl }) !== originalUrl) {
+    const isPath = typeof location === 'string' && location.startsWith('/');
+    if (isPath && withoutVersion({ url: originalUrl }) !== originalUrl) {
       reply.header('location', `${versionPrefix}${location}`);
     }
   });
-  const known = new Set(['webhooks', ...app.routes.map(({ path }) => path.split('/')[1] ?? '')]);
+  const known = new Set([
+    'webhooks',
+    'console',
+    ...app.routes.map(({ path }) => path.split('/')[1] ?? ''),
+  ]);
   await addWebhookRoute(fastify, webhook, unfinished);
+  addConsoleRoutes(fastify, log.error);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
   const refusals = createRepeatedLog({

@@ -9,10 +9,14 @@ import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { Audit } from './audit.ts';
 import type { TokenSet } from './tokens.ts';
 
+export type Scope = 'read' | 'write';
+
 export interface Authorizer {
   readonly guard: Guard;
   /** The name of the caller's token, or `local` where no token is required. */
   callerOf(request: RoutedRequest): string;
+  /** `write` where no token is required. */
+  scopeOf(request: RoutedRequest): Scope;
   /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
 }
@@ -31,12 +35,18 @@ const realm = 'ratelane';
  * loopback addresses only, every program on this machine may do everything, except pages in a browser. */
 export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Authorizer {
   if (tokens === undefined) {
-    return { guard: localGuard, callerOf: () => 'local', isAuthenticated: undefined };
+    return {
+      guard: localGuard,
+      callerOf: () => 'local',
+      scopeOf: () => 'write',
+      isAuthenticated: undefined,
+    };
   }
-  const callers = new WeakMap<RoutedRequest, string>();
+  const callers = new WeakMap<RoutedRequest, { readonly name: string; readonly scope: Scope }>();
   const ownerOf = (token: string) => {
     const owner = tokens.find(token);
-    return owner?.scope === 'xds' ? undefined : owner;
+    if (owner === undefined || owner.scope === 'xds') return undefined;
+    return { name: owner.name, scope: owner.scope };
   };
   const guard = bearer(
     (token, request) => {
@@ -50,14 +60,15 @@ export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Au
         noteRefusal(audit, request, owner.name, `403: ${detail}`);
         throw new HttpError(403, { detail });
       }
-      callers.set(request, owner.name);
+      callers.set(request, owner);
       return true;
     },
     { realm },
   );
   return {
     guard,
-    callerOf: (request) => callers.get(request) ?? 'unknown',
+    callerOf: (request) => callers.get(request)?.name ?? 'unknown',
+    scopeOf: (request) => callers.get(request)?.scope ?? 'read',
     isAuthenticated({ headers: { authorization } }) {
       const token = readCredentials(authorization, 'bearer');
       return token !== undefined && ownerOf(token) !== undefined;

@@ -37,20 +37,24 @@ export function toChunks(stream: NodeStream): Chunks {
   });
 }
 
-/** The same chunks; a failure is reported before it is thrown on. */
+/** The same chunks; a failure is reported before it is thrown on, unless nobody reads any more: ending a
+ * stream that waits makes it fail. */
 export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
   return toIterable(() => {
     const iterator = chunks[Symbol.asyncIterator]();
+    let isOver = false;
     return {
       async next() {
         try {
           return await iterator.next();
         } catch (error) {
+          if (isOver) return { done: true, value: undefined };
           onError(error);
           throw error;
         }
       },
       async return() {
+        isOver = true;
         return (await iterator.return?.()) ?? { done: true, value: undefined };
       },
     };

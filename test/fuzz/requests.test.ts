@@ -194,6 +194,7 @@ async function startPorts(t: ExecutionContext) {
         return undefined;
       },
       health: createHealth({ requireConfig: false }),
+      duration: { observe() {} },
       log,
       clock: systemClock,
     },

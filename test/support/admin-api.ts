@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
+import { createEvents } from '../../control-plane/admin/events.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { createFleet } from '../../control-plane/fleet/fleet.ts';
@@ -63,6 +64,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, undefined));
   const audit = createAudit(log);
   const authorizer = createAuthorizer(toTokens(api.tokens), audit);
+  const events = createEvents({ snapshots, workers, rollout: undefined }, clock);
   const server = await createAdminServer(
     {
       api: {
@@ -77,6 +79,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         clock,
         audit,
         callerOf: authorizer.callerOf,
+        scopeOf: authorizer.scopeOf,
+        events,
         awaited: () => undefined,
         exposeMetrics: metrics.expose,
       },
@@ -93,6 +97,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     { address: { host: '127.0.0.1', port: api.port ?? 0 }, tls: undefined },
   );
   t.teardown(async () => {
+    events.stop();
     await server.stop(100);
     await snapshots.close();
     await store.close();

@@ -38,7 +38,7 @@ async function start(
   const log = createRecordedLog();
   const health = createHealth({ requireConfig: false });
   const server = createHttpServer(
-    { shouldRateLimit, health, log, clock: systemClock, ...options },
+    { shouldRateLimit, health, log, clock: systemClock, duration: { observe() {} }, ...options },
     { host: '127.0.0.1', port: 0 },
   );
   const address = await server.start();
@@ -355,6 +355,15 @@ test('stopping lets a decision finish, and cuts it after the grace time', async 
   await cut;
 });
 
+test('how long each answer took is counted', async (t) => {
+  const seconds: number[] = [];
+  const duration = { observe: (each: number) => void seconds.push(each) };
+  const { url } = await start(t, answerWith({}), { duration });
+  await send(`${url}/json`, 'POST', '{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}');
+  t.is(seconds.length, 1);
+  t.true((seconds[0] ?? -1) >= 0);
+});
+
 test('a port in use is named together with the settings to change', async (t) => {
   const { address } = await start(t);
   const second = createHttpServer(
@@ -363,6 +372,7 @@ test('a port in use is named together with the settings to change', async (t) =>
       health: createHealth({ requireConfig: false }),
       log: createRecordedLog(),
       clock: systemClock,
+      duration: { observe() {} },
     },
     { host: '127.0.0.1', port: address.port },
   );

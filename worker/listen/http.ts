@@ -15,6 +15,7 @@ import type {
   ShouldRateLimit,
 } from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
+import type { Duration } from '../metrics.ts';
 import {
   createPlainHttpServer,
   type HttpListener,
@@ -40,6 +41,8 @@ export interface HttpDeps {
   readonly health: Health;
   readonly log: Log;
   readonly clock: Clock;
+  /** Of decisions. */
+  readonly duration: Duration;
   /** Undefined: no spans are made. */
   readonly tracer?: Tracer | undefined;
 }
@@ -58,6 +61,7 @@ export function createHttpServer(
     health,
     log,
     clock,
+    duration,
     tracer,
     largeRequests = new LargeRequests(() => clock.monotonicMs()),
   }: HttpDeps,
@@ -71,6 +75,7 @@ export function createHttpServer(
   }
 
   async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const startMs = clock.monotonicMs();
     const body = await readBody(request.raw);
     if (body.kind === 'aborted') return refuseAborted(reply);
     if (body.kind === 'too-large') {
@@ -83,6 +88,7 @@ export function createHttpServer(
     const answer = await find(body.bytes, reply, trace);
     if (answer === 'aborted') return refuseAborted(reply);
     if (answer === 'too-many') return refuseBusy(reply, 'that wait for their turn');
+    duration.observe((clock.monotonicMs() - startMs) / 1000);
     if (!answer.ok) {
       if ('error' in answer) return refuse(reply, answer.error.message);
       // The caller of a well-formed request learns which limit it exceeds.

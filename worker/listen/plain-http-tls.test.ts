@@ -37,6 +37,7 @@ async function start(t: ExecutionContext) {
       health: createHealth({ requireConfig: false }),
       log,
       clock: systemClock,
+      duration: { observe() {} },
     },
     { host: '127.0.0.1', port: 0, tls: files },
   );

@@ -51,6 +51,31 @@ export class Openapi_json extends AdminController {
   }
 }
 
+export class Access extends AdminController {
+  static readonly GET = op({
+    summary: 'Who the caller is, and what the caller may do',
+    returns: {
+      200: Type.Object(
+        {
+          name: Type.String({ description: 'Of the token; local where none is needed' }),
+          scope: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+          rollout: Type.Boolean({ description: 'Whether revisions are rolled out in steps' }),
+        },
+        { title: 'Access' },
+      ),
+    },
+  });
+
+  GET() {
+    const { api, request } = this;
+    return {
+      name: api.callerOf(request),
+      scope: api.scopeOf(request),
+      rollout: api.rollout !== undefined,
+    };
+  }
+}
+
 /** How long a client waits for a look at the store; after it the answer is what is known. */
 const lookTimeoutMs = 5_000;
 
@@ -126,6 +151,18 @@ export class Status extends AdminController {
   }
 }
 
+const peerQuery = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description: 'The id of the control plane that asks: speak of your own workers only',
+  }),
+);
+const workersJson = Type.Object({
+  workers: Type.Array(workerJson),
+  /** Peers that gave no answer. */
+  missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() })),
+});
+
 export class Workers extends AdminController {
   static readonly GET = op({
     summary: 'Every connected worker, and what it has',
@@ -133,14 +170,21 @@ export class Workers extends AdminController {
       state: Type.Optional(
         Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
       ),
+      peer: peerQuery,
     }),
-    returns: { 200: Type.Object({ workers: Type.Array(workerJson) }) },
+    returns: { 200: workersJson },
+    failures: { 409: undefined },
   });
 
-  GET({ state }: Fields<typeof Workers.GET>) {
+  async GET({ state, peer }: Fields<typeof Workers.GET>) {
+    const answers = await this.askPeers('/workers', workersJson, peer);
     const { workers, snapshots, fleet } = this.api;
     const findFigures = createFindFigures(fleet.list());
-    const all = workers.list().map((worker) => toWorkerJson(worker, snapshots, findFigures));
-    return { workers: all.filter((worker) => state === undefined || worker.state === state) };
+    const own = workers.list().map((worker) => toWorkerJson(worker, snapshots, findFigures));
+    const all = [...own, ...answers.flatMap(({ value }) => value?.workers ?? [])];
+    return {
+      workers: all.filter((worker) => state === undefined || worker.state === state),
+      missing: answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+    };
   }
 }

@@ -1,0 +1,64 @@
+// `/rules`: the rules in force, one row for each, as people look through them.
+import Type from 'typebox';
+import { HttpError } from '../../../shared/router/errors.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { optional, part } from '../../../shared/router/path-part.ts';
+import { AdminController } from '../admin-controller.ts';
+import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
+
+const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
+const listed = Type.Object({ domain: Type.String(), rules: Type.Integer() });
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'The rules in force of a domain, a parent before those below it',
+    path: [optional(domainName)],
+    query: Type.Object({
+      search: Type.Optional(
+        Type.String({ maxLength: 200, description: 'Part of a name, a limit, an owner or a file' }),
+      ),
+      offset: Type.Integer({ default: 0, minimum: 0 }),
+      limit: Type.Integer({ default: 500, minimum: 1, maximum: 5000, description: 'Of a list' }),
+    }),
+    returns: {
+      200: Type.Object({
+        revision: Type.String(),
+        domain: Type.String(),
+        total: Type.Integer({ description: 'How many the search has found' }),
+        rules: Type.Array(ruleRowJson),
+      }),
+    },
+    failures: { 503: undefined },
+    shorter: {
+      0: {
+        summary: 'List the domains in force',
+        returns: {
+          200: Type.Object({
+            revision: Type.String(),
+            total: Type.Integer(),
+            domains: Type.Array(listed),
+          }),
+        },
+      },
+    },
+  });
+
+  async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
+    const revision = this.api.snapshots.state().inForce?.revision.id;
+    if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
+    const placed = placedRules(await this.readDocumentsInForce());
+    if (domain === undefined) {
+      const sought = search?.toLowerCase() ?? '';
+      const all = [...placed]
+        .filter(([name]) => name.toLowerCase().includes(sought))
+        .map(([name, rules]) => ({ domain: name, rules: rowsOf(name, rules).length }));
+      return { revision, total: all.length, domains: all.slice(offset, offset + limit) };
+    }
+    const rules = placed.get(domain);
+    if (rules === undefined) {
+      throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
+    }
+    const found = findRows(rowsOf(domain, rules), search ?? '');
+    return { revision, domain, total: found.length, rules: found.slice(offset, offset + limit) };
+  }
+}

@@ -1,0 +1,31 @@
+// `/unmatched`: descriptors that found no rule, and the rule that comes nearest.
+import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { AdminController } from '../admin-controller.ts';
+import { placedRules } from '../rule-rows.ts';
+import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json.ts';
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'Samples of descriptors that found no rule, and why',
+    description: 'Those that the workers report, the last ones first; at most 50.',
+    query: Type.Object({
+      peer: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'The id of the control plane that asks: speak of your own workers only',
+        }),
+      ),
+    }),
+    returns: { 200: unmatchedJson },
+    failures: { 409: undefined, 503: undefined },
+  });
+
+  async GET({ peer }: Fields<typeof Default.GET>) {
+    const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
+    const placed = placedRules(await this.readDocumentsInForce());
+    const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
+    return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
+  }
+}

@@ -1,0 +1,90 @@
+// Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { toOverview } from '../metrics/overview.ts';
+import type { Rollout } from '../rollout/rollout.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+
+export type AdminEvent = 'state' | 'figures';
+
+export interface EventListener {
+  send(event: AdminEvent): void;
+  end(): void;
+}
+
+export interface Events {
+  /** The result is called when the listener has gone; undefined when there are too many. */
+  join(listener: EventListener): (() => void) | undefined;
+  /** Ends all listeners. */
+  stop(): void;
+}
+
+const maxListeners = 64;
+const lookMs = 500;
+const figuresMs = 5_000;
+
+export interface EventSources {
+  readonly snapshots: SnapshotCache;
+  readonly workers: ConnectedWorkers;
+  readonly rollout: Rollout | undefined;
+}
+
+export function createEvents(sources: EventSources, clock: Clock): Events {
+  const listeners = new Set<EventListener>();
+  let stopLooking: (() => void) | undefined;
+  let known = '';
+  let figuresSentMs = 0;
+
+  function look(): void {
+    const nowMs = clock.monotonicMs();
+    const state = toFingerprint(sources);
+    if (state !== known) {
+      known = state;
+      tell('state');
+    }
+    if (nowMs - figuresSentMs >= figuresMs) {
+      figuresSentMs = nowMs;
+      tell('figures');
+    }
+  }
+
+  function tell(event: AdminEvent): void {
+    for (const listener of listeners) listener.send(event);
+  }
+
+  return {
+    join(listener) {
+      if (listeners.size >= maxListeners) return undefined;
+      listeners.add(listener);
+      if (stopLooking === undefined) {
+        known = toFingerprint(sources);
+        stopLooking = repeatAfter(clock, lookMs, look);
+      }
+      listener.send('state');
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size > 0) return;
+        stopLooking?.();
+        stopLooking = undefined;
+      };
+    },
+    stop() {
+      stopLooking?.();
+      for (const listener of listeners) listener.end();
+    },
+  };
+}
+
+/** Differs when the state does. */
+function toFingerprint({ snapshots, workers, rollout }: EventSources): string {
+  const { newest, inForce, store } = snapshots.state();
+  const rolloutState = rollout?.state();
+  const overview = toOverview(snapshots, workers, rolloutState);
+  return JSON.stringify([
+    newest?.revision.id,
+    inForce?.revision.id,
+    store.lastError,
+    rolloutState,
+    { ...overview, storeSuccessAtMs: undefined },
+  ]);
+}

@@ -1,0 +1,96 @@
+// The rules of a domain as rows for people: a parent before its children. Pure.
+import Type from 'typebox';
+import { describeShape } from '../../shared/rules/limit-shape.ts';
+import { type PlacedRule, placeRules } from '../../shared/rules/placed-rule.ts';
+import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
+import { limitModes } from '../../shared/rules/rule-keys.ts';
+
+export const ruleRowJson = Type.Object(
+  {
+    rule: Type.String({
+      description: 'Domain, and key or key_value of each level: the metric key without values',
+    }),
+    entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() }), {
+      description: 'From the top to the rule; a value is empty where the rule is for every value',
+    }),
+    limits: Type.Array(Type.String(), { description: 'In words; empty for a rule without one' }),
+    modes: Type.Array(Type.String(), { description: 'Such as shadow_mode' }),
+    owner: Type.Union([Type.String(), Type.Null()], {
+      description: '`owner` or `team` of the metadata of the rule, or of one above it',
+    }),
+    file: Type.String(),
+    line: Type.Union([Type.Integer(), Type.Null()]),
+  },
+  { title: 'RuleRow' },
+);
+export type RuleRow = Type.Static<typeof ruleRowJson>;
+
+const placedByDocuments = new WeakMap<
+  readonly RuleDocument[],
+  ReadonlyMap<string, readonly PlacedRule[]>
+>();
+const rowsByRules = new WeakMap<readonly PlacedRule[], readonly RuleRow[]>();
+
+/** As `placeRules`; the same documents are placed once. */
+export function placedRules(
+  documents: readonly RuleDocument[],
+): ReadonlyMap<string, readonly PlacedRule[]> {
+  const known = placedByDocuments.get(documents);
+  if (known !== undefined) return known;
+  const placed = placeRules(documents);
+  placedByDocuments.set(documents, placed);
+  return placed;
+}
+
+/** `rules` is the top level of the domain. */
+export function rowsOf(domain: string, rules: readonly PlacedRule[]): readonly RuleRow[] {
+  const known = rowsByRules.get(rules);
+  if (known !== undefined) return known;
+  const rows: RuleRow[] = [];
+  addRows(rows, rules, { rule: domain, entries: [], owner: null });
+  rowsByRules.set(rules, rows);
+  return rows;
+}
+
+/** Those that contain the text, in any case. */
+export function findRows(rows: readonly RuleRow[], text: string): readonly RuleRow[] {
+  const sought = text.toLowerCase();
+  if (sought === '') return rows;
+  return rows.filter(({ rule, limits, modes, owner, file }) =>
+    [rule, ...limits, ...modes, owner ?? '', file].some((each) =>
+      each.toLowerCase().includes(sought),
+    ),
+  );
+}
+
+function addRows(
+  rows: RuleRow[],
+  rules: readonly PlacedRule[],
+  above: Pick<RuleRow, 'rule' | 'entries' | 'owner'>,
+): void {
+  for (const { descriptor, document, composite, children } of rules) {
+    const { key, value, rateLimit, furtherLimits, metadata, position } = descriptor;
+    const rule = `${above.rule}.${composite}`;
+    const owner = textOf(metadata?.['owner']) ?? textOf(metadata?.['team']) ?? above.owner;
+    const entries = [...above.entries, { key, value }];
+    rows.push({
+      rule,
+      entries,
+      limits: rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe),
+      modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
+      owner,
+      file: document.file,
+      line: position?.line ?? null,
+    });
+    addRows(rows, children, { rule, entries, owner });
+  }
+}
+
+function describe(block: RateLimitBlock): string {
+  const named = block.name === '' ? '' : ` (${block.name})`;
+  return `${block.unlimited ? 'unlimited' : describeShape(block)}${named}`;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

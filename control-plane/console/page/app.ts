@@ -1,0 +1,161 @@
+// The frame around the pages: who may look, where to go, and whether what is shown is live.
+import { html } from 'htm/preact';
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import type { StatusJson } from '../../admin/status-report.ts';
+import { ask, keepToken, readToken } from './api.ts';
+import { FleetPage } from './fleet-page.ts';
+import { LimitedPage } from './limited-page.ts';
+import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
+import { Login } from './login.ts';
+import { Badge, capital, Notice, type Tone } from './parts.ts';
+import { type Trouble, useResource } from './resource.ts';
+import { RevisionsPage } from './revisions-page.ts';
+import { hrefOf, useRoute } from './route.ts';
+import { RulesPage } from './rules-page.ts';
+import { type Session, SessionContext } from './session.ts';
+import { nextTheme, readTheme, useTheme } from './theme.ts';
+import { TryPage } from './try-page.ts';
+import { UnmatchedPage } from './unmatched-page.ts';
+
+const pages = [
+  { name: 'fleet', title: 'Fleet', component: FleetPage },
+  { name: 'rules', title: 'Rules', component: RulesPage },
+  { name: 'limited', title: 'Who is limited', component: LimitedPage },
+  { name: 'unmatched', title: 'Unmatched', component: UnmatchedPage },
+  { name: 'revisions', title: 'Revisions', component: RevisionsPage },
+  { name: 'try', title: 'Try a request', component: TryPage },
+] as const;
+
+const tones: Readonly<Record<StatusJson['verdict'], Tone>> = {
+  in_force: 'good',
+  no_workers: 'wait',
+  pending: 'wait',
+  held_back: 'bad',
+  taken_back: 'bad',
+  invalid: 'bad',
+  not_known: 'bad',
+};
+
+const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
+  in_force: 'in force',
+  no_workers: 'no workers',
+  pending: 'pending',
+  held_back: 'held back',
+  taken_back: 'taken back',
+  invalid: 'invalid',
+  not_known: 'not known',
+};
+
+/** Until somebody is known who may look, nothing is asked for. */
+export function App() {
+  const [session, setSession] = useState<Session | undefined>(undefined);
+  const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
+
+  const enter = useCallback(async () => {
+    const answer = await ask<Session>('access');
+    setTrouble(answer.ok ? undefined : answer);
+    setSession(answer.ok ? answer.value : undefined);
+    if (answer.ok) startLive();
+    else if (answer.status === 0) setTimeout(() => void enter(), 5_000);
+  }, []);
+  useEffect(() => {
+    void enter();
+    return stopLive;
+  }, [enter]);
+
+  function leave(): void {
+    stopLive();
+    keepToken(undefined);
+    setSession(undefined);
+    void enter();
+  }
+
+  if (session !== undefined) {
+    return html`<${SessionContext.Provider} value=${session}>
+      <${Frame} session=${session} leave=${leave} />
+    <//>`;
+  }
+  if (trouble === undefined) return html`<p class="alone quiet" role="status">Reading…</p>`;
+  if (trouble.status === 401)
+    return html`<${Login} enter=${enter} wrong=${readToken() !== null} />`;
+  return html`<main class="alone">
+    <h1>Ratelane</h1>
+    <${Notice} tone="bad"><strong>${capital(trouble.text)}.</strong>
+      ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>
+  </main>`;
+}
+
+interface FrameProps {
+  readonly session: Session;
+  leave(): void;
+}
+
+function Frame({ session, leave }: FrameProps) {
+  const { page, params } = useRoute();
+  const status = useResource<StatusJson>('status', 'state');
+  const [live, setLive] = useState<LiveState>('connecting');
+  useEffect(() => listenToState(setLive), []);
+  const { value, trouble } = status;
+  // The token was taken from the file, or the control plane has another one now.
+  const isShutOut = trouble?.status === 401;
+  useEffect(() => {
+    if (isShutOut) leave();
+  }, [isShutOut]);
+  const current = pages.find(({ name }) => name === page);
+  return html`
+    <a class="skip" href="#main" onClick=${(event: Event) => {
+      event.preventDefault();
+      document.getElementById('main')?.focus();
+    }}>Skip to the page</a>
+    <div class="frame">
+      <aside>
+        <a class="brand" href=${hrefOf('fleet')}><img src="page/icon.svg" alt="" width="26" height="26" />Ratelane</a>
+        <nav aria-label="Pages">
+          ${pages.map(
+            ({ name, title }) =>
+              html`<a href=${hrefOf(name)} aria-current=${name === page ? 'page' : undefined}>${title}</a>`,
+          )}
+        </nav>
+        <div class="foot">
+          <${LiveMark} live=${trouble?.status === 0 ? 'away' : live} />
+          <${ThemeButton} />
+          <div class="who">${session.name === 'local' ? 'no token needed' : `${session.name}, may ${session.scope}`}
+            ${session.name !== 'local' && html`<button type="button" class="link" onClick=${leave}>Leave</button>`}</div>
+        </div>
+      </aside>
+      <div class="content">
+        <div class="verdict" role="status">
+          ${
+            value === undefined
+              ? html`<span class="quiet">${trouble ? capital(trouble.text) : 'Reading…'}</span>`
+              : html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${capital(value.text)}</span>`
+          }
+        </div>
+        <main id="main" tabindex="-1">
+          ${
+            current === undefined
+              ? html`<h1>No such page</h1><p><a href=${hrefOf('fleet')}>To the fleet</a></p>`
+              : html`<${current.component} key=${page} params=${params} status=${status} />`
+          }
+        </main>
+      </div>
+    </div>`;
+}
+
+const liveTexts: Readonly<Record<LiveState | 'away', readonly [Tone, string]>> = {
+  live: ['good', 'Live'],
+  polling: ['wait', 'Every 5 s'],
+  connecting: ['plain', 'Connecting'],
+  away: ['bad', 'No answer'],
+};
+
+function LiveMark({ live }: { readonly live: LiveState | 'away' }) {
+  const [tone, text] = liveTexts[live];
+  return html`<${Badge} tone=${tone}>${text}<//>`;
+}
+
+function ThemeButton() {
+  const [theme, setTheme] = useTheme();
+  return html`<button type="button" class="link" onClick=${() => setTheme(nextTheme(readTheme()))}
+    aria-label=${`Colours: ${theme}. Change`}>Colours: ${theme}</button>`;
+}

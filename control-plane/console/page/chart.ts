@@ -1,0 +1,106 @@
+// The traffic of the last minutes over time.
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import UPlot from 'uplot';
+import type { HistoryJson } from '../../admin/history-json.ts';
+import { toRate } from './format.ts';
+
+interface ChartProps {
+  readonly history: HistoryJson;
+}
+
+const slotSeconds = 5;
+const spanSeconds = 900;
+const height = 190;
+
+/** The tiles above it say the newest values in words. */
+export function TrafficChart({ history }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const chart = useRef<UPlot | undefined>(undefined);
+  const data = toData(history);
+  const latest = useRef(data);
+  latest.current = data;
+
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const draw = () => {
+      chart.current?.destroy();
+      chart.current = new UPlot(toOptions(element), latest.current, element);
+    };
+    const resized = new ResizeObserver(() => {
+      chart.current?.setSize({ width: element.clientWidth, height });
+    });
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const theme = new MutationObserver(draw);
+    draw();
+    resized.observe(element);
+    dark.addEventListener('change', draw);
+    theme.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+    return () => {
+      resized.disconnect();
+      theme.disconnect();
+      dark.removeEventListener('change', draw);
+      chart.current?.destroy();
+      chart.current = undefined;
+    };
+  }, []);
+
+  useEffect(() => chart.current?.setData(data), [data]);
+
+  return html`<figure class="chart">
+    <figcaption>Requests per second, the last 15 minutes
+      <span class="key ok">decisions</span><span class="key over">over limit</span><span class="key error">errors</span>
+    </figcaption>
+    <div ref=${place} role="img" aria-label="A chart of the requests per second of the last 15 minutes"></div>
+  </figure>`;
+}
+
+function toData({ slots }: HistoryJson): UPlot.AlignedData {
+  const rate = (count: number) => count / slotSeconds;
+  return [
+    slots.map(({ at }) => Date.parse(at) / 1000),
+    slots.map(({ decisions }) => rate(decisions)),
+    slots.map(({ overLimit }) => rate(overLimit)),
+    slots.map(({ errors }) => rate(errors)),
+  ];
+}
+
+function toOptions(element: HTMLElement): UPlot.Options {
+  const style = getComputedStyle(element);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 } };
+  return {
+    width: element.clientWidth,
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    padding: [8, 24, 0, 0],
+    axes: [
+      { ...axis, values: (_chart, times) => times.map(toClock) },
+      { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
+    ],
+    scales: {
+      x: { range: (_chart, _first, last) => [last - spanSeconds, last] },
+      y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.1)] },
+    },
+    series: [
+      {},
+      {
+        label: 'decisions',
+        stroke: colour('--accent'),
+        fill: colour('--accent-soft'),
+        width: 2,
+        points: { show: false },
+      },
+      { label: 'over limit', stroke: colour('--wait'), width: 2, points: { show: false } },
+      { label: 'errors', stroke: colour('--bad'), width: 2, points: { show: false } },
+    ],
+  };
+}
+
+function toClock(unixSeconds: number): string {
+  const date = new Date(unixSeconds * 1000);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+}

@@ -1,0 +1,69 @@
+// A dialog that says what will happen, asks for the reason, and tells how it ended.
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Answer } from './api.ts';
+import { capital, Field, Notice } from './parts.ts';
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly action: string;
+  readonly isDangerous?: boolean;
+  /** What will happen. */
+  readonly children?: ComponentChildren;
+  /** Does it, with the reason that goes into the audit log. */
+  act(reason: string): Promise<Answer<unknown>>;
+  /** `done` when it was done. */
+  onClose(done: boolean): void;
+}
+
+export function Confirm({ title, action, isDangerous, children, act, onClose }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [reason, setReason] = useState('');
+  const [isActing, setActing] = useState(false);
+  const [trouble, setTrouble] = useState<Answer<unknown> | undefined>(undefined);
+
+  useEffect(() => {
+    const { current } = dialog;
+    current?.showModal();
+    return () => current?.close();
+  }, []);
+
+  async function submit(event: Event): Promise<void> {
+    event.preventDefault();
+    if (isActing || reason.trim() === '') return;
+    setActing(true);
+    const answer = await act(reason.trim());
+    setActing(false);
+    if (answer.ok) onClose(true);
+    else setTrouble(answer);
+  }
+
+  const closed = () => onClose(false);
+  return html`<dialog ref=${dialog} aria-labelledby="confirm-title" onCancel=${closed}>
+    <form onSubmit=${submit}>
+      <h2 id="confirm-title">${title}</h2>
+      <div class="what">${children}</div>
+      <${Field} label="Reason, for the audit log">
+        <input name="reason" required maxlength="1000" autocomplete="off" value=${reason}
+          onInput=${(event: InputEvent) => setReason((event.target as HTMLInputElement).value)} />
+      <//>
+      ${
+        trouble !== undefined &&
+        !trouble.ok &&
+        html`<div role="alert"><${Notice} tone="bad"><strong>Not done: ${trouble.text}.</strong>
+          ${trouble.problems
+            .slice(0, 5)
+            .map(
+              ({ file, line, message }) =>
+                html`<div>${file}${line === null ? '' : `:${line}`}: ${capital(message)}</div>`,
+            )}<//></div>`
+      }
+      <div class="buttons">
+        <button type="button" onClick=${closed}>Cancel</button>
+        <button type="submit" class=${isDangerous ? 'dangerous' : 'main'} disabled=${isActing}>
+          ${isActing ? 'Working…' : action}</button>
+      </div>
+    </form>
+  </dialog>`;
+}

@@ -1,0 +1,35 @@
+// How far counters are, as the workers have said.
+import { html } from 'htm/preact';
+import type { CountersJson } from '../../admin/counters-json.ts';
+import { toCount, toNumber, toShown } from './format.ts';
+import { capital, Notice } from './parts.ts';
+
+interface CountersTableProps {
+  readonly counters: CountersJson;
+}
+
+export function CountersTable({ counters: { answers, notAsked } }: CountersTableProps) {
+  if (answers.length === 0) return html`<p class="quiet">No worker has answered.</p>`;
+  return html`${answers.map(
+    ({ worker, address, together, problem, counters }) => html`<div class="counters">
+      <div class="quiet">${together > 1 ? `Counted together by ${toCount(together, 'worker')}` : `Counted by ${worker === '' ? address : toShown(worker)}`}</div>
+      ${problem !== null && html`<${Notice} tone="bad">${capital(toShown(problem))}.<//>`}
+      ${counters.map((counter) => {
+        if (counter.problem !== null) return html`<p>${capital(toShown(counter.problem))}.</p>`;
+        const { used, limit, window, secondsUntilReset, rule } = counter;
+        return html`<div class="counter">
+          <meter min="0" max=${Math.max(1, limit)} value=${Math.min(used, limit)} low=${limit * 0.8} high=${limit * 0.99} optimum="0" aria-label=${`${used} of ${limit}`}></meter>
+          <span><strong>${toNumber(used)}</strong> of ${toNumber(limit)} per ${toTimeText(window)}${used >= limit && limit > 0 && html` <span class="loud">used up</span>`}</span>
+          <span class="quiet">${secondsUntilReset > 0 && `next in ${secondsUntilReset} s · `}<code>${toShown(rule)}</code></span>
+        </div>`;
+      })}
+    </div>`,
+  )}
+  ${notAsked > 0 && html`<p class="quiet">${toCount(notAsked, 'worker')} that count by themselves were not asked.</p>`}`;
+}
+
+/** `minute`, or `5 minutes` for `5_minute`. */
+function toTimeText(window: string): string {
+  const [, count, unit] = /^(\d+)_(.+)$/.exec(window) ?? [];
+  return unit === undefined ? toShown(window) : `${count} ${toShown(unit)}s`;
+}

@@ -1,0 +1,196 @@
+// The workers: who has which rules, how much each decides, and what is wrong with any of them.
+import { html } from 'htm/preact';
+import type { HistoryJson } from '../../admin/history-json.ts';
+import type { StatusJson } from '../../admin/status-report.ts';
+import type { WorkerJson } from '../../admin/worker-json.ts';
+import { TrafficChart } from './chart.ts';
+import { toAge, toCount, toRate, toShortId, toShown } from './format.ts';
+import type { PageProps } from './page-props.ts';
+import {
+  Badge,
+  capital,
+  Empty,
+  Notice,
+  Page,
+  ReadingState,
+  Search,
+  Table,
+  Tile,
+  type Tone,
+} from './parts.ts';
+import { useResource } from './resource.ts';
+import { hrefOf, replaceRoute } from './route.ts';
+
+interface WorkersJson {
+  readonly workers: readonly WorkerJson[];
+}
+
+const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, number]>> = {
+  refused: ['bad', 'refused', 0],
+  pending: ['wait', 'pending', 1],
+  in_force: ['good', 'in force', 2],
+};
+
+export function FleetPage({ params, status }: PageProps) {
+  const workers = useResource<WorkersJson>('workers', 'figures');
+  const history = useResource<HistoryJson>('traffic', 'figures');
+  const { value } = status;
+  return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
+    <${ReadingState} of=${status} />
+    ${value && html`<${Warnings} status=${value} /><${Tiles} status=${value} />`}
+    ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value} />`}
+    ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
+    <h2>Workers</h2>
+    ${workers.trouble && html`<${ReadingState} of=${workers} />`}
+    ${workers.value && html`<${Workers} all=${workers.value.workers} params=${params} />`}
+  <//>`;
+}
+
+interface StatusProps {
+  readonly status: StatusJson;
+}
+
+function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
+  const late = [
+    workers.pending > 0 ? `${workers.pending} pending` : '',
+    workers.refused > 0 ? `${workers.refused} refused` : '',
+  ].filter((part) => part !== '');
+  const rate = (perSecond: number | undefined) =>
+    perSecond === undefined ? '–' : toRate(perSecond);
+  return html`<dl class="tiles">
+    <${Tile} name="Workers" value=${`${workers.inForce} of ${workers.connected}`}
+      detail=${late.length > 0 ? late.join(', ') : 'have the rules in force'}
+      tone=${workers.refused > 0 ? 'bad' : late.length > 0 ? 'wait' : 'plain'} />
+    <${Tile} name="Decisions a second" value=${rate(traffic?.decisionsPerSecond)}
+      detail=${traffic === null ? 'no worker reports' : `${toCount(traffic.workers, 'worker')} report`} />
+    <${Tile} name="Over limit a second" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
+    <${Tile} name="Errors a second" value=${rate(traffic?.errorsPerSecond)}
+      detail="could not be decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
+    <${Tile} name="99 of 100 within" value=${traffic?.p99Ms == null ? '–' : `${traffic.p99Ms} ms`} detail="on the slowest" />
+    <${Tile} name="Rules" value=${inForce === null ? '–' : String(inForce.limits)}
+      detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
+  </dl>`;
+}
+
+function shareText(traffic: StatusJson['traffic']): string {
+  if (traffic === null || traffic.decisionsPerSecond === 0) return 'of no decisions';
+  const percent = (traffic.overLimitPerSecond / traffic.decisionsPerSecond) * 100;
+  return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} % of the decisions`;
+}
+
+function Warnings({ status }: StatusProps) {
+  const { stale, store, disagreements, unenforced, rollout, newest } = status;
+  return html`
+    ${
+      rollout &&
+      html`<${Notice} tone="wait"><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
+      ${rollout.text && ` ${capital(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
+    }
+    ${
+      newest !== null &&
+      !newest.valid &&
+      html`<${Notice} tone="bad"><strong>The newest revision is not served.</strong>
+      <a href=${hrefOf('revisions')}>Why, and what to do</a><//>`
+    }
+    ${
+      !store.reachable &&
+      html`<${Notice} tone="bad"><strong>${store.description} is not reached${store.failingSince && ` for ${toAge(store.failingSince)}`}.</strong>
+      ${store.error && ` ${capital(store.error)}.`} What is in force stays.<//>`
+    }
+    ${stale !== null && stale.reason === 'store_unreachable' && store.reachable && html`<${Notice} tone="wait">What is served may be out of date since ${toAge(stale.since)}.<//>`}
+    ${disagreements.map(
+      ({
+        group,
+        count,
+      }) => html`<${Notice} tone="bad"><strong>Workers${group === null ? '' : ` of the group ${toShown(group)}`} count in ${count} different ways,</strong>
+        because their settings differ: they do not add up. <code>control-plane status</code> names the settings.<//>`,
+    )}
+    ${unenforced.map(
+      ({
+        domain,
+        workers,
+        fields,
+      }) => html`<${Notice} tone="bad"><strong>${toCount(workers, 'worker')} cannot enforce all limits of ${toShown(domain)}:</strong>
+        ${fields.join(', ')} ${fields.length === 1 ? 'is' : 'are'} only for Ratelane's own workers.<//>`,
+    )}`;
+}
+
+function ControlPlanes({ status }: StatusProps) {
+  return html`<h2>Control planes</h2>
+    <${Table} caption="Control planes" columns=${['Address', 'State', '#Workers']} rows=${status.controlPlanes.map(
+      ({ url, connected, error }) => html`<tr key=${url}>
+        <td>${url === 'this' ? 'this one' : url}</td>
+        <td>${error === null ? html`<${Badge} tone="good">answers<//>` : html`<${Badge} tone="bad">no answer<//> ${error}`}</td>
+        <td class="number">${connected ?? '–'}</td>
+      </tr>`,
+    )} />`;
+}
+
+interface WorkersProps {
+  readonly all: readonly WorkerJson[];
+  readonly params: URLSearchParams;
+}
+
+function Workers({ all, params }: WorkersProps) {
+  const search = params.get('search') ?? '';
+  const state = params.get('state') ?? '';
+  const go = (next: { search?: string; state?: string }) => {
+    const all = { ...(search && { search }), ...(state && { state }), ...next };
+    replaceRoute(
+      'fleet',
+      Object.fromEntries(Object.entries(all).filter(([, text]) => text !== '')),
+    );
+  };
+  if (all.length === 0) {
+    return html`<${Empty} title="No worker is connected.">
+      <p>A worker that is told where this control plane is gets its rules from here:</p>
+      <pre>CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=HOST:18000 npm run -s worker</pre>
+    <//>`;
+  }
+  const sought = search.toLowerCase();
+  const found = all
+    .filter((worker) => state === '' || worker.state === state)
+    .filter(({ id, address, group }) =>
+      [id, address, group ?? ''].some((text) => text.toLowerCase().includes(sought)),
+    )
+    .toSorted(
+      (a, b) =>
+        states[a.state][2] - states[b.state][2] ||
+        (b.figures?.decisionsPerSecond ?? 0) - (a.figures?.decisionsPerSecond ?? 0) ||
+        (a.id < b.id ? -1 : 1),
+    );
+  return html`<div class="filters">
+      <${Search} label="Find a worker" value=${search} onInput=${(text: string) => go({ search: text })} />
+      <select aria-label="State" value=${state} onChange=${(event: Event) => go({ state: (event.target as HTMLSelectElement).value })}>
+        <option value="">All states</option>
+        <option value="in_force">In force</option><option value="pending">Pending</option><option value="refused">Refused</option>
+      </select>
+      <span class="quiet" role="status">${toCount(found.length, 'worker')}</span>
+    </div>
+    ${
+      found.length === 0
+        ? html`<${Empty} title="No worker is like this."><button type="button" onClick=${() => replaceRoute('fleet', {})}>Show all</button><//>`
+        : html`<${Table} caption="Workers" rows=${found.map(toRow)}
+            columns=${['Worker', 'Rules', 'Version', '#Decisions/s', '#Over/s', '#Errors/s', '#p99', 'Store', 'Connected']} />`
+    }`;
+}
+
+function toRow(worker: WorkerJson) {
+  const { id, address, group, state, acked, nacked, figures, connectedSince } = worker;
+  const [tone, text] = states[state];
+  return html`<tr key=${`${id} ${address}`}>
+    <td><strong>${id === '' ? address : toShown(id)}</strong><div class="quiet">${address}${group !== null && `, group ${toShown(group)}`}</div></td>
+    <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
+    <td>${acked === null ? '–' : html`<code>${toShown(acked.version.slice(0, 12))}</code><div class="quiet">${toAge(acked.at)}</div>`}</td>
+    ${
+      figures === null
+        ? html`<td colspan="5" class="quiet">does not report</td>`
+        : html`<td class="number">${toRate(figures.decisionsPerSecond)}</td>
+          <td class="number">${toRate(figures.overLimitPerSecond)}</td>
+          <td class=${figures.errorsPerSecond > 0 ? 'number loud' : 'number'}>${toRate(figures.errorsPerSecond)}</td>
+          <td class="number">${figures.p99Ms === null ? '–' : `${figures.p99Ms} ms`}</td>
+          <td>${toShown(figures.store.kind)}${figures.store.serversAway > 0 && html` <${Badge} tone="bad">${toCount(figures.store.serversAway, 'server')} away<//>`}</td>`
+    }
+    <td>${toAge(connectedSince)}</td>
+  </tr>`;
+}

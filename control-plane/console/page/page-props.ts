@@ -1,0 +1,8 @@
+// What every page is given.
+import type { StatusJson } from '../../admin/status-report.ts';
+import type { Resource } from './resource.ts';
+
+export interface PageProps {
+  readonly params: URLSearchParams;
+  readonly status: Resource<StatusJson>;
+}

@@ -1,0 +1,254 @@
+// What changed, who changed it, what is wrong with it, and the way back.
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type { ProblemJson } from '../../admin/problem-json.ts';
+import type { RevisionJson } from '../../admin/revision-json.ts';
+import type { RolloutJson } from '../../admin/rollout-json.ts';
+import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
+import type { StatusJson } from '../../admin/status-report.ts';
+import { ask } from './api.ts';
+import { Confirm } from './confirm.ts';
+import { toAge, toCount, toShortId, toShown, toTime } from './format.ts';
+import type { PageProps } from './page-props.ts';
+import { Badge, capital, Empty, Page, ReadingState, Table } from './parts.ts';
+import { useResource } from './resource.ts';
+import { hrefOf, replaceRoute } from './route.ts';
+import { useRefusal } from './session.ts';
+
+interface ListedRevision extends RevisionJson {
+  readonly inForce: boolean;
+  readonly newest: boolean;
+}
+
+interface Difference {
+  readonly files: readonly { readonly path: string; readonly change: string }[];
+  readonly changes: readonly RuleChangeJson[];
+}
+
+export function RevisionsPage({ params, status }: PageProps) {
+  const history = useResource<{ readonly revisions: readonly ListedRevision[] }>(
+    'revisions?limit=50',
+    'state',
+  );
+  const [target, setTarget] = useState<ListedRevision | undefined>(undefined);
+  const revisions = history.value?.revisions ?? [];
+  const open = params.get('open') ?? '';
+  const refusal = useRefusal();
+  return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
+    ${status.value && html`<${NewestState} status=${status.value} reload=${status.reload} />`}
+    <${ReadingState} of=${history} />
+    ${
+      history.value &&
+      (revisions.length === 0
+        ? html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`
+        : html`<${Table} caption="Revisions, the newest first" columns=${['Revision', 'When', 'Who', 'Why', '']}
+            rows=${revisions.flatMap((revision, index) => {
+              const { id, at, author, message, inForce, newest } = revision;
+              const before = revisions[index + 1];
+              const isOpen = open === toShortId(id);
+              return [
+                html`<tr key=${`${id} ${at}`}>
+                  <td><code>${toShortId(id)}</code> ${inForce && html`<${Badge} tone="good">in force<//>`} ${newest && !inForce && html`<${Badge} tone="wait">newest<//>`}</td>
+                  <td title=${toTime(at)}>${toAge(at)}</td>
+                  <td>${author === null ? '–' : toShown(author)}</td>
+                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}</td>
+                  <td class="actions">
+                    ${
+                      before !== undefined &&
+                      html`<button type="button" aria-expanded=${isOpen}
+                      aria-label=${`What changed in ${toShortId(id)}`}
+                      onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
+                    }
+                    ${
+                      !newest &&
+                      html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''}
+                      aria-label=${`Roll back to ${toShortId(id)}`} onClick=${() => setTarget(revision)}>Roll back…</button>`
+                    }
+                  </td>
+                </tr>`,
+                isOpen &&
+                  before !== undefined &&
+                  html`<tr key=${`${id} ${at} diff`} class="inner"><td colspan="5"><${Changes} from=${before.id} to=${id} /></td></tr>`,
+              ];
+            })} />`)
+    }
+    ${
+      target &&
+      html`<${Confirm} title=${`Roll back to ${toShortId(target.id)}?`} action="Roll back" isDangerous
+        act=${(reason: string) =>
+          ask('rollbacks', {
+            method: 'POST',
+            body: {
+              revision: target.id,
+              message: reason,
+              ...(status.value?.newest && { expectedRevision: status.value.newest.id }),
+            },
+          })}
+        onClose=${(done: boolean) => {
+          setTarget(undefined);
+          if (!done) return;
+          history.reload();
+          status.reload();
+        }}>
+        <p>A new revision gets the files that ${toShortId(target.id)} had${target.author && `, by ${toShown(target.author)}`}, ${toTime(target.at)}. What changes for requests:</p>
+        <${Changes} from=${status.value?.newest?.id ?? target.id} to=${target.id} />
+      <//>`
+    }
+  <//>`;
+}
+
+interface ChangesProps {
+  readonly from: string;
+  readonly to: string;
+}
+
+const mostChanges = 30;
+
+function Changes({ from, to }: ChangesProps) {
+  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`, 'state');
+  const { value } = difference;
+  if (value === undefined) return html`<${ReadingState} of=${difference} />`;
+  const { changes, files } = value;
+  return html`<div class="changes">
+    ${changes.length === 0 && html`<p>Nothing changes for requests.</p>`}
+    <ul>${changes.slice(0, mostChanges).map(
+      ({ kind, domain, text, ruleAfter, ruleBefore }) => html`<li class=${kind}>
+        ${toShown(text)} <span class="quiet">${toShown(domain)}${(ruleAfter ?? ruleBefore) !== null && html`, <code>${toShown(ruleAfter ?? ruleBefore ?? '')}</code>`}</span></li>`,
+    )}</ul>
+    ${changes.length > mostChanges && html`<p class="quiet">and ${changes.length - mostChanges} more</p>`}
+    <p class="quiet">${toCount(files.length, 'file')}: ${files
+      .slice(0, 10)
+      .map(({ path, change }) => `${toShown(path)} ${change}`)
+      .join(', ')}${files.length > 10 && ', …'}</p>
+  </div>`;
+}
+
+interface NewestProps {
+  readonly status: StatusJson;
+  reload(): void;
+}
+
+/** What the newest revision waits for, and what is wrong with it. */
+function NewestState({ status, reload }: NewestProps) {
+  const { newest, rollout, verdict, text } = status;
+  const problems = newest?.problems ?? [];
+  return html`
+    ${rollout && html`<${Rollout} rollout=${rollout} reload=${reload} />`}
+    ${verdict === 'held_back' && newest && html`<${HeldBack} id=${newest.id} text=${text} reload=${reload} />`}
+    ${
+      problems.length > 0 &&
+      verdict !== 'held_back' &&
+      html`<section class="panel" aria-label="Problems of the newest revision">
+        <h2>${newest?.valid ? 'Warnings of the newest revision' : 'The newest revision is not served'}</h2>
+        ${!newest?.valid && html`<p>${capital(toShown(text))}.</p>`}
+        <${Problems} problems=${problems} />
+      </section>`
+    }`;
+}
+
+const mostProblems = 20;
+
+function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
+  return html`<ul class="problems">${problems.slice(0, mostProblems).map(
+    ({ severity, file, line, column, message, hint, sourceLine }) => html`<li>
+        <${Badge} tone=${severity === 'error' ? 'bad' : 'wait'}>${severity}<//>
+        <code>${toShown(file)}${line !== null && `:${line}:${column}`}</code>
+        <div>${capital(toShown(message))}</div>
+        ${sourceLine !== null && html`<pre>${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
+        ${hint !== null && html`<div class="hint">${capital(toShown(hint))}</div>`}
+      </li>`,
+  )}</ul>
+    ${problems.length > mostProblems && html`<p class="quiet">and ${problems.length - mostProblems} more</p>`}`;
+}
+
+interface HeldBackProps {
+  readonly id: string;
+  readonly text: string;
+  reload(): void;
+}
+
+function HeldBack({ id, text, reload }: HeldBackProps) {
+  const [isAsking, setAsking] = useState(false);
+  const refusal = useRefusal();
+  return html`<section class="panel" aria-label="Held back">
+    <h2>A revision is held back</h2>
+    <p>${capital(toShown(text))}.</p>
+    <div class="buttons left"><button type="button" class="dangerous" disabled=${refusal !== undefined} title=${refusal ?? ''} onClick=${() => setAsking(true)}>Approve…</button></div>
+    ${
+      isAsking &&
+      html`<${Confirm} title=${`Serve ${toShortId(id)}?`} action="Approve" isDangerous
+        act=${(reason: string) => ask('approvals', { method: 'POST', body: { revision: id, reason } })}
+        onClose=${(done: boolean) => {
+          setAsking(false);
+          if (done) reload();
+        }}><p>It removes most limits, or the last domain: requests that are limited now would pass.</p><//>`
+    }
+  </section>`;
+}
+
+type Action = 'pause' | 'resume' | 'promote' | 'abort';
+
+const actions: Readonly<
+  Record<Action, { readonly button: string; readonly title: string; readonly what: string }>
+> = {
+  pause: {
+    button: 'Pause…',
+    title: 'Pause the rollout?',
+    what: 'No further workers get the revision until somebody resumes it.',
+  },
+  resume: {
+    button: 'Resume…',
+    title: 'Resume the rollout?',
+    what: 'It goes on where it was paused.',
+  },
+  promote: {
+    button: 'Give to all now…',
+    title: 'Give the revision to all workers now?',
+    what: 'The remaining steps are left out: nobody compares the workers any more.',
+  },
+  abort: {
+    button: 'Take back…',
+    title: 'Take the revision back?',
+    what: 'All workers go back to the revision in force.',
+  },
+};
+
+interface RolloutProps {
+  readonly rollout: RolloutJson;
+  reload(): void;
+}
+
+function Rollout({ rollout, reload }: RolloutProps) {
+  const { revision, step, steps, phase, text, workers, since } = rollout;
+  const [action, setAction] = useState<Action | undefined>(undefined);
+  const refusal = useRefusal();
+  const all = workers.chosen + workers.others;
+  const possible: Action[] = [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
+  return html`<section class="panel" aria-label="Rollout">
+    <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${phase === 'paused' ? 'bad' : 'wait'}>${phase}<//></h2>
+    <p>${text === '' ? 'Under way' : capital(toShown(text))}. Since ${toAge(since)}.</p>
+    <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
+      { length: steps },
+      (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
+        aria-current=${index + 1 === step ? 'step' : undefined}>${index + 1 === steps ? 'all' : index + 1}</li>`,
+    )}</ol>
+    <div class="progress"><progress max=${Math.max(1, all)} value=${workers.having} aria-label=${`${workers.having} of ${all} workers have it`}></progress>
+      <span>${workers.having} of ${toCount(workers.chosen, 'chosen worker')} have it, ${workers.others} others do not</span></div>
+    <div class="buttons left">${possible.map(
+      (
+        each,
+      ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
+        onClick=${() => setAction(each)}>${actions[each].button}</button>`,
+    )}</div>
+    ${
+      action &&
+      html`<${Confirm} title=${actions[action].title} action=${actions[action].button.replace('…', '')} isDangerous=${action === 'abort' || action === 'promote'}
+        act=${(reason: string) => ask('rollouts', { method: 'POST', body: { action, reason } })}
+        onClose=${(done: boolean) => {
+          setAction(undefined);
+          if (done) reload();
+        }}><p>${actions[action].what}</p><//>`
+    }
+    <p class="quiet"><a href=${hrefOf('fleet')}>Look at the workers</a></p>
+  </section>`;
+}

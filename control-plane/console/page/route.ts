@@ -1,0 +1,30 @@
+// The page that the address names: `#/rules?domain=shop`. Behind the hash, so that the console works below
+// any prefix, and nothing of it reaches logs.
+import { useEffect, useState } from 'preact/hooks';
+
+export interface Route {
+  readonly page: string;
+  readonly params: URLSearchParams;
+}
+
+export function hrefOf(page: string, params: Readonly<Record<string, string>> = {}): string {
+  const query = new URLSearchParams(params).toString();
+  return `#/${page}${query === '' ? '' : `?${query}`}`;
+}
+
+/** The address changes without a new entry in the history. */
+export function replaceRoute(page: string, params: Readonly<Record<string, string>>): void {
+  history.replaceState(null, '', hrefOf(page, params));
+  window.dispatchEvent(new HashChangeEvent('hashchange'));
+}
+
+export function useRoute(): Route {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const read = () => setHash(location.hash);
+    window.addEventListener('hashchange', read);
+    return () => window.removeEventListener('hashchange', read);
+  }, []);
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  return { page: path === '' ? 'fleet' : path, params: new URLSearchParams(query) };
+}

@@ -1,0 +1,122 @@
+// The rules in force, one domain at a time, with what each of them counts now.
+import { html } from 'htm/preact';
+import type { RuleRow } from '../../admin/rule-rows.ts';
+import { toCount, toLines, toPairs, toRate, toShown } from './format.ts';
+import type { PageProps } from './page-props.ts';
+import { Badge, Empty, Page, ReadingState, Search, Sparkline, Table } from './parts.ts';
+import { useResource } from './resource.ts';
+import { hrefOf, replaceRoute } from './route.ts';
+import { averageOf, matchRates, type RuleSeries } from './rule-rates.ts';
+
+interface DomainsJson {
+  readonly total: number;
+  readonly domains: readonly { readonly domain: string; readonly rules: number }[];
+}
+
+interface RulesJson {
+  readonly total: number;
+  readonly rules: readonly RuleRow[];
+}
+
+const mostRules = 5_000;
+const mostDomains = 500;
+
+export function RulesPage({ params }: PageProps) {
+  const find = params.get('find') ?? '';
+  const search = params.get('search') ?? '';
+  const query = find === '' ? '' : `&search=${encodeURIComponent(find)}`;
+  const domains = useResource<DomainsJson>(`rules?limit=${mostDomains}${query}`, 'state');
+  const domain = params.get('domain') ?? domains.value?.domains[0]?.domain;
+  const go = (next: { domain?: string; search?: string; find?: string }) => {
+    const all = {
+      ...(domain && { domain }),
+      ...(find && { find }),
+      ...(search && { search }),
+      ...next,
+    };
+    replaceRoute(
+      'rules',
+      Object.fromEntries(Object.entries(all).filter(([, text]) => text !== '')),
+    );
+  };
+  return html`<${Page} title="Rules" about="What is in force, and how much each rule counts.">
+    <${ReadingState} of=${domains} />
+    ${
+      domains.value &&
+      html`<div class="split">
+        <nav class="domains" aria-label="Domains">
+          <${Search} label="Find a domain" value=${find} onInput=${(text: string) => go({ find: text })} />
+          <ul>${domains.value.domains.map(
+            (
+              each,
+            ) => html`<li key=${each.domain}><a href=${hrefOf('rules', { ...(find && { find }), domain: each.domain })}
+              aria-current=${each.domain === domain ? 'true' : undefined}><span>${toShown(each.domain)}</span>
+              <span class="quiet">${each.rules}</span></a></li>`,
+          )}</ul>
+          ${domains.value.total > domains.value.domains.length && html`<p class="quiet">${domains.value.domains.length} of ${domains.value.total}; find the others by name.</p>`}
+          ${domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : 'No domain is called so.'}</p>`}
+        </nav>
+        <section aria-label="Rules of the domain">
+          ${
+            domain === undefined
+              ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
+                <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit: { unit: minute, requests_per_unit: 3 }</pre><//>`
+              : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} />`
+          }
+        </section>
+      </div>`
+    }
+  <//>`;
+}
+
+interface DomainRulesProps {
+  readonly domain: string;
+  readonly search: string;
+  go(next: { search?: string }): void;
+}
+
+function DomainRules({ domain, search, go }: DomainRulesProps) {
+  const name = encodeURIComponent(domain);
+  const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
+  const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'state');
+  const traffic = useResource<{ readonly rules: readonly RuleSeries[] }>(
+    `traffic/rules?domain=${name}`,
+    'figures',
+  );
+  const shown = rules.value?.rules ?? [];
+  const rates = matchRates(shown, traffic.value?.rules ?? []);
+  return html`<h2>${toShown(domain)}</h2>
+    <div class="filters">
+      <${Search} label="Find a rule" value=${search} onInput=${(text: string) => go({ search: text })} />
+      ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
+    </div>
+    <${ReadingState} of=${rules} />
+    ${rules.value !== undefined && shown.length === 0 && html`<${Empty} title="No rule is like this."><button type="button" onClick=${() => go({ search: '' })}>Show all</button><//>`}
+    ${
+      shown.length > 0 &&
+      html`<${Table} caption=${`Rules of ${domain}`} columns=${['Rule', 'Limit', '#Hits/s', '#Near/s', '#Over/s', 'Last minute', 'Owner', 'Source', '']}
+        rows=${shown.map((rule) => toRow(domain, rule, rates.get(rule.rule)))} />`
+    }
+    ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
+}
+
+const levels = ['l1', 'l2', 'l3', 'l4', 'l5'];
+
+function toRow(domain: string, rule: RuleRow, series: RuleSeries | undefined) {
+  const { entries, limits, modes, owner, file, line } = rule;
+  const last = entries.at(-1);
+  const over = averageOf(series?.overLimit);
+  const level = levels[Math.min(entries.length, levels.length) - 1];
+  return html`<tr key=${`${rule.rule} ${file} ${line}`}>
+    <td class=${`rule ${level}`}><code>${toShown(last?.key ?? '')}${last?.value && html`<span class="equals">=</span>${toShown(last.value)}`}</code></td>
+    <td>${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map((limit) => html`<div>${toShown(limit)}</div>`)}
+      ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}</td>
+    <td class="number">${toRate(averageOf(series?.hits))}</td>
+    <td class="number">${toRate(averageOf(series?.nearLimit))}</td>
+    <td class=${over > 0 ? 'number loud' : 'number'}>${toRate(over)}</td>
+    <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} />`}</td>
+    <td>${owner === null ? html`<span class="quiet">–</span>` : toShown(owner)}</td>
+    <td class="source">${toShown(file)}${line !== null && `:${line}`}</td>
+    <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>
+  </tr>`;
+}

@@ -1,0 +1,23 @@
+// Who looks at the console, and what that person may do.
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+
+export interface Session {
+  /** The name of the token; `local` where none is needed. */
+  readonly name: string;
+  readonly scope: 'read' | 'write';
+  /** Whether revisions are rolled out in steps. */
+  readonly rollout: boolean;
+}
+
+export const SessionContext = createContext<Session>({
+  name: '',
+  scope: 'read',
+  rollout: false,
+});
+
+/** Why the person may not change anything; undefined when everything is allowed. */
+export function useRefusal(): string | undefined {
+  const { scope, name } = useContext(SessionContext);
+  return scope === 'write' ? undefined : `the token ${name} may only read`;
+}

@@ -1,0 +1,199 @@
+// Which limits a request meets, why, and how far their counters are now.
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { CountersJson } from '../../admin/counters-json.ts';
+import { type Answer, ask } from './api.ts';
+import { CountersTable } from './counters.ts';
+import { type Pair, toPairs, toShortId, toShown } from './format.ts';
+import { listen } from './live.ts';
+import type { PageProps } from './page-props.ts';
+import { Badge, capital, Empty, Field, Notice, Page } from './parts.ts';
+import { useResource } from './resource.ts';
+import { replaceRoute } from './route.ts';
+
+interface Place {
+  readonly composite: string;
+  readonly file: string;
+  readonly line: number | null;
+}
+
+interface LimitJson {
+  readonly requestsPerUnit: number | null;
+  readonly unit: string | null;
+  readonly unlimited: boolean;
+  readonly name: string | null;
+}
+
+/** As `POST /explanations` answers. */
+interface Explanation {
+  readonly revision: string;
+  readonly descriptors: readonly ExplainedDescriptor[];
+}
+
+interface ExplainedDescriptor {
+  readonly entries: readonly Pair[];
+  readonly verdict: string;
+  readonly levels: readonly {
+    readonly entry: Pair;
+    readonly candidates: readonly (Place & { readonly chosen: boolean; readonly reason: string })[];
+    readonly otherRules: number;
+    readonly nearestKey: string | null;
+  }[];
+  readonly match: {
+    readonly rule: Place;
+    readonly limit: LimitJson & { readonly unit_multiplier?: number; readonly algorithm?: string };
+    readonly cacheKey: string | null;
+    readonly replacedBy: readonly number[];
+  } | null;
+  readonly noMatch: { readonly reason: string; readonly hint: string | null } | null;
+}
+
+interface Asked {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly Pair[])[];
+}
+
+export function TryPage({ params }: PageProps) {
+  const domains = useResource<{ readonly domains: readonly { readonly domain: string }[] }>(
+    'rules?limit=500',
+    'state',
+  );
+  const [domain, setDomain] = useState(params.get('domain') ?? '');
+  const [text, setText] = useState(params.get('descriptor') ?? '');
+  const asked = toAsked(params.get('domain') ?? '', params.get('descriptor') ?? '');
+  function submit(event: Event): void {
+    event.preventDefault();
+    replaceRoute('try', { domain: domain.trim(), descriptor: text.trim() });
+  }
+  return html`<${Page} title="Try a request" about="Which limits a request meets under the rules in force, why, and what is left of them. Nothing is counted.">
+    <form class="try" onSubmit=${submit}>
+      <${Field} label="Domain">
+        <input list="domains" required value=${domain} autocomplete="off"
+          onInput=${(event: InputEvent) => setDomain((event.target as HTMLInputElement).value)} />
+      <//>
+      <datalist id="domains">${domains.value?.domains.map((each) => html`<option value=${each.domain}></option>`)}</datalist>
+      <${Field} label="Descriptor: one key=value a line; an empty line begins another descriptor">
+        <textarea required rows="4" spellcheck=${false} value=${text} placeholder="customer=ada"
+          onInput=${(event: InputEvent) => setText((event.target as HTMLTextAreaElement).value)}></textarea>
+      <//>
+      <div class="buttons"><button type="submit" class="main">Try</button></div>
+    </form>
+    ${
+      asked === undefined
+        ? html`<${Empty} title="Nothing has been tried yet."><p>Take an example from the page Rules, or what a gateway sends.</p><//>`
+        : html`<${Tried} key=${JSON.stringify(asked)} asked=${asked} />`
+    }
+  <//>`;
+}
+
+function Tried({ asked }: { readonly asked: Asked }) {
+  const [explanation, setExplanation] = useState<Answer<Explanation> | undefined>(undefined);
+  const [counters, setCounters] = useState<Answer<CountersJson> | undefined>(undefined);
+  useEffect(() => {
+    const controller = new AbortController();
+    const call = { method: 'POST' as const, body: asked, signal: controller.signal };
+    const explain = async () => {
+      const answer = await ask<Explanation>('explanations', call);
+      if (!controller.signal.aborted) setExplanation(answer);
+    };
+    const count = async () => {
+      const answer = await ask<CountersJson>('counters', call);
+      if (!controller.signal.aborted) setCounters(answer);
+    };
+    void explain();
+    void count();
+    const leave = listen((events) => {
+      if (events.has('state')) void explain();
+      void count();
+    });
+    return () => {
+      leave();
+      controller.abort();
+    };
+  }, []);
+  if (explanation === undefined) return html`<p class="quiet" role="status">Reading…</p>`;
+  if (!explanation.ok)
+    return html`<${Notice} tone="bad"><strong>${capital(explanation.text)}.</strong><//>`;
+  const { descriptors, revision } = explanation.value;
+  return html`<div role="region" aria-label="Result">
+    ${descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
+    <h2>Counters now</h2>
+    ${
+      counters === undefined
+        ? html`<p class="quiet" role="status">The workers are asked…</p>`
+        : counters.ok
+          ? html`<${CountersTable} counters=${counters.value} />`
+          : html`<${Notice} tone="wait">${capital(counters.text)}.<//>`
+    }
+    <p class="quiet">Under revision ${toShortId(revision)}.</p>
+  </div>`;
+}
+
+function Descriptor({
+  of: { entries, levels, verdict, match, noMatch },
+}: {
+  readonly of: ExplainedDescriptor;
+}) {
+  return html`<section class="tried">
+    <h2>${toPairs(entries)}</h2>
+    <${Notice} tone=${match === null ? 'wait' : 'good'}><strong>${capital(toShown(verdict))}.</strong>
+      ${match !== null && html` ${toLimitText(match.limit)}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
+      ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
+      ${noMatch !== null && html` ${capital(toShown(noMatch.reason))}.${noMatch.hint !== null && ` ${capital(toShown(noMatch.hint))}.`}`}
+    <//>
+    <ol class="levels">${levels.map(
+      ({ entry, candidates, otherRules, nearestKey }) => html`<li>
+        <code>${toPairs([entry])}</code>
+        ${
+          candidates.length === 0
+            ? html`<div class="quiet">No rule here has this key${nearestKey !== null && `; did you mean ${toShown(nearestKey)}?`}</div>`
+            : html`<ul>${candidates.map(
+                ({
+                  composite,
+                  file,
+                  line,
+                  chosen,
+                  reason,
+                }) => html`<li class=${chosen ? 'chosen' : ''}>
+                  ${chosen ? html`<${Badge} tone="good">taken<//>` : html`<${Badge} tone="plain">passed over<//>`}
+                  <code>${toShown(composite)}</code> <span class="quiet">${toShown(file)}${line !== null && `:${line}`}</span>
+                  <div class="quiet">${capital(toShown(reason))}</div></li>`,
+              )}</ul>`
+        }
+        ${otherRules > 0 && html`<div class="quiet">and ${otherRules} for other keys and values</div>`}
+      </li>`,
+    )}</ol>
+    ${match?.cacheKey != null && html`<p class="quiet">Cache key <code>${toShown(match.cacheKey)}</code></p>`}
+  </section>`;
+}
+
+function toLimitText({
+  requestsPerUnit,
+  unit,
+  unlimited,
+  name,
+  ...shape
+}: LimitJson & { readonly unit_multiplier?: number; readonly algorithm?: string }): string {
+  if (unlimited) return 'Unlimited';
+  const time = shape.unit_multiplier === undefined ? unit : `${shape.unit_multiplier} ${unit}s`;
+  const how = shape.algorithm === undefined ? '' : `, ${shape.algorithm.replaceAll('_', ' ')}`;
+  return `${requestsPerUnit} per ${time}${how}${name === null ? '' : `, named ${toShown(name)}`}`;
+}
+
+/** Undefined when something is missing. */
+function toAsked(domain: string, text: string): Asked | undefined {
+  const descriptors = text
+    .split(/\n[^\S\n]*\n/)
+    .map((block) =>
+      block
+        .split('\n')
+        .map((line) => line.trim())
+        .filter((line) => line !== '')
+        .map((line) => {
+          const [key = '', ...rest] = line.split('=');
+          return { key, value: rest.join('=') };
+        }),
+    )
+    .filter((entries) => entries.length > 0);
+  return domain === '' || descriptors.length === 0 ? undefined : { domain, descriptors };
+}

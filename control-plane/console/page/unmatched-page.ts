@@ -1,0 +1,53 @@
+// Requests that no rule is for: often a spelling that nobody has noticed.
+import { html } from 'htm/preact';
+import { toAge, toLines, toPairs, toShown } from './format.ts';
+import type { PageProps } from './page-props.ts';
+import { capital, Empty, Page, ReadingState, Table } from './parts.ts';
+import { useResource } from './resource.ts';
+import { hrefOf } from './route.ts';
+
+interface UnmatchedJson {
+  readonly samples: readonly {
+    readonly domain: string;
+    readonly entries: readonly { readonly key: string; readonly value: string }[];
+    readonly samples: number;
+    readonly lastAt: string;
+    readonly reason: string;
+    readonly hint: string | null;
+    readonly nearest: string | null;
+  }[];
+}
+
+export function UnmatchedPage(_props: PageProps) {
+  const unmatched = useResource<UnmatchedJson>('unmatched', 'figures');
+  const { value } = unmatched;
+  return html`<${Page} title="Unmatched" about="Samples of descriptors that found no rule, and were let pass.">
+    <${ReadingState} of=${unmatched} />
+    ${
+      value &&
+      (value.samples.length === 0
+        ? html`<${Empty} title="Every descriptor has found a rule."><p>Samples of those that do not are shown here within five seconds.</p><//>`
+        : html`<${Table} caption="Unmatched descriptors" columns=${['Descriptor', 'Domain', 'Why', 'Nearest rule', '#Samples', 'Last', '']}
+            rows=${value.samples.map(
+              ({
+                domain,
+                entries,
+                samples,
+                lastAt,
+                reason,
+                hint,
+                nearest,
+              }) => html`<tr key=${JSON.stringify([domain, entries])}>
+                <td><strong>${toPairs(entries)}</strong></td>
+                <td>${toShown(domain)}</td>
+                <td>${capital(toShown(reason))}${hint && html`<div class="hint">${capital(toShown(hint))}</div>`}</td>
+                <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
+                <td class="number">${samples}</td>
+                <td>${toAge(lastAt)}</td>
+                <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
+                  aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
+              </tr>`,
+            )} />`)
+    }
+  <//>`;
+}
