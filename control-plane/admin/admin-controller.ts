@@ -9,7 +9,7 @@ import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
-import { itselfStatus, type PeerAnswer } from '../peers/peers.ts';
+import { itselfStatus, type PeerAnswer, type PeerQuestion } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -21,7 +21,7 @@ import {
   type PlannedChange,
   planChange,
 } from './change.ts';
-import { type CountersJson, toCountersJson } from './counters-json.ts';
+import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 
@@ -173,37 +173,53 @@ export class AdminController extends Controller {
   }
 
   /** What the peers answer to the same question; nothing when a peer asks (`peer` is its id) and where there are
-   * none. 409 when the control plane has asked itself. */
-  protected async askPeers<Schema extends TSchema>(
-    path: string,
+   * none. The promise never rejects. */
+  protected askPeers<Schema extends TSchema>(
+    question: PeerQuestion,
     schema: Schema,
     peer: string | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]> {
+    this.refuseItself(peer);
     const { peers } = this.api;
-    if (peer !== undefined && peer === peers?.id) {
-      throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
-    }
-    if (peers === undefined || peer !== undefined) return [];
+    if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
-    return peers.ask(path, schema, token);
+    return peers.ask(question, schema, token);
   }
 
-  /** 503 when no worker has a link, 404 when none has the node id that is asked for. */
-  protected async askCounters(question: CountersQuestion): Promise<CountersJson> {
+  /** Throws 409 when the control plane has asked itself. */
+  protected refuseItself(peer: string | undefined): void {
+    if (peer === undefined || peer !== this.api.peers?.id) return;
+    throw new HttpError(itselfStatus, { detail: 'the control plane has asked itself' });
+  }
+
+  /** Of the workers of all control planes. 503 when no worker has a link, 404 when none has the node id that
+   * is asked for; a peer is told of its question's workers, even if there are none. */
+  protected async askCounters(
+    question: CountersQuestion,
+    { path, body }: Pick<PeerQuestion, 'path' | 'body'>,
+    peer: string | undefined,
+  ): Promise<CountersJson> {
     const { fleet } = this.api;
+    const asking = this.askPeers({ method: 'POST', path, body }, countersJson, peer);
     const linked = fleet.list();
-    if (linked.length === 0) {
-      throw this.refuse(503, 'no worker has a link to this control plane (CONFIG_FLEET_LINK)');
+    const own = toCountersJson(await fleet.askCounters(question));
+    if (peer !== undefined) return own;
+    const merged = mergeCounters(own, await asking);
+    if (merged.answers.length > 0) return merged;
+    const [away] = merged.missing;
+    if (away !== undefined) {
+      const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
+      throw this.refuse(503, `${text} (${away.error})`);
     }
     const { worker } = question;
-    const result = await fleet.askCounters(question);
-    if (worker !== undefined && result.answers.length === 0) {
-      const ids = linked.map(({ hello }) => hello.nodeId);
-      const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
-      const detail = `no worker with the node id ${worker} has a link to this control plane${hint}`;
-      throw new HttpError(404, { detail });
+    const where = this.api.peers === undefined ? 'this control plane' : 'a control plane';
+    if (worker === undefined) {
+      throw this.refuse(503, `no worker has a link to ${where} (CONFIG_FLEET_LINK)`);
     }
-    return toCountersJson(result);
+    const ids = linked.map(({ hello }) => hello.nodeId);
+    const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
+    const detail = `no worker with the node id ${worker} has a link to ${where}${hint}`;
+    throw new HttpError(404, { detail });
   }
 
   protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {

@@ -1,6 +1,7 @@
 // Counters of workers, as the admin API is asked about them and shows them. Pure.
 import Type from 'typebox';
 import type { CountersResult } from '../fleet/counters.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
 
 const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
@@ -25,6 +26,15 @@ export const countersAsked = {
   ),
 };
 
+export const countersPeer = Type.Object({
+  peer: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description: 'The id of the control plane that asks: ask your own workers only',
+    }),
+  ),
+});
+
 const counterJson = Type.Object(
   {
     descriptor: Type.Integer({ description: 'Its index in the request' }),
@@ -44,6 +54,7 @@ export const countersJson = Type.Object(
       Type.Object({
         worker: Type.String({ description: 'Its node id' }),
         address: Type.String(),
+        group: Type.String({ description: 'Equal for workers that count together' }),
         together: Type.Integer({ description: 'How many workers count together with it' }),
         problem: orNull(Type.String({ description: 'Why it gives no answer' })),
         counters: Type.Array(counterJson),
@@ -52,6 +63,9 @@ export const countersJson = Type.Object(
     notAsked: Type.Integer({
       description:
         'Workers that count by themselves and were not asked, because there are too many',
+    }),
+    missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() }), {
+      description: 'Peers that gave no answer: whether their workers were asked is not known',
     }),
   },
   { title: 'Counters' },
@@ -74,5 +88,28 @@ export function toCountersJson({ answers, notAsked }: CountersResult): CountersJ
       })),
     })),
     notAsked,
+    missing: [],
+  };
+}
+
+/** Of all control planes. Workers that count together are there once, except those that gave no answer. */
+export function mergeCounters(
+  own: CountersJson,
+  peers: readonly PeerAnswer<CountersJson>[],
+): CountersJson {
+  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const answers: CountersJson['answers'] = [];
+  for (const answer of known.flatMap((each) => each.answers)) {
+    const same = answers.findIndex(
+      ({ group, problem }) => group === answer.group && problem === null,
+    );
+    const first = answers[same];
+    if (first === undefined || answer.problem !== null) answers.push(answer);
+    else answers[same] = { ...first, together: first.together + answer.together };
+  }
+  return {
+    answers,
+    notAsked: known.reduce((sum, { notAsked }) => sum + notAsked, 0),
+    missing: peers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
   };
 }

@@ -41,7 +41,7 @@ its local cache knew; what a sliding window still has of the window before stays
 
 Exit codes:
   0  every worker that was asked has answered
-  1  a descriptor has no counter, a worker gives no answer, or resets are forbidden there
+  1  a descriptor has no counter, a worker or a peer gives no answer, or resets are forbidden there
   2  wrong usage, no such worker, or the admin API gives no answer`,
     )
     .action(async (action: 'get' | 'reset', options: CountersOptions) => {
@@ -75,7 +75,7 @@ Exit codes:
     });
 };
 
-function formatCounters({ answers, notAsked }: CountersJson, descriptors: Descriptors) {
+function formatCounters({ answers, notAsked, missing }: CountersJson, descriptors: Descriptors) {
   const rows: string[][] = [];
   const problems: string[] = [];
   for (const { worker, address, together, problem, counters } of answers) {
@@ -99,6 +99,9 @@ function formatCounters({ answers, notAsked }: CountersJson, descriptors: Descri
   if (notAsked > 0) {
     const text = `${toCountText(notAsked, 'worker')} with counters of their own`;
     problems.push(`error: ${text} were not asked: name one with --worker\n`);
+  }
+  for (const { url, error } of missing) {
+    problems.push(`error: peer ${escapeText(`${url} gives no answer (${error})`)}\n`);
   }
   const headings = ['USED', 'LIMIT', 'WINDOW', 'RESET IN', 'WORKER', 'DESCRIPTOR'];
   return {

@@ -27,6 +27,8 @@ export interface CountersResult {
 export interface WorkerAnswer {
   readonly worker: string;
   readonly address: string;
+  /** Equal for workers that count together with the same rules, also those of other control planes. */
+  readonly group: string;
   /** How many workers count together with it, itself included. */
   readonly together: number;
   /** Why there is no answer, for people. */
@@ -49,7 +51,8 @@ export interface Counters {
   take(worker: AskedWorker, answer: CountersAnswerMessage): void;
 }
 
-const deadlineMs = 2_000;
+/** A worker answers within a second, and a peer's question waits for two. */
+const deadlineMs = 1_500;
 const maxAlone = 100;
 /** Limits of 20 descriptors, each with a list. */
 const maxCounters = 400;
@@ -83,6 +86,7 @@ export function createCounters(clock: Clock): Counters {
     return {
       worker: worker.hello.nodeId,
       address: worker.address,
+      group: nameGroup(worker),
       together: 1 + others.length,
       problem: problem === '' ? undefined : problem.slice(0, maxTextLength),
       counters: counters
@@ -138,7 +142,7 @@ function groupWorkers(
 
 /** Those that count together with the same rules. */
 function nameGroup({ hello, version }: AskedWorker): string {
-  return hello.countsAlone ? hello.instance : `${hello.agreement}\n${version}`;
+  return hello.countsAlone ? hello.instance : `${hello.agreement} ${version}`;
 }
 
 function toCounter(given: CounterMessage): CounterMessage {

@@ -67,7 +67,7 @@ export interface Fleet {
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule, the last reported first. */
   unmatched(): readonly UnmatchedSample[];
-  /** Asks the workers that report about counters; answered within two seconds. */
+  /** Asks the workers that report about counters; answered within 1.5 seconds. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;

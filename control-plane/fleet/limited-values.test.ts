@@ -33,7 +33,8 @@ test('counts of several workers are added, and so are the bounds of those that d
       ['b', 10, 12, 1],
     ],
   );
-  t.like(sum.read(1), { unlistedAtMost: 17 });
+  // Of `b`, which the second worker may have left out.
+  t.like(sum.read(1), { unlistedAtMost: 12 });
 });
 
 test('the period before is part of the count, and shows whether it grows', (t) => {

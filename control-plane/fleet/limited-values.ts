@@ -150,14 +150,17 @@ export function createLimitedSum(): LimitedSum {
     },
     read(most) {
       const all = [...sums.values()].sort((a, b) => b.atMost - a.atMost);
-      const values = all
-        .slice(0, most)
-        // A list that does not have it may have left it out.
-        .map(({ unlistedThere, ...value }) => ({
-          ...value,
-          atMost: value.atMost + unlisted - unlistedThere,
-        }));
-      return { values, unlistedAtMost: Math.max(unlisted, (all[most]?.atMost ?? 0) + unlisted) };
+      // A list that does not have a value may have left it out.
+      const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + unlisted - unlistedThere;
+      const values = all.slice(0, most).map((sum) => {
+        const { unlistedThere: _, ...value } = sum;
+        return { ...value, atMost: boundOf(sum) };
+      });
+      let unlistedAtMost = unlisted;
+      for (let index = most; index < all.length; index++) {
+        unlistedAtMost = Math.max(unlistedAtMost, boundOf(all[index] as Sum));
+      }
+      return { values, unlistedAtMost };
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { errorText } from '../../shared/errors.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
-import { createAdminClient } from '../admin/admin-client.ts';
+import { type AdminCall, createAdminClient } from '../admin/admin-client.ts';
 import type { PeerSource } from './peer-list.ts';
 
 /** One peer's answer, or why there is none. */
@@ -16,17 +16,19 @@ export type PeerAnswer<Content> =
       readonly url: string;
       readonly value?: undefined;
       readonly error: string;
-      /** Its last answer to the same request; undefined without any. */
+      /** Its last answer to a GET of the same path; undefined without any. */
       readonly last: Content | undefined;
     };
+
+export type PeerQuestion = Omit<AdminCall, 'timeoutMs'>;
 
 export interface Peers {
   /** Id of this process: one of a name's addresses is its own. */
   readonly id: string;
-  /** GETs `path` of every peer at once, for at most two seconds, with the caller's own token. The answers
-   * match the schema, in the order of the addresses, without this control plane. */
+  /** Asks every peer at once, for at most two seconds, with the caller's own token. The answers match the
+   * schema, in the order of the addresses, without this control plane. Never rejects. */
   ask<Schema extends TSchema>(
-    path: string,
+    question: PeerQuestion,
     schema: Schema,
     token: string | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
@@ -40,20 +42,20 @@ const noTls = { ca: undefined, cert: undefined, key: undefined };
 
 export function createPeers(sources: readonly PeerSource[]): Peers {
   const id = randomUUID();
-  /** The last answer of each address to each request. */
+  /** The last answer of each address to each GET. */
   const lastAnswers = new Map<string, unknown>();
 
   async function askOne<Schema extends TSchema>(
     url: URL,
-    path: string,
+    { method, path, body }: PeerQuestion,
     { schema, token }: { schema: Schema; token: string | undefined },
   ): Promise<PeerAnswer<Static<Schema>> | undefined> {
     const client = createAdminClient({ url, token, tls: noTls });
-    const question = `${client.url}${path.split('?', 1)[0]}`;
+    const place = `${client.url}${path.split('?', 1)[0]}`;
     const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
-    const result = await client.call({ method: 'GET', path: asked, timeoutMs });
+    const result = await client.call({ method, path: asked, body, timeoutMs });
     const fail = (error: string) => {
-      const last = lastAnswers.get(question);
+      const last = method === 'GET' ? lastAnswers.get(place) : undefined;
       return { url: client.url, error, last: Value.Check(schema, last) ? last : undefined };
     };
     if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
@@ -61,19 +63,21 @@ export function createPeers(sources: readonly PeerSource[]): Peers {
     if (status === itselfStatus) return undefined;
     if (status !== 200) return fail(`HTTP ${status}`);
     if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
-    lastAnswers.set(question, value);
+    if (method === 'GET') lastAnswers.set(place, value);
     return { url: client.url, value };
   }
 
   return {
     id,
-    async ask(path, schema, token) {
+    async ask(question, schema, token) {
       const found = await Promise.all(sources.map(findUrls));
       const urls = found.flatMap((each) => (each.ok ? each.urls : [])).slice(0, maxAddresses);
       const unknown = found.flatMap((each) =>
         each.ok ? [] : { url: each.url, error: each.error, last: undefined },
       );
-      const answers = await Promise.all(urls.map((url) => askOne(url, path, { schema, token })));
+      const answers = await Promise.all(
+        urls.map((url) => askOne(url, question, { schema, token })),
+      );
       return [...answers.filter((answer) => answer !== undefined), ...unknown];
     },
   };

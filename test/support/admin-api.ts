@@ -1,4 +1,4 @@
-// The admin API over a real socket and a real store, without workers and without tokens.
+// The admin API over a real socket and a real store, without workers.
 import type { ExecutionContext } from 'ava';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
@@ -6,7 +6,7 @@ import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
-import { createFleet } from '../../control-plane/fleet/fleet.ts';
+import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
@@ -30,6 +30,8 @@ export interface AdminApiOptions {
   readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
   readonly peers?: readonly PeerSource[];
+  /** In place of one without workers. */
+  readonly fleet?: Fleet;
   /** In place of a free one. */
   readonly port?: number;
   /** In the form of their file; without them none are asked for. */
@@ -71,7 +73,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         store,
         snapshots,
         workers,
-        fleet: createFleet({ method: loadFleetLink(), log, clock }),
+        fleet: api.fleet ?? createFleet({ method: loadFleetLink(), log, clock }),
         examine: createExamine({ encode, options }),
         rollout: undefined,
         peers: api.peers && createPeers(api.peers),

@@ -2,18 +2,22 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
-import { countersAsked, countersJson } from '../counters-json.ts';
+import { countersAsked, countersJson, countersPeer } from '../counters-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({
     summary: 'How far descriptors are in their limits now',
-    description: 'The workers of this control plane are asked, for at most 2 seconds.',
+    description:
+      'The workers of this control plane and of its peers are asked, for at most 2 seconds.',
+    query: countersPeer,
     body: Type.Object(countersAsked),
     returns: { 200: countersJson },
-    failures: { 404: undefined, 503: undefined },
+    failures: { 404: undefined, 409: undefined, 503: undefined },
   });
 
-  POST({ domain, descriptors, worker }: Fields<typeof Default.POST>) {
-    return this.askCounters({ domain, descriptors, worker, reset: false });
+  POST({ peer, ...asked }: Fields<typeof Default.POST>) {
+    const { domain, descriptors, worker } = asked;
+    const question = { domain, descriptors, worker, reset: false };
+    return this.askCounters(question, { path: '/counters', body: asked }, peer);
   }
 }

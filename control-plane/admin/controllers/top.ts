@@ -4,6 +4,9 @@ import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
 import { mergeTop, topJson, toTopJson } from '../top-json.ts';
 
+/** Of each control plane, so that the sum of several is exact enough. */
+const mostOfEach = 200;
+
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'The values that are limited most, and the rules with the most hits over limit',
@@ -14,7 +17,7 @@ export class Default extends AdminController {
       limit: Type.Integer({
         default: 20,
         minimum: 1,
-        maximum: 200,
+        maximum: mostOfEach,
         description: 'How many of each',
       }),
       peer: Type.Optional(
@@ -29,18 +32,20 @@ export class Default extends AdminController {
   });
 
   async GET({ domain, limit, peer }: Fields<typeof Default.GET>) {
-    const { fleet } = this.api;
+    const { fleet, peers } = this.api;
+    const most = peers === undefined ? limit : mostOfEach;
     const query = domain === undefined ? '' : `&domain=${encodeURIComponent(domain)}`;
-    const peers = this.askPeers(`/top?limit=${limit}${query}`, topJson, peer);
+    const path = `/top?limit=${mostOfEach}${query}`;
+    const answers = this.askPeers({ method: 'GET', path }, topJson, peer);
     const isAsked = ({ rule }: { readonly rule: string }) =>
       domain === undefined || rule.startsWith(`${domain}.`);
     const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
     const own = toTopJson(
-      await fleet.limited(domain, limit),
+      await fleet.limited(domain, most),
       fleet.rules().filter(isAsked),
       workers,
-      limit,
+      most,
     );
-    return mergeTop(own, await peers, limit);
+    return mergeTop(own, await answers, limit);
   }
 }
