@@ -173,17 +173,19 @@ export class AdminController extends Controller {
   }
 
   /** What the peers answer to the same question; nothing when a peer asks (`peer` is its id) and where there are
-   * none. The promise never rejects. */
+   * none. POSTs where there is a body. The promise never rejects. */
   protected askPeers<Schema extends TSchema>(
-    question: PeerQuestion,
+    path: string,
     schema: Schema,
     peer: string | undefined,
+    body?: unknown,
   ): Promise<PeerAnswer<Static<Schema>>[]> {
     this.refuseItself(peer);
     const { peers } = this.api;
     if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
-    return peers.ask(question, schema, token);
+    const method = body === undefined ? 'GET' : 'POST';
+    return peers.ask({ method, path, body }, schema, token);
   }
 
   /** Throws 409 when the control plane has asked itself. */
@@ -200,7 +202,7 @@ export class AdminController extends Controller {
     peer: string | undefined,
   ): Promise<CountersJson> {
     const { fleet } = this.api;
-    const asking = this.askPeers({ method: 'POST', path, body }, countersJson, peer);
+    const asking = this.askPeers(path, countersJson, peer, body);
     const linked = fleet.list();
     const own = toCountersJson(await fleet.askCounters(question));
     if (peer !== undefined) return own;

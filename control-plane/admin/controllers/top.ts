@@ -36,7 +36,7 @@ export class Default extends AdminController {
     const most = peers === undefined ? limit : mostOfEach;
     const query = domain === undefined ? '' : `&domain=${encodeURIComponent(domain)}`;
     const path = `/top?limit=${mostOfEach}${query}`;
-    const answers = this.askPeers({ method: 'GET', path }, topJson, peer);
+    const answers = this.askPeers(path, topJson, peer);
     const isAsked = ({ rule }: { readonly rule: string }) =>
       domain === undefined || rule.startsWith(`${domain}.`);
     const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
