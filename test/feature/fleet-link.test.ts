@@ -1,9 +1,10 @@
 // The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
 // so that reports follow each other quickly.
 import test, { type ExecutionContext } from 'ava';
-import { openFleetLink } from '../../control-plane/fleet/fleet-link.ts';
+import { type OpenLink, openFleetLink } from '../../control-plane/fleet/fleet-link.ts';
 import { createResource, createSnapshot } from '../../control-plane/snapshot/snapshot.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
+import { grpcStatus } from '../../shared/grpc/status.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
 import { startAds } from '../support/ads-fixture.ts';
@@ -38,14 +39,15 @@ async function startListener(t: ExecutionContext) {
   const method = loadFleetLink();
   const hellos: HelloMessage[] = [];
   const reports: ReportMessage[] = [];
+  const links: OpenLink[] = [];
   const resource = limitResource('d', 'd', 0);
   const ads = await startAds({
     snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
     methods: new Map([
       [
         method.path,
-        (call) =>
-          openFleetLink(
+        (call) => {
+          const link = openFleetLink(
             {
               method,
               clock: systemClock,
@@ -56,12 +58,15 @@ async function startListener(t: ExecutionContext) {
               onClose() {},
             },
             call,
-          ).handler,
+          );
+          links.push(link);
+          return link.handler;
+        },
       ],
     ]),
   });
   t.teardown(ads.stop);
-  return { url: `localhost:${ads.port}`, hellos, reports };
+  return { url: `localhost:${ads.port}`, hellos, reports, links };
 }
 
 test('a worker tells what it decides, by rule and by value, and at its end as well', async (t) => {
@@ -100,6 +105,33 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
   t.regex(
     await worker.page('/status'),
     /link to the control plane: connected to localhost:\d+, last report at/,
+  );
+});
+
+test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {
+  const { url, hellos, reports, links } = await startListener(t);
+  const worker = await startWorker(t, { env: environment(url), clock: fastClock });
+  const caller = createCaller((await worker.started).grpc.text);
+  t.teardown(caller.close);
+  const refuse = async () => t.is(await caller.decide('d', 'k', 'hot'), 'OVER_LIMIT');
+  await refuse();
+  await eventually('it is told', () => reports.at(-1)?.totals?.decisions === 1);
+  for (let round = 1; round <= 3; round++) {
+    links.at(-1)?.finish(grpcStatus.unavailable, 'the control plane is stopping');
+    await refuse();
+    await eventually('there is another link', () => hellos.length === round + 1);
+    await refuse();
+  }
+  await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 7);
+  t.is(reports.at(-1)?.totals?.overLimit, 7);
+  t.is(new Set(hellos.map(({ instance }) => instance)).size, 1);
+  // The last report of a period has all of it.
+  const periods = new Map(
+    reports.map(({ limited }) => [limited?.periodStart, limited?.values[0]?.count ?? 0]),
+  );
+  t.is(
+    [...periods.values()].reduce((sum, count) => sum + count, 0),
+    7,
   );
 });
 
@@ -171,9 +203,10 @@ test('the status has what the workers do, and has it again after a restart of th
   );
   t.teardown(() => callers.forEach(({ close }) => void close()));
   let isOver = false;
+  const answers = new Set<string>();
   const traffic = Promise.all(
     callers.map(async ({ decide }) => {
-      while (!isOver) await decide('d', 'k', 'hot');
+      while (!isOver) answers.add(await decide('d', 'k', 'hot'));
     }),
   );
   const top = async () => (await controlPlane.run('top', '--limit', '5')).stdout;
@@ -208,4 +241,5 @@ test('the status has what the workers do, and has it again after a restart of th
   await eventually('the status has it again', () => statusIs(busy));
   isOver = true;
   await traffic;
+  t.deepEqual([...answers], ['OVER_LIMIT']);
 });

@@ -9,7 +9,7 @@ import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision
 import type { OverLimitObserver } from '../decision/over-limit-observer.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
-/** A limited descriptor, with copies of its texts. */
+/** A limited descriptor, its texts cut. */
 export interface LimitedDescriptor {
   readonly domain: string;
   readonly metricKey: string;
@@ -125,10 +125,10 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       if (sketch.count(key, weight, 0, variance)) continue;
       const { metricKey, metricKeyIsStatic } = match;
       const item = {
-        domain: copy(domain),
-        metricKey: metricKeyIsStatic ? metricKey : copy(metricKey),
+        domain: cut(domain),
+        metricKey: metricKeyIsStatic ? metricKey : cut(metricKey),
         metricKeyIsStatic,
-        entries: entries.slice(0, maxEntries).map(copyEntry),
+        entries: entries.slice(0, maxEntries).map(cutEntry),
       };
       sketch.insert(key, item, weight, 0, variance);
     }
@@ -204,13 +204,14 @@ function widen<Item>(counted: Counted<Item>): Counted<Item> {
   return { ...counted, count, error: Math.min(count, counted.error + 2 * off), variance: 0 };
 }
 
-function copyEntry({ key, value }: Entry): Entry {
-  return { key: copy(key), value: copy(value) };
+function cutEntry({ key, value }: Entry): Entry {
+  return { key: cut(key), value: cut(value) };
 }
 
-/** Copied through bytes, because a substring keeps the whole string in memory. */
-function copy(text: string): string {
-  return Buffer.from(
-    text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text,
-  ).toString();
+/** Texts of a request are strings of their own; a substring would keep the whole in memory, so it is copied
+ * through bytes. */
+function cut(text: string): string {
+  return text.length > maxLength
+    ? Buffer.from(`${text.slice(0, maxLength - 1)}…`).toString()
+    : text;
 }
