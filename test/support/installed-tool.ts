@@ -17,7 +17,10 @@ const tools = join(import.meta.dirname, '..', '..', '.tools');
 const toolFolders = [join(tools, 'go'), join(tools, 'prometheus', 'usr', 'bin')];
 
 /** A test that needs these programs. */
-export function testWith(test: TestFn, ...commands: readonly string[]): TestFn | TestFn['skip'] {
+export function testWith<Test extends Pick<TestFn, 'skip'>>(
+  test: Test,
+  ...commands: readonly string[]
+): Test | TestFn['skip'] {
   return commands.every((command) => findTool(command) !== undefined) ? test : test.skip;
 }
 
@@ -50,7 +53,8 @@ export async function runTool(
   return { code, output };
 }
 
-function findTool(command: string): string | undefined {
+/** The path of its program; undefined where it is absent. */
+export function findTool(command: string): string | undefined {
   const folders = [...toolFolders, ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders
     .map((folder) => join(folder, command))

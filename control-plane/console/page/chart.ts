@@ -10,7 +10,7 @@ interface ChartProps {
 }
 
 const slotSeconds = 5;
-const spanSeconds = 900;
+const leastSpanSeconds = 180;
 const height = 190;
 
 /** The tiles above it say the newest values in words. */
@@ -81,7 +81,7 @@ function toOptions(element: HTMLElement): UPlot.Options {
       { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
     ],
     scales: {
-      x: { range: (_chart, _first, last) => [last - spanSeconds, last] },
+      x: { range: (_chart, first, last) => [Math.min(first, last - leastSpanSeconds), last] },
       y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
     series: [

@@ -1,9 +1,27 @@
-// A dialog that says what will happen, asks for the reason, and tells how it ended.
+// A dialog that says what will happen, asks for the reason, and tells how it ended; and the dialog itself.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Answer } from './api.ts';
 import { capital, Field, Notice } from './parts.ts';
+
+interface DialogProps {
+  /** Its heading is called `dialog-title`. */
+  readonly children?: ComponentChildren;
+  /** Escape was pressed. */
+  onCancel(): void;
+}
+
+/** Above everything else, which cannot be reached meanwhile. */
+export function Dialog({ children, onCancel }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const { current } = dialog;
+    current?.showModal();
+    return () => current?.close();
+  }, []);
+  return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${onCancel}>${children}</dialog>`;
+}
 
 interface ConfirmProps {
   readonly title: string;
@@ -18,16 +36,9 @@ interface ConfirmProps {
 }
 
 export function Confirm({ title, action, isDangerous, children, act, onClose }: ConfirmProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState('');
   const [isActing, setActing] = useState(false);
   const [trouble, setTrouble] = useState<Answer<unknown> | undefined>(undefined);
-
-  useEffect(() => {
-    const { current } = dialog;
-    current?.showModal();
-    return () => current?.close();
-  }, []);
 
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
@@ -40,9 +51,9 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
   }
 
   const closed = () => onClose(false);
-  return html`<dialog ref=${dialog} aria-labelledby="confirm-title" onCancel=${closed}>
+  return html`<${Dialog} onCancel=${closed}>
     <form onSubmit=${submit}>
-      <h2 id="confirm-title">${title}</h2>
+      <h2 id="dialog-title">${title}</h2>
       <div class="what">${children}</div>
       <${Field} label="Reason, for the audit log">
         <input name="reason" required maxlength="1000" autocomplete="off" value=${reason}
@@ -65,5 +76,5 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
           ${isActing ? 'Working…' : action}</button>
       </div>
     </form>
-  </dialog>`;
+  <//>`;
 }

@@ -4,7 +4,7 @@ import type { HistoryJson } from '../../admin/history-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
-import { toAge, toCount, toRate, toShortId, toShown } from './format.ts';
+import { toAge, toCount, toRate, toReporting, toShortId, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -62,7 +62,7 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
       detail=${late.length > 0 ? late.join(', ') : 'have the rules in force'}
       tone=${workers.refused > 0 ? 'bad' : late.length > 0 ? 'wait' : 'plain'} />
     <${Tile} name="Decisions a second" value=${rate(traffic?.decisionsPerSecond)}
-      detail=${traffic === null ? 'no worker reports' : `${toCount(traffic.workers, 'worker')} report`} />
+      detail=${traffic === null ? 'no worker reports' : toReporting(traffic.workers)} />
     <${Tile} name="Over limit a second" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
     <${Tile} name="Errors a second" value=${rate(traffic?.errorsPerSecond)}
       detail="could not be decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />

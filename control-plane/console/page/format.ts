@@ -65,3 +65,8 @@ export function toPairs(entries: readonly Pair[]): string {
 export function toLines(entries: readonly Pair[]): string {
   return entries.map(({ key, value }) => `${key}=${value}`).join('\n');
 }
+
+/** `1 worker reports`, `3 workers report`. */
+export function toReporting(workers: number): string {
+  return `${toCount(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
+}

@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { TopJson } from '../../admin/top-json.ts';
 import { type Answer, ask } from './api.ts';
-import { Confirm } from './confirm.ts';
+import { Confirm, Dialog } from './confirm.ts';
 import { CountersTable } from './counters.ts';
-import { toCount, toNumber, toPairs, toRate, toShown } from './format.ts';
+import { toNumber, toPairs, toRate, toReporting, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import { capital, Empty, Notice, Page, ReadingState, Search, Table } from './parts.ts';
 import { useResource } from './resource.ts';
@@ -28,7 +28,7 @@ export function LimitedPage({ params }: PageProps) {
     <div class="filters">
       <${Search} label="Only this domain" value=${domain}
         onInput=${(text: string) => replaceRoute('limited', text === '' ? {} : { domain: text })} />
-      ${value && html`<span class="quiet" role="status">${toCount(value.workers, 'worker')} report</span>`}
+      ${value && html`<span class="quiet" role="status">${toReporting(value.workers)}</span>`}
     </div>
     <${ReadingState} of=${top} />
     ${value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What the workers of ${url} limit is not included: ${error}.<//>`)}
@@ -113,9 +113,9 @@ interface ResetProps {
 function Reset({ value, onClose }: ResetProps) {
   const [done, setDone] = useState<CountersJson | undefined>(undefined);
   if (done !== undefined) {
-    return html`<dialog open class="over" aria-labelledby="done-title"><h2 id="done-title">The counter is set back</h2>
+    return html`<${Dialog} onCancel=${onClose}><h2 id="dialog-title">The counter is set back</h2>
       <${CountersTable} counters=${done} />
-      <div class="buttons"><button type="button" class="main" ref=${focus} onClick=${onClose}>Close</button></div></dialog>`;
+      <div class="buttons"><button type="button" class="main" onClick=${onClose}>Close</button></div><//>`;
   }
   return html`<${Confirm} title="Reset this counter?" action="Reset" isDangerous
     act=${async (reason: string) => {
@@ -131,10 +131,6 @@ function Reset({ value, onClose }: ResetProps) {
     }}>
     <p><strong>${toPairs(value.entries)}</strong> in the domain ${toShown(value.domain)} begins again at nothing: all its limits, on all workers.</p>
   <//>`;
-}
-
-function focus(element: HTMLElement | null): void {
-  element?.focus();
 }
 
 function toQuestion({ domain, entries }: Limited) {

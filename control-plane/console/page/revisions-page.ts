@@ -154,7 +154,7 @@ function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
         <${Badge} tone=${severity === 'error' ? 'bad' : 'wait'}>${severity}<//>
         <code>${toShown(file)}${line !== null && `:${line}:${column}`}</code>
         <div>${capital(toShown(message))}</div>
-        ${sourceLine !== null && html`<pre>${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
+        ${sourceLine !== null && html`<pre tabindex="0">${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
         ${hint !== null && html`<div class="hint">${capital(toShown(hint))}</div>`}
       </li>`,
   )}</ul>

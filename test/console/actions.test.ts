@@ -1,0 +1,169 @@
+// What people do in the console: they log in, roll back, set counters back, approve, and steer rollouts. With
+// the keyboard alone where it matters.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { closeBrowser, look, type Page, tabTo } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { createRulesFolder } from '../support/rules-folder.ts';
+import { consoleUrl, sampleRules, startFed, startPlace, visit } from './console-fixture.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+async function press(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name, exact: true }).first().click();
+}
+
+async function giveReason(page: Page, reason: string): Promise<void> {
+  await page.getByLabel('Reason, for the audit log').fill(reason);
+}
+
+browserTest('rolling back and resetting a counter need no mouse', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const { plane } = place;
+  const [first] = (await plane.fetch('/revisions')).body.revisions;
+  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  await eventually('two revisions', async () => {
+    return (await plane.fetch('/revisions')).body.revisions.length === 2;
+  });
+  const worker = await startFed(t, place, 'w-1');
+  for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+
+  const { page } = await visit(t, place, 'revisions');
+  await page.getByText('What changed').first().waitFor();
+  await tabTo(page, `Roll back to ${first.id.slice(0, 12)}`);
+  await page.keyboard.press('Enter');
+  await page.getByText('3 per hour').first().waitFor();
+  const violations = await look(page, 'dialog-roll-back');
+  await tabTo(page, 'Reason, for the audit log');
+  await page.keyboard.type('the limit was right');
+  await page.keyboard.press('Enter');
+  await eventually('the old limit is in force', async () => {
+    const { body } = await plane.fetch('/rules/d');
+    return body.rules[0].limits[0] === '3 per hour';
+  });
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  t.regex(plane.output(), /audit: roll back to [0-9a-f]{12}: done/);
+
+  await page.goto(consoleUrl(plane, 'limited'));
+  await page.getByText('customer=ada').waitFor();
+  await tabTo(page, 'Reset the counter of customer=ada');
+  await page.keyboard.press('Enter');
+  await tabTo(page, 'Reason, for the audit log');
+  await page.keyboard.type('a good customer');
+  await tabTo(page, 'Reset');
+  await page.keyboard.press('Enter');
+  await page.getByText('The counter is set back').waitFor();
+  t.regex(await page.getByRole('dialog').innerText(), /0 of 3 per hour/);
+  violations.push(...(await look(page, 'dialog-reset')));
+  t.like(await worker.decide('customer=ada'), { status: 200 });
+  t.regex(plane.output(), /reset counters of \(customer=ada\) of domain d: a good customer: done/);
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  t.deepEqual(violations, []);
+});
+
+/** ann may read, bob may write. */
+function writeTokens(t: ExecutionContext): string {
+  const folder = createRulesFolder(t).path;
+  const file = join(folder, 'tokens');
+  writeFileSync(file, 'ann read token-of-ann-0123456789\nbob write token-of-bob-0123456789\n');
+  return file;
+}
+
+browserTest(
+  'a token is asked for, kept in the tab alone, and decides what is possible',
+  async (t) => {
+    const place = await startPlace(
+      t,
+      { 'd.yaml': sampleRules },
+      '--admin-tokens-file',
+      writeTokens(t),
+    );
+    const { page, context, requests } = await visit(t, place, 'revisions');
+    const token = page.getByLabel('Token of the admin API');
+    await token.fill('token-of-nobody-0123456789');
+    await press(page, 'Look');
+    await page.getByText('This token is not known here.').waitFor();
+    const violations = await look(page, 'login');
+    await token.fill('token-of-ann-0123456789');
+    await press(page, 'Look');
+    await page.getByText('ann, may read').waitFor();
+    t.deepEqual(
+      requests.filter((address) => address.includes('token-of')),
+      [],
+    );
+    t.is(await page.evaluate('JSON.stringify(localStorage)'), '{}');
+
+    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+    const rollBack = page.getByRole('button', { name: /^Roll back to/ });
+    await rollBack.waitFor();
+    t.true(await rollBack.isDisabled());
+    t.is(await rollBack.getAttribute('title'), 'the token ann may only read');
+    await page.reload();
+    await page.getByText('ann, may read').waitFor();
+    const other = await context.newPage();
+    await other.goto(consoleUrl(place.plane, ''));
+    await other.getByLabel('Token of the admin API').waitFor();
+
+    await press(page, 'Leave');
+    await token.fill('token-of-bob-0123456789');
+    await press(page, 'Look');
+    await page.getByText('bob, may write').waitFor();
+    await rollBack.click();
+    await giveReason(page, 'too many');
+    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 5'));
+    await eventually('somebody else was quicker', async () => {
+      const answer = await place.plane.fetch('/rules/d', {
+        headers: { authorization: 'Bearer token-of-ann-0123456789' },
+      });
+      return answer.body.rules[0].limits[0] === '5 per hour';
+    });
+    t.deepEqual(violations, []);
+  },
+);
+
+browserTest('a revision that is held back is approved with a reason', async (t) => {
+  const many = Array.from(
+    { length: 12 },
+    (_, index) => `  - key: k${index}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+  );
+  const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
+  place.rules.replace('d.yaml', `domain: d\ndescriptors:\n${many[0]}`);
+  const { page } = await visit(t, place, 'revisions');
+  await page.getByText('A revision is held back').waitFor();
+  const violations = await look(page, 'held-back');
+  await press(page, 'Approve…');
+  await giveReason(page, 'they moved away');
+  await press(page, 'Approve');
+  await page.getByText('A revision is held back').waitFor({ state: 'detached' });
+  t.is((await place.plane.fetch('/rules/d')).body.total, 1);
+  t.regex(place.plane.output(), /audit: approve revision [0-9a-f]{12}: they moved away: done/);
+  t.deepEqual(violations, []);
+});
+
+browserTest('a rollout is paused, resumed and taken back', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  for (const id of ['w-1', 'w-2']) await startFed(t, place, id);
+  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  const { page } = await visit(t, place, 'revisions');
+  await page.getByText('1 of 1 chosen worker have it, 1 others do not').waitFor();
+  const violations = await look(page, 'rollout');
+  const doWith = async (button: string, reason: string) => {
+    await press(page, `${button}…`);
+    await giveReason(page, reason);
+    await press(page, button);
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  };
+  await doWith('Pause', 'lunch');
+  await page.getByRole('button', { name: 'Resume…' }).waitFor();
+  await doWith('Resume', 'lunch is over');
+  await page.getByRole('button', { name: 'Pause…' }).waitFor();
+  await doWith('Take back', 'too many complaints');
+  await page.getByText('The newest revision is not served').waitFor();
+  t.like((await place.plane.fetch('/status')).body, { verdict: 'taken_back', rollout: null });
+  violations.push(...(await look(page, 'taken-back')));
+  t.deepEqual(violations, []);
+});

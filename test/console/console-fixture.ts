@@ -1,0 +1,87 @@
+// A control plane, workers that it feeds, and a tab of a browser on its console.
+import type { ExecutionContext } from 'ava';
+import type { Clock } from '../../shared/clock.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { openTab, type Visit } from '../support/browser.ts';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { createRulesFolder, type RulesFolder } from '../support/rules-folder.ts';
+import { startWorker, type WorkerInProcess } from '../support/worker-in-process.ts';
+
+export const sampleRules = `domain: d
+descriptors:
+  - key: customer
+    metadata: { owner: checkout }
+    rate_limit: { unit: hour, requests_per_unit: 3 }
+  - key: plan
+    value: free
+    descriptors:
+      - key: checkout_by
+        shadow_mode: true
+        rate_limit: { unit: day, requests_per_unit: 20 }
+`;
+
+/** Reports come more often; what they say of who is limited still stays for some time. */
+const times = 3;
+const fastClock: Clock = {
+  wallMs: systemClock.wallMs,
+  monotonicMs: () => systemClock.monotonicMs() * times,
+  after: (ms, task) => systemClock.after(ms / times, task),
+};
+
+export interface Place {
+  readonly plane: ControlPlaneProcess;
+  readonly rules: RulesFolder;
+}
+
+/** Started with these files; more flags after those of the folder. */
+export async function startPlace(
+  t: ExecutionContext,
+  files: Readonly<Record<string, string>>,
+  ...flags: readonly string[]
+): Promise<Place> {
+  const rules = createRulesFolder(t);
+  for (const [name, text] of Object.entries(files)) rules.write(name, text);
+  const all = ['--config-dir', rules.path, ...flags];
+  const plane = await createControlPlaneProcess(t, { flags: all });
+  await plane.start();
+  return { plane, rules };
+}
+
+/** Has its rules, and reports. */
+export async function startFed(
+  t: ExecutionContext,
+  { plane }: Place,
+  id: string,
+): Promise<WorkerInProcess> {
+  const worker = await startWorker(t, {
+    clock: fastClock,
+    env: {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+      CONFIG_GRPC_XDS_NODE_ID: id,
+      BACKEND_TYPE: 'memory',
+    },
+  });
+  await eventually(`${id} reports`, async () => {
+    const { body } = await plane.fetch('/workers');
+    return body.workers?.some(
+      (each: { id: string; figures: unknown }) => each.id === id && each.figures !== null,
+    );
+  });
+  return worker;
+}
+
+/** Opens a page of the console, such as `rules?domain=shop`. */
+export async function visit(t: ExecutionContext, { plane }: Place, where = ''): Promise<Visit> {
+  const tab = await openTab(t);
+  await tab.page.goto(consoleUrl(plane, where));
+  return tab;
+}
+
+export function consoleUrl(plane: ControlPlaneProcess, where: string): string {
+  return `${plane.adminUrl}/console/${where === '' ? '' : `#/${where}`}`;
+}

@@ -1,0 +1,143 @@
+// What the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
+// narrow. The pictures are in test-output/console, to be looked at.
+import test from 'ava';
+import { closeBrowser, look, type Page } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { consoleUrl, sampleRules, startFed, startPlace, visit } from './console-fixture.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+const pages = ['fleet', 'rules', 'limited', 'unmatched', 'revisions', 'try'];
+
+async function read(page: Page): Promise<string> {
+  return (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
+}
+
+/** Waits for the text, with what is there instead. */
+async function shows(page: Page, text: RegExp): Promise<void> {
+  await eventually(`the page shows ${text}`, async () => text.test(await read(page))).catch(
+    async (error: Error) => {
+      throw new Error(`${error.message}; it shows: ${await read(page)}`);
+    },
+  );
+}
+
+browserTest('each page says what the fleet does, to everybody', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
+  const worker = await startFed(t, place, 'w-1');
+  await startFed(t, place, 'w-2');
+  for (let count = 0; count < 8; count++) await worker.decide('customer=ada', 'plan=free');
+  await worker.decide('custmer=ada');
+  await eventually('all is reported', async () => {
+    const { body: top } = await place.plane.fetch('/top');
+    const { body: unmatched } = await place.plane.fetch('/unmatched');
+    return top.values[0]?.atLeast === 5 && unmatched.samples.length > 0;
+  });
+
+  const { page, complaints, requests } = await visit(t, place);
+  const expected: Readonly<Record<string, readonly RegExp[]>> = {
+    // First, as it is about the last minute.
+    limited: [/customer=ada d d\.customer .* 5 Counter ?Reset/, /d\.customer [\d.]+/],
+    fleet: [/2 of 2 have the rules in force/, /w-1 .*in force/, /in 1 domain/],
+    'rules?domain=d': [/customer 3 per hour/, /checkout d\.yaml:3/, /shadow mode/],
+    unmatched: [
+      /custmer=ada d No rule has the key 'custmer' Did you mean 'customer'\? d\.yaml:3:5/,
+    ],
+    revisions: [/in force .* What changed/],
+    'try?domain=d&descriptor=customer%3Dada': [
+      /The limit of 'customer' applies\. 3 per hour, by d\.yaml:3\./,
+      /8 of 3 per hour used up/,
+    ],
+  };
+  const violations: string[] = [];
+  for (const [where, texts] of Object.entries(expected)) {
+    await page.goto(consoleUrl(place.plane, where));
+    for (const text of texts) await shows(page, text);
+    violations.push(...(await look(page, `busy-${where.split('?')[0]}`)));
+  }
+  t.deepEqual(violations, []);
+  t.deepEqual(complaints, []);
+  const { origin } = new URL(place.plane.adminUrl);
+  t.deepEqual(
+    requests.filter((address) => new URL(address).origin !== origin),
+    [],
+    'nothing leaves the machine',
+  );
+  t.regex(await page.locator('.verdict').innerText(), /is in force on all 2 connected workers/);
+});
+
+browserTest('a change is seen without a reload', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const { page } = await visit(t, place, 'rules?domain=d');
+  await shows(page, /3 per hour/);
+  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 77'));
+  await shows(page, /77 per hour/);
+  t.pass();
+});
+
+browserTest('without rules, workers and traffic each page says what to do', async (t) => {
+  const place = await startPlace(t, {});
+  const { page, complaints } = await visit(t, place);
+  const expected: Readonly<Record<string, RegExp>> = {
+    fleet: /No worker is connected\. .*CONFIG_TYPE=GRPC_XDS_SOTW/,
+    rules: /No rules are in force\. Write a file/,
+    limited: /No worker reports\. Workers of Ratelane report every five seconds/,
+    unmatched: /Every descriptor has found a rule\./,
+    revisions: /Revisions/,
+    try: /Nothing has been tried yet\./,
+  };
+  const violations: string[] = [];
+  for (const name of pages) {
+    await page.goto(consoleUrl(place.plane, name));
+    await shows(page, expected[name] ?? /./);
+    violations.push(...(await look(page, `empty-${name}`)));
+  }
+  t.deepEqual(violations, []);
+  t.deepEqual(complaints, []);
+});
+
+browserTest(
+  'errors of a revision are shown with their line, and a silent control plane is said',
+  async (t) => {
+    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    place.rules.replace('d.yaml', sampleRules.replace('unit: hour', 'unit: huor'));
+    const { page } = await visit(t, place, 'revisions');
+    await shows(page, /The newest revision is not served/);
+    await shows(page, /d\.yaml:5:25 Invalid rate limit unit 'huor' rate_limit: \{ unit: huor.*\^/);
+    await shows(page, /Did you mean 'hour'/);
+    const violations = await look(page, 'broken-revision');
+    await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
+    await shows(page, /3 per hour/);
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await shows(
+      page,
+      /The control plane does not answer\. What is shown is what was known before\..*3 per hour/,
+    );
+    t.regex(await page.locator('.foot').innerText(), /No answer/);
+    violations.push(...(await look(page, 'broken-silent')));
+    await place.plane.start();
+    await eventually('it is live again', async () => !/does not answer/.test(await read(page)));
+    t.deepEqual(violations, []);
+  },
+);
+
+browserTest('texts of others are shown as they are, and never run', async (t) => {
+  const hostile = '<script>alert(2)</script>\u202e\u0007';
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const worker = await startFed(t, place, '<script>alert(1)</script>');
+  for (let count = 0; count < 5; count++) await worker.decide(`customer=${hostile}`);
+  await worker.decide(`nobody=${hostile}`);
+  const { page, complaints } = await visit(t, place, 'limited');
+  page.on('dialog', () => t.fail('a script ran'));
+  await shows(page, /customer=<script>alert\(2\)<\/script>\\u\{202e\}\\u\{7\}/);
+  await page.getByRole('button', { name: 'Counter', exact: true }).click();
+  await shows(page, /Counted by <script>alert\(1\)<\/script> 5 of 3 per hour/);
+  await page.goto(consoleUrl(place.plane, 'unmatched'));
+  await shows(page, /nobody=<script>alert\(2\)<\/script>\\u\{202e\}/);
+  await page.goto(consoleUrl(place.plane, 'fleet'));
+  await shows(page, /<script>alert\(1\)<\/script>/);
+  t.deepEqual(complaints, []);
+});

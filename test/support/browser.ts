@@ -1,0 +1,94 @@
+// A real browser for the tests of the console: Debian's Chromium, without a window, with a look at every
+// page for what people without a mouse or without sight would miss.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import axe from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { findTool } from './installed-tool.ts';
+
+export type { Page } from 'playwright-core';
+
+const shotFolder = join(import.meta.dirname, '..', '..', 'test-output', 'console');
+export const waitMs = 30_000;
+
+const views = [
+  { theme: 'light', width: 1360, height: 900 },
+  { theme: 'dark', width: 1360, height: 900 },
+  { theme: 'light', width: 420, height: 860 },
+  { theme: 'dark', width: 420, height: 860 },
+] as const;
+
+export interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What the page said that it should not say: errors, refusals of its policy. */
+  readonly complaints: readonly string[];
+  /** Addresses of all requests. */
+  readonly requests: readonly string[];
+}
+
+/** Started when it is needed first; one for all tests of a file. */
+let browser: Promise<Browser> | undefined;
+
+/** A tab of its own, with nothing remembered; closed after the test. */
+export async function openTab(t: ExecutionContext): Promise<Visit> {
+  browser ??= chromium.launch({
+    executablePath: findTool('chromium') ?? '',
+    // Chromium's sandbox does not work for root, as which CI runs.
+    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+    timeout: waitMs,
+  });
+  const context = await (await browser).newContext();
+  t.teardown(() => context.close());
+  context.setDefaultTimeout(waitMs);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const requests: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('request', (request) => requests.push(request.url()));
+  return { page, context, complaints, requests };
+}
+
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close();
+}
+
+/** Keeps a picture of each theme and width, and returns what axe finds wrong in them. */
+export async function look(page: Page, name: string): Promise<string[]> {
+  mkdirSync(shotFolder, { recursive: true });
+  const found: string[] = [];
+  for (const { theme, width, height } of views) {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.setViewportSize({ width, height });
+    const view = `${name}-${theme}-${width}`;
+    await page.screenshot({ path: join(shotFolder, `${view}.png`) });
+    found.push(...(await examine(page)).map((text) => `${view}: ${text}`));
+  }
+  return found;
+}
+
+/** Texts, as the types of a browser are not those of the tests. */
+const nameOfFocused = `(() => {
+  const { activeElement: element } = document;
+  return element?.getAttribute('aria-label') ?? (element?.labels?.[0] ?? element)?.textContent ?? '';
+})()`;
+
+async function examine(page: Page): Promise<string[]> {
+  // Not as a script of the page, which its policy forbids.
+  if (!(await page.evaluate(`'axe' in globalThis`))) await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes[0]?.html}`);
+}
+
+/** Presses Tab until what has the focus is called so; fails when the whole page was passed. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  for (let presses = 0; presses < 150; presses++) {
+    await page.keyboard.press('Tab');
+    if ((await page.evaluate<string>(nameOfFocused)).trim() === name) return;
+  }
+  throw new Error(`the keyboard does not reach ${name}`);
+}
