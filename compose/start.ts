@@ -91,7 +91,11 @@ const body = '{"domain":"shop","descriptors":[{"entries":[{"key":"customer","val
 const json = `http://localhost:${port}/json`;
 const invitation = `
 Ratelane runs: a control plane on compose/rules/*.yaml, and a worker that it feeds over xDS and that
-counts in its own memory. Customer ada may make three requests a minute. Try, in another terminal and
+counts in its own memory. The console is at
+
+   http://${adminAddress}/console/
+
+Customer ada may make three requests a minute. Try, in another terminal and
 within one minute:
 
 1. One request. Expect 200, with "limitRemaining":2.
@@ -109,6 +113,9 @@ within one minute:
 
 5. Is that in force everywhere? Expect yes, and exit code 0.
    npm run -s control-plane -- status --admin-url http://${adminAddress}
+
+6. Something to see in the console: two thousand requests, most of them over the limit.
+   curl -s -o /dev/null -d '${body}' '${json}?[1-2000]'
 
 Ctrl-C stops both.
 `;

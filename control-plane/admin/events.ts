@@ -58,6 +58,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
       listeners.add(listener);
       if (stopLooking === undefined) {
         known = toFingerprint(sources);
+        figuresSentMs = clock.monotonicMs();
         stopLooking = repeatAfter(clock, lookMs, look);
       }
       listener.send('state');

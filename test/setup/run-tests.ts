@@ -14,6 +14,8 @@ import { findMarkedTests, findTestFiles } from './test-files.ts';
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** As the package's scripts have it: programs that tests start begin a second sooner. */
 const compileCache = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
+/** Its sources are for browsers, which have other types. */
+const consoleFolder = 'control-plane/console/page';
 const isCi = process.env['CI'] === 'true';
 const progressEveryMs = 5_000;
 /** Lint, types, and what ava does not count by itself. */
@@ -37,6 +39,7 @@ const files = findTestFiles(root, patterns);
 if (patterns.length === 0) {
   await runCheck('lint', 'biome', ['check', '--max-diagnostics=100']);
   await runCheck('types', 'tsc', ['--pretty', 'false']);
+  await runCheck('types of the console', 'tsc', ['-p', consoleFolder, '--pretty', 'false']);
   await runAudit();
 }
 for (const marked of findMarkedTests(root, [

@@ -15,6 +15,7 @@ import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
+import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -30,8 +31,10 @@ export interface AdminApiOptions {
   readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
   readonly peers?: readonly PeerSource[];
-  /** In place of one without workers. */
-  readonly fleet?: Fleet;
+  /** Without them none are connected. */
+  readonly workers?: ConnectedWorkers;
+  /** In place of parts of one without links. */
+  readonly fleet?: Partial<Fleet>;
   /** In place of a free one. */
   readonly port?: number;
   /** In the form of their file; without them none are asked for. */
@@ -62,7 +65,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     log,
     clock,
   });
-  const workers = { list: () => [] };
+  const workers = api.workers ?? { list: () => [] };
+  const fleet = { ...createFleet({ method: loadFleetLink(), log, clock }), ...api.fleet };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, undefined));
   const audit = createAudit(log);
   const authorizer = createAuthorizer(toTokens(api.tokens), audit);
@@ -73,7 +77,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         store,
         snapshots,
         workers,
-        fleet: api.fleet ?? createFleet({ method: loadFleetLink(), log, clock }),
+        fleet,
         examine: createExamine({ encode, options }),
         rollout: undefined,
         peers: api.peers && createPeers(api.peers),

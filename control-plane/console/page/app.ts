@@ -119,8 +119,11 @@ function Frame({ session, leave }: FrameProps) {
         <div class="foot">
           <${LiveMark} live=${trouble?.status === 0 ? 'away' : live} />
           <${ThemeButton} />
-          <div class="who">${session.name === 'local' ? 'no token needed' : `${session.name}, may ${session.scope}`}
-            ${session.name !== 'local' && html`<button type="button" class="link" onClick=${leave}>Leave</button>`}</div>
+          ${
+            session.name !== 'local' &&
+            html`<div class="who">${session.name}, may ${session.scope}
+            <button type="button" class="link" onClick=${leave}>Leave</button></div>`
+          }
         </div>
       </aside>
       <div class="content">

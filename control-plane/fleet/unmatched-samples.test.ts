@@ -1,0 +1,36 @@
+import test from 'ava';
+import { createUnmatchedSamples } from './unmatched-samples.ts';
+
+const sample = (value: string) => ({ domain: 'd', entries: [{ key: 'k', value }] });
+
+test('the same descriptor is listed once, with how often it was sampled, the last ones first', (t) => {
+  const samples = createUnmatchedSamples();
+  samples.take([sample('a'), sample('b')], 1);
+  samples.take([sample('a')], 2);
+  t.deepEqual(
+    samples.read().map(({ entries, samples, lastMs }) => [entries[0]?.value, samples, lastMs]),
+    [
+      ['a', 2, 2],
+      ['b', 1, 1],
+    ],
+  );
+});
+
+test('what workers report takes a bounded place', (t) => {
+  const samples = createUnmatchedSamples();
+  const long = 'x'.repeat(1_000);
+  for (let report = 0; report < 100; report++) {
+    const reported = Array.from({ length: 50 }, (_, index) => sample(`${report}-${index}-${long}`));
+    samples.take(reported, report);
+  }
+  const many = {
+    domain: long,
+    entries: Array.from({ length: 1_000 }, () => sample('v').entries[0]),
+  };
+  samples.take([many as never], 100);
+  const all = samples.read();
+  t.is(all.length, 200);
+  t.is(all[0]?.entries.length, 32);
+  t.is(all[0]?.domain.length, 128);
+  t.is(all[1]?.entries[0]?.value.length, 128);
+});

@@ -1,0 +1,196 @@
+// The console on a large fleet, on many domains, behind a proxy that holds events back, and its size.
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { readConsoleAssets } from '../../control-plane/console/assets.ts';
+import type { LinkedWorker } from '../../control-plane/fleet/fleet.ts';
+import type { ConnectedWorker } from '../../control-plane/xds/workers.ts';
+import { startAdminApi } from '../support/admin-api.ts';
+import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+const workerCount = 1_000;
+const ruleCount = 2_000;
+const maxUpdateMs = 100;
+
+const rules = Array.from(
+  { length: ruleCount },
+  (_, index) => `  - key: k${index}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+).join('');
+
+function workerOf(index: number): ConnectedWorker {
+  return {
+    node: { id: `worker-${index}`, cluster: 'c', metadata: new Map() },
+    address: `10.0.${index >> 8}.${index & 255}:4711`,
+    mode: 'sotw',
+    sinceMs: 1,
+    sent: undefined,
+    acked: { version: 'v', atMs: 1 },
+    nacked: index === 7 ? { version: 'v', text: 'no memory is left', atMs: 1 } : undefined,
+    wantedVersion: ({ version }) => version,
+  };
+}
+
+function linkOf(index: number): LinkedWorker {
+  return {
+    hello: {
+      nodeId: `worker-${index}`,
+      instance: `${index}`,
+      agreement: '',
+      countsAlone: false,
+      allowsReset: true,
+      values: 2,
+    },
+    address: `10.0.${index >> 8}.${index & 255}:4712`,
+    figures: {
+      atMs: Date.now(),
+      version: 'v',
+      decisionsPerSecond: Math.random() * 1_000,
+      overLimitPerSecond: 1,
+      errorsPerSecond: 0,
+      nearLimitPerSecond: 0,
+      noMatchPerSecond: 0,
+      durations: [1_000, 10],
+      store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
+    },
+  };
+}
+
+async function startLarge(t: ExecutionContext) {
+  return await startAdminApi(t, {
+    files: { 'd.yaml': `domain: d\ndescriptors:\n${rules}` },
+    maxResponseBytes: 16_000_000,
+    verifyWebhook: async () => ({ ok: true }),
+    workers: { list: () => Array.from({ length: workerCount }, (_, index) => workerOf(index)) },
+    fleet: {
+      list: () => Array.from({ length: workerCount }, (_, index) => linkOf(index)),
+      ruleSeries: () =>
+        Array.from({ length: ruleCount }, (_, index) => ({
+          rule: `d.k${index}`,
+          hits: Array.from({ length: 11 }, () => Math.random() * 100),
+          overLimit: Array.from({ length: 11 }, () => Math.random()),
+          nearLimit: Array.from({ length: 11 }, () => 0),
+        })),
+      history: () =>
+        Array.from({ length: 180 }, (_, index) => ({
+          atMs: Date.now() - (180 - index) * 5_000,
+          decisions: 5_000,
+          overLimit: 5 * index,
+          errors: 0,
+        })),
+    },
+  });
+}
+
+/** CPU milliseconds that the page spends on an update, and the longest frame by the clock. */
+async function watchUpdates(page: Page, path: RegExp, updates: number) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const busy = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1_000;
+  };
+  await page.evaluate(`
+    globalThis.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) longest = Math.max(longest, duration);
+    }).observe({ type: 'long-animation-frame' });
+  `);
+  const before = await busy();
+  for (let count = 0; count < updates; count++) await page.waitForResponse(path);
+  const cpuMs = (await busy()) - before;
+  return { cpuMs: cpuMs / updates, longestMs: await page.evaluate<number>('longest') };
+}
+
+browserTest('a thousand workers and two thousand rules leave every frame its time', async (t) => {
+  const { port } = await startLarge(t);
+  const { page, complaints } = await openTab(t);
+  await page.goto(`http://127.0.0.1:${port}/console/`);
+  await page.getByText('no memory is left').waitFor();
+  await page.getByRole('button', { name: 'Show 100 more of 900' }).waitFor();
+  const fleet = await watchUpdates(page, /\/workers/, 2);
+  const violations = await look(page, 'large-fleet');
+  await page.goto(`http://127.0.0.1:${port}/console/#/rules?domain=d`);
+  await page.getByText('2,000 rules').waitFor();
+  const rulesPage = await watchUpdates(page, /\/traffic\/rules/, 2);
+  violations.push(...(await look(page, 'large-rules')));
+  await page.getByLabel('Find a rule').fill('k1999');
+  await page.getByText('1 rule', { exact: true }).waitFor();
+  t.log('CPU of an update and longest frame, in ms:', { fleet, rules: rulesPage });
+  t.true(fleet.cpuMs < maxUpdateMs, `${fleet.cpuMs} ms`);
+  t.true(rulesPage.cpuMs < maxUpdateMs, `${rulesPage.cpuMs} ms`);
+  t.deepEqual(violations, []);
+  t.deepEqual(complaints, []);
+});
+
+browserTest('of ten thousand domains each is found by its name', async (t) => {
+  const files = Array.from({ length: 100 }, (_, file) => {
+    const documents = Array.from(
+      { length: 100 },
+      (_, index) =>
+        `domain: d-${file}-${index}\ndescriptors:\n  - key: k\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+    );
+    return documents.map((text, index) => [`d-${file}-${index}.yaml`, text] as const);
+  }).flat();
+  const { port } = await startAdminApi(t, {
+    files: Object.fromEntries(files),
+    maxResponseBytes: 16_000_000,
+    verifyWebhook: async () => ({ ok: true }),
+  });
+  const { page } = await openTab(t);
+  await page.goto(`http://127.0.0.1:${port}/console/#/rules`);
+  await page.getByText('500 of 10000; find the others by name.').waitFor();
+  await page.getByLabel('Find a domain').fill('d-99-99');
+  await page.getByRole('link', { name: 'd-99-99 1' }).click();
+  await page.getByRole('heading', { name: 'd-99-99' }).waitFor();
+  t.pass();
+});
+
+browserTest(
+  'behind a proxy that holds events back the pages are read again by the clock',
+  async (t) => {
+    const { port, rules: folder } = await startAdminApi(t, {
+      files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: before\n' },
+      maxResponseBytes: 16_000_000,
+      verifyWebhook: async () => ({ ok: true }),
+    });
+    let asked = 0;
+    const proxy = createServer((incoming, outgoing) => {
+      asked += incoming.url?.endsWith('/status') ? 1 : 0;
+      if (incoming.url?.endsWith('/events')) return;
+      const { method, url: path } = incoming;
+      const host = `127.0.0.1:${port}`;
+      const passed = request({ port, method, path, headers: { ...incoming.headers, host } });
+      passed.on('response', (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      });
+      incoming.pipe(passed);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+    const { page } = await openTab(t);
+    await page.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/console/#/rules`);
+    await page.getByText('before').waitFor();
+    folder.replace('d.yaml', 'domain: d\ndescriptors:\n  - key: after\n');
+    await page.getByText('after', { exact: true }).waitFor();
+    await eventually('it says so', async () => {
+      return (await page.locator('.foot').innerText()).includes('Every 5 s');
+    });
+    t.true(asked >= 2);
+  },
+);
+
+test('all that a browser loads is below 150 kB compressed', async (t) => {
+  const { files } = await readConsoleAssets();
+  const bytes = [...files.values()].reduce((sum, { bodies }) => sum + bodies.gzip.length, 0);
+  t.log(`${bytes} bytes with gzip`);
+  t.true(bytes < 150_000, `${bytes} bytes`);
+});
