@@ -156,6 +156,8 @@ function toClientOptions({ tls, maxMessageBytes }: ManagementServer): ClientOpti
     // Each attempt is a new connection, with the current files.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
+    // Even so, the library says of the first megabyte that it is sent while it only keeps it.
+    'grpc.per_rpc_retry_buffer_size': 0,
     // Retries are decided elsewhere. After this wait the library reopens a failed connection, even one
     // closed meanwhile, and then never ends it: so the wait is minimal.
     'grpc.initial_reconnect_backoff_ms': 1,

@@ -1,10 +1,14 @@
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { FromWorkerMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import type { ManagementStreamDeps } from '../management-stream.ts';
-import { createLink } from './link.ts';
+import { type ManagementStreamDeps, openManagementStream } from '../management-stream.ts';
+import { createLink, type LinkDeps } from './link.ts';
 
 type StreamDeps = ManagementStreamDeps<unknown, unknown>;
 
@@ -16,7 +20,7 @@ const emptyReport: ReportMessage = {
   unmatched: [],
 };
 
-function setUp() {
+function setUp(given: Partial<LinkDeps> = {}) {
   const clock = createManualClock();
   const log = createRecordedLog();
   const streams: StreamDeps[] = [];
@@ -46,6 +50,7 @@ function setUp() {
     random: () => 0.5,
     counters: () => undefined,
     processes: 1,
+    ...given,
   });
   link.start();
   return { clock, log, streams, sent, link, reportsTaken: () => reports };
@@ -61,6 +66,39 @@ test('a server that reads nothing is told one report, and no other is made', (t)
   sent[1]?.onSent();
   clock.advance(5_000);
   t.is(reportsTaken(), 2);
+});
+
+test('a server that accepts the stream and reads nothing costs the memory of one report', async (t) => {
+  const server = createServer();
+  server.on('session', (session) => session.on('error', () => {}));
+  server.on('stream', (stream) => {
+    stream.on('error', () => {});
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => void server.close());
+  const url = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let taken = 0;
+  const { clock, link } = setUp({
+    server: { url, headers: {}, tls: undefined, maxMessageBytes: 0 },
+    openStream: openManagementStream,
+    reports: {
+      take() {
+        taken++;
+        // More than the server lets be sent before it reads.
+        return { ...emptyReport, version: 'v'.repeat(100_000) };
+      },
+      noteUnmatched() {},
+    },
+  });
+  await eventually('the first report', () => taken > 0);
+  for (let index = 0; index < 100; index++) {
+    clock.advance(6_000);
+    await setImmediate();
+  }
+  await link.stop();
+  t.is(taken, 1);
+  t.is(clock.pending, 0);
 });
 
 test('a report follows about every five seconds, and one at the end', async (t) => {
