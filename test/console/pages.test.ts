@@ -41,7 +41,7 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
   const expected: Readonly<Record<string, readonly RegExp[]>> = {
     // First, as it is about the last minute.
     limited: [/customer=ada d d\.customer .* 5 Counter ?Reset/, /d\.customer [\d.]+/],
-    fleet: [/2 of 2 have the rules in force/, /w-1 .*in force/, /in 1 domain/],
+    fleet: [/2 of 2 in force/, /w-1 .*in force/, /in 1 domain/],
     'rules?domain=d': [/customer 3 per hour/, /checkout d\.yaml:3/, /shadow mode/],
     unmatched: [
       /custmer=ada d No rule has the key 'custmer' Did you mean 'customer'\? d\.yaml:3:5/,

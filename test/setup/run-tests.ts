@@ -22,13 +22,13 @@ const progressEveryMs = 5_000;
 const own = { passed: 0, failed: 0 };
 /** One for each run of ava, counting also while it runs. */
 const readers: TapReader[] = [];
-let running: ChildProcess | undefined;
+const running = new Set<ChildProcess>();
 /** Told last, where it is read. */
 const notChecked: string[] = [];
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    running?.kill('SIGTERM');
+    for (const child of running) child.kill('SIGTERM');
     fail(`the run was ended by ${signal}`);
     finish();
   });
@@ -57,9 +57,12 @@ for (const marked of findMarkedTests(root, [
 if (Object.values(files).every((lane) => lane.length === 0)) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, 2);
-await runTests('tests with servers', files.withServers, 5);
-await runTests('tests of outages', files.outages, 4);
+// Those of outages mostly wait, and those side by side never do.
+await Promise.all([
+  runTests('tests side by side', files.sideBySide, 2),
+  runTests('tests of outages', files.outages, 4),
+]);
+await runTests('tests with servers', files.withServers, 6);
 await runTests('tests alone', files.alone, 1);
 finish();
 
@@ -141,7 +144,7 @@ function run(
       env: { ...process.env, FORCE_COLOR: '0', NODE_COMPILE_CACHE: compileCache },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    running = child;
+    running.add(child);
     createInterface({ input: child.stdout }).on('line', onLine);
     // What tests write, and ava's own crashes: shown where it happens, apart from the results.
     createInterface({ input: child.stderr }).on('line', (line) => {
@@ -155,7 +158,10 @@ function run(
       onLine(error.message);
       resolve(error.message);
     });
-    child.on('close', (code, signal) => resolve(code ?? String(signal)));
+    child.on('close', (code, signal) => {
+      running.delete(child);
+      resolve(code ?? String(signal));
+    });
   });
 }
 

@@ -77,7 +77,7 @@ function toOptions(element: HTMLElement): UPlot.Options {
     cursor: { show: false },
     padding: [8, 24, 0, 0],
     axes: [
-      { ...axis, values: (_chart, times) => times.map(toClock) },
+      { ...axis, size: 32, values: (_chart, times) => times.map(toClock) },
       { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
     ],
     scales: {

@@ -25,6 +25,9 @@ interface WorkersJson {
   readonly workers: readonly WorkerJson[];
 }
 
+/** The group of nodes that no other one names. */
+const everybody = 'default';
+
 const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, number]>> = {
   refused: ['bad', 'refused', 0],
   pending: ['wait', 'pending', 1],
@@ -59,14 +62,14 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
     perSecond === undefined ? '–' : toRate(perSecond);
   return html`<dl class="tiles">
     <${Tile} name="Workers" value=${`${workers.inForce} of ${workers.connected}`}
-      detail=${late.length > 0 ? late.join(', ') : 'have the rules in force'}
+      detail=${late.length > 0 ? late.join(', ') : 'in force'}
       tone=${workers.refused > 0 ? 'bad' : late.length > 0 ? 'wait' : 'plain'} />
-    <${Tile} name="Decisions a second" value=${rate(traffic?.decisionsPerSecond)}
+    <${Tile} name="Decisions/s" value=${rate(traffic?.decisionsPerSecond)}
       detail=${traffic === null ? 'no worker reports' : toReporting(traffic.workers)} />
-    <${Tile} name="Over limit a second" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
-    <${Tile} name="Errors a second" value=${rate(traffic?.errorsPerSecond)}
-      detail="could not be decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
-    <${Tile} name="99 of 100 within" value=${traffic?.p99Ms == null ? '–' : `${traffic.p99Ms} ms`} detail="on the slowest" />
+    <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
+    <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
+      detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
+    <${Tile} name="p99" value=${traffic?.p99Ms == null ? '–' : `${traffic.p99Ms} ms`} detail="on the slowest" />
     <${Tile} name="Rules" value=${inForce === null ? '–' : String(inForce.limits)}
       detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
   </dl>`;
@@ -75,7 +78,7 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
 function shareText(traffic: StatusJson['traffic']): string {
   if (traffic === null || traffic.decisionsPerSecond === 0) return 'of no decisions';
   const percent = (traffic.overLimitPerSecond / traffic.decisionsPerSecond) * 100;
-  return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} % of the decisions`;
+  return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} % of decisions`;
 }
 
 function Warnings({ status }: StatusProps) {
@@ -179,7 +182,7 @@ function toRow(worker: WorkerJson) {
   const { id, address, group, state, acked, nacked, figures, connectedSince } = worker;
   const [tone, text] = states[state];
   return html`<tr key=${`${id} ${address}`}>
-    <td><strong>${id === '' ? address : toShown(id)}</strong><div class="quiet">${address}${group !== null && `, group ${toShown(group)}`}</div></td>
+    <td><strong>${id === '' ? address : toShown(id)}</strong><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
     <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
     <td>${acked === null ? '–' : html`<code>${toShown(acked.version.slice(0, 12))}</code><div class="quiet">${toAge(acked.at)}</div>`}</td>
     ${
