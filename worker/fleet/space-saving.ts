@@ -12,10 +12,10 @@ export interface Counted<Item> {
   readonly variance: number;
 }
 
-interface Place<Item> extends Counted<Item> {
+/** What is known of a place, apart from its count. */
+interface Place<Item> {
   key: string;
   item: Item;
-  count: number;
   error: number;
   variance: number;
   /** Index in the heap. */
@@ -25,56 +25,60 @@ interface Place<Item> extends Counted<Item> {
 export class SpaceSaving<Item> {
   readonly #size: number;
   readonly #places = new Map<string, Place<Item>>();
-  /** A heap with the least count first. */
+  /** A heap with the least count first. The counts are beside each other: objects all over the memory would be
+   * looked up for each comparison. */
+  readonly #counts: Float64Array;
   readonly #heap: Place<Item>[] = [];
 
   constructor(size: number) {
     this.#size = size;
+    this.#counts = new Float64Array(size);
   }
 
   /** Counts an item in the table; false when it is not in it. */
   count(key: string, count = 1, error = 0, variance = 0): boolean {
     const place = this.#places.get(key);
     if (place === undefined) return false;
-    place.count += count;
     place.error += error;
     place.variance += variance;
-    this.#sink(place);
+    this.#sink(place, this.#countAt(place.at) + count);
     return true;
   }
 
   /** Counts an item that is not in the table. */
   insert(key: string, item: Item, count = 1, error = 0, variance = 0): void {
     if (this.#heap.length < this.#size) {
-      const place = { key, item, count, error, variance, at: this.#heap.length };
+      const place = { key, item, error, variance, at: this.#heap.length };
       this.#heap.push(place);
       this.#places.set(key, place);
-      this.#rise(place);
+      this.#rise(place, count);
       return;
     }
     const place = this.#heap[0];
     if (place === undefined) return;
+    const least = this.#countAt(0);
     this.#places.delete(place.key);
     this.#places.set(key, place);
     place.key = key;
     place.item = item;
-    place.error = place.count + error;
+    place.error = least + error;
     place.variance += variance;
-    place.count += count;
-    this.#sink(place);
+    this.#sink(place, least + count);
   }
 
   /** No item outside the table occurred more often. */
   get least(): number {
-    return this.#heap.length < this.#size ? 0 : (this.#heap[0]?.count ?? 0);
+    return this.#heap.length < this.#size ? 0 : this.#countAt(0);
   }
 
   /** A copy of those counted most, in order. */
   top(most: number): Counted<Item>[] {
-    return [...this.#heap]
+    return this.#heap
+      .map(({ key, item, error, variance, at }) => {
+        return { key, item, count: this.#countAt(at), error, variance };
+      })
       .sort((a, b) => b.count - a.count)
-      .slice(0, most)
-      .map(({ key, item, count, error, variance }) => ({ key, item, count, error, variance }));
+      .slice(0, most);
   }
 
   clear(): void {
@@ -82,31 +86,39 @@ export class SpaceSaving<Item> {
     this.#heap.length = 0;
   }
 
-  #sink(place: Place<Item>): void {
-    const heap = this.#heap;
+  /** Moves a place whose count has grown to `count`. */
+  #sink(place: Place<Item>, count: number): void {
+    const length = this.#heap.length;
+    let { at } = place;
     for (;;) {
-      const left = heap[2 * place.at + 1];
-      const right = heap[2 * place.at + 2];
-      const lesser =
-        right !== undefined && left !== undefined && right.count < left.count ? right : left;
-      if (lesser === undefined || lesser.count >= place.count) return;
-      this.#swap(place, lesser);
+      let lesser = 2 * at + 1;
+      if (lesser + 1 < length && this.#countAt(lesser + 1) < this.#countAt(lesser)) lesser++;
+      if (lesser >= length || this.#countAt(lesser) >= count) break;
+      this.#put(at, this.#heap[lesser] as Place<Item>, this.#countAt(lesser));
+      at = lesser;
     }
+    this.#put(at, place, count);
   }
 
-  #rise(place: Place<Item>): void {
-    while (place.at > 0) {
-      const parent = this.#heap[(place.at - 1) >> 1];
-      if (parent === undefined || parent.count <= place.count) return;
-      this.#swap(place, parent);
+  /** Moves a place that is the last. */
+  #rise(place: Place<Item>, count: number): void {
+    let { at } = place;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (this.#countAt(parent) <= count) break;
+      this.#put(at, this.#heap[parent] as Place<Item>, this.#countAt(parent));
+      at = parent;
     }
+    this.#put(at, place, count);
   }
 
-  #swap(a: Place<Item>, b: Place<Item>): void {
-    const { at } = a;
-    a.at = b.at;
-    b.at = at;
-    this.#heap[a.at] = a;
-    this.#heap[b.at] = b;
+  #put(at: number, place: Place<Item>, count: number): void {
+    this.#heap[at] = place;
+    this.#counts[at] = count;
+    place.at = at;
+  }
+
+  #countAt(at: number): number {
+    return this.#counts[at] as number;
   }
 }
