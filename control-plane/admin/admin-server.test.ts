@@ -453,6 +453,20 @@ test('what is made under the version is to be found under the version', async (t
   t.is(old.headers.get('location'), '/domains/c');
 });
 
+test('who listens to the events is told at once that there is something to read', async (t) => {
+  const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
+  const answer = await fetch(`http://127.0.0.1:${port}/events`);
+  t.is(answer.headers.get('content-type'), 'text/event-stream;charset=UTF-8');
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+  t.is(new TextDecoder().decode((await reader.read()).value), 'event: state\ndata:\n\n');
+  await reader.cancel();
+  t.is((await fetch(`http://127.0.0.1:${port}/status`)).status, 200);
+  t.deepEqual(
+    log.lines.filter((line) => line.includes('events')),
+    [],
+  );
+});
+
 test('the description has what a change may be refused with, and one schema for each answer', async (t) => {
   const { body } = await (await run(t, {})).ask('GET', '/openapi.json');
   const { put, get } = body.paths['/domains/{domain}'];

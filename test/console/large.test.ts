@@ -110,7 +110,7 @@ browserTest('a thousand workers and two thousand rules leave every frame its tim
   const { port } = await startLarge(t);
   const { page, complaints } = await openTab(t);
   await page.goto(`http://127.0.0.1:${port}/console/`);
-  await page.getByText('no memory is left').waitFor();
+  await page.getByText('no memory is left', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Show 100 more of 900' }).waitFor();
   const fleet = await watchUpdates(page, /\/workers/, 2);
   const violations = await look(page, 'large-fleet');

@@ -107,9 +107,17 @@ async function useAdminApi(
         signal: AbortSignal.timeout(20_000),
       });
       note(`${method} ${target} ${answer.status} ${JSON.stringify([...answer.headers])}`);
-      note(await answer.text());
+      note(await readAnswer(answer));
     }
   }
+}
+
+/** Of a stream without an end what it begins with. */
+async function readAnswer(answer: Response): Promise<string> {
+  const isEndless = answer.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (!isEndless || answer.body === null) return await answer.text();
+  for await (const chunk of answer.body) return new TextDecoder().decode(chunk);
+  return '';
 }
 
 test.serial(

@@ -28,6 +28,7 @@ export class Default extends AdminController {
       throw this.refuse(503, 'too many callers listen to the events; ask again from time to time');
     }
     stream.once('close', leave);
+    this.response.mediaType = 'text/event-stream';
     // A proxy that buffers would keep the events from the caller.
     this.response.headers.set('x-accel-buffering', 'no');
     return stream;
