@@ -1,12 +1,15 @@
 // Writes files atomically: complete or not at all, whenever the machine stops.
 import { randomUUID } from 'node:crypto';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { codeOf } from '../../shared/rules-directory.ts';
 
 /** A file that is written under a temporary name. */
 export interface StagedFile {
   /** Renames it, replacing the file of that name. */
   commit(): Promise<void>;
+  /** Gives it its name, unless there is a file of that name: then false. Removes the temporary name. */
+  commitNew(): Promise<boolean>;
   /** Removes it; does nothing after a commit. */
   discard(): Promise<void>;
 }
@@ -34,6 +37,18 @@ export async function stageFile(path: string, text: string, mode: number): Promi
     async commit() {
       await rename(staged, path);
       await syncFolder(folder);
+    },
+    async commitNew() {
+      try {
+        await link(staged, path);
+      } catch (error) {
+        if (codeOf(error) !== 'EEXIST') throw error;
+        return false;
+      } finally {
+        await discard();
+      }
+      await syncFolder(folder);
+      return true;
     },
     discard,
   };

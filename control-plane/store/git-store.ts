@@ -72,7 +72,7 @@ const maxHistory = 1_000;
 export function createGitStore(deps: GitStoreDeps): ConfigStore {
   const { options, log, clock, environment, bounds = defaultBounds } = deps;
   const { folder, ref } = options;
-  const address = checkOptions(options);
+  const address = readGitAddress(options);
   const description = describe(options, address);
   const identity = createHash('sha256')
     .update(JSON.stringify([address.url, ref]))
@@ -215,7 +215,8 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   };
 }
 
-function checkOptions({ url, ref, folder }: GitStoreOptions): GitAddress {
+/** Throws an AppError `cannot_start` for impossible options. */
+export function readGitAddress({ url, ref, folder }: GitStoreOptions): GitAddress {
   // Git runs in the mirror, for which `.` would be itself.
   const parsed = parseGitAddress(/^\.\.?(?:\/|$)/.test(url) ? resolve(url) : url);
   if (!parsed.ok) {

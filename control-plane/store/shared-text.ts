@@ -1,0 +1,34 @@
+// A small text beside the configuration, in which control planes of one fleet agree on something. The
+// implementations are directory-shared-text.ts and git-shared-text.ts.
+
+/**
+ * Of several that swap at once, exactly one succeeds, whatever their machines and clocks; a text is there as a
+ * whole or not at all. Each call ends by itself, and rejects with an AppError `store` when the place cannot be
+ * reached: then a swap may have been made all the same.
+ */
+export interface SharedText {
+  /** For people: where it is. */
+  readonly description: string;
+  /** The newest; undefined when there is none. */
+  read(): Promise<VersionedText | undefined>;
+  /** Writes `text` when the newest is still of the version `before`; undefined: when there is none. */
+  swap(before: string | undefined, text: string): Promise<SwapResult>;
+  /** Aborts what is under way. */
+  close(): void;
+}
+
+export interface VersionedText {
+  /** Never the same for two writes. */
+  readonly version: string;
+  readonly text: string;
+}
+
+export type SwapResult =
+  | { readonly kind: 'written'; readonly version: string }
+  /** Another one has been written. */
+  | { readonly kind: 'stale' }
+  /** The place answers, and takes no writes from this control plane: why, for people. */
+  | { readonly kind: 'denied'; readonly reason: string };
+
+/** In bytes; one that is longer is damaged. */
+export const maxSharedTextBytes = 64 * 1024;
