@@ -8,7 +8,6 @@ import type { Log } from '../shared/log.ts';
 import { readCredentials } from '../shared/router/guard.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
-import { trimEnd } from '../shared/trim-end.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadFleetLink } from '../shared/wire/fleet.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
@@ -24,17 +23,12 @@ import { createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createPeers } from './peers/peers.ts';
-import { openRecordFile } from './rollout/record.ts';
-import { createRollout } from './rollout/rollout.ts';
+import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
-import { createDirectoryStore } from './store/directory-store.ts';
-import { fetchTimeoutMs } from './store/git-command.ts';
-import { createCredentialReader } from './store/git-credentials.ts';
-import { createGitStore } from './store/git-store.ts';
+import { openStore } from './store/open-store.ts';
 import { withPatience } from './store/patient-store.ts';
-import type { ConfigStore } from './store/store.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
 
@@ -63,7 +57,6 @@ export interface ControlPlane {
 const tlsIntervalMs = 5_000;
 /** Another control plane may write into the same directory of rules. */
 const stagedByOthersMs = 60_000;
-const gitTimeoutMs = 60_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 export const stopGraceMs = 2_000;
 
@@ -76,13 +69,17 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     maxResponseBytes: settings.xds.maxResponseBytes,
   };
   const { stateDirectory } = settings;
+  const audit = createAudit(deps.auditLog);
+  const peers = settings.peers && createPeers(settings.peers);
+  const opened =
+    settings.rollout && openRollout({ ...deps, plan: settings.rollout, store, peers, audit });
   const snapshots = createSnapshotCache({
     store: withPatience(store, { clock, log }),
     options: build,
     encode,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,
-    hasTrials: settings.rollout !== undefined,
+    trials: opened,
     log,
     clock,
   });
@@ -91,17 +88,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let awaited: string | undefined = `the store ${store.description}`;
   const workers = { list: () => ads?.workers.list() ?? [] };
   const fleet = createFleet({ method: loadFleetLink(), log, clock });
-  const rollout =
-    settings.rollout &&
-    createRollout({
-      plan: settings.rollout,
-      snapshots,
-      workers,
-      trafficOf: fleet.trafficOf,
-      record: openRecordFile(stateDirectory, store.description, log),
-      log,
-      clock,
-    });
+  const rollout = opened?.create({ snapshots, workers, trafficOf: fleet.trafficOf });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
@@ -136,7 +123,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   async function startAdmin(): Promise<string> {
     const { address, tls, tokensFile } = settings.admin;
     const material = await readMaterial(tls);
-    const audit = createAudit(deps.auditLog);
     const authorizer = createAuthorizer(await openTokens(tokensFile), audit);
     const api: AdminApi = {
       store,
@@ -145,7 +131,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       fleet,
       examine: createExamine({ encode, options: build }),
       rollout,
-      peers: settings.peers && createPeers(settings.peers),
+      peers,
       allowsRemoval: settings.allowsRemoval,
       clock,
       audit,
@@ -204,8 +190,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await removeLeftovers(settings);
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
+      await opened?.read();
       await snapshots.start();
-      await rollout?.start();
+      rollout?.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -220,7 +207,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       events.stop();
       await ads?.stop(stopGraceMs);
       await admin?.stop(stopGraceMs);
-      await rollout?.stop();
+      rollout?.stop();
+      await opened?.close();
       await snapshots.close();
       await store.close();
     },
@@ -239,31 +227,6 @@ function createEncoder() {
     encode: (message: Parameters<typeof rateLimitConfig.serialize>[0]) =>
       rateLimitConfig.serialize(message),
   };
-}
-
-function openStore({ settings, log, clock, environment }: ControlPlaneDeps): ConfigStore {
-  const { config, stateDirectory } = settings;
-  if (config.kind === 'directory') {
-    const options = { directory: config.directory, stateDirectory };
-    return createDirectoryStore({ options, log, clock });
-  }
-  const { url, ref, path, pollMs, username, password, passwordFile } = config;
-  return createGitStore({
-    options: {
-      url,
-      ref: ref === '' ? undefined : ref,
-      folder: trimEnd(path, '/'),
-      pollMs,
-      timeoutMs: gitTimeoutMs,
-      fetchTimeoutMs,
-      stateDirectory,
-      committer: { name: 'Ratelane control plane', email: '' },
-    },
-    log,
-    clock,
-    environment,
-    readCredentials: createCredentialReader({ username, password, passwordFile }),
-  });
 }
 
 async function readMaterial(tls: ListenerSettings['tls']): Promise<TlsMaterial | undefined> {

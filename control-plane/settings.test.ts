@@ -33,6 +33,7 @@ test('a directory is all that has to be given', (t) => {
     allowsRemoval: false,
     rollout: undefined,
     peers: undefined,
+    peersTokenFile: undefined,
     webhook: { secret: '', secretFile: undefined },
     xds: {
       address: { host: '0.0.0.0', port: 18_000 },

@@ -51,6 +51,8 @@ export interface ControlPlaneSettings {
   readonly rollout: RolloutPlan | undefined;
   /** Undefined: this is the only control plane. */
   readonly peers: readonly PeerSource[] | undefined;
+  /** For the questions of a rollout; undefined: peers need none. */
+  readonly peersTokenFile: string | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
@@ -135,6 +137,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     allowsRemoval: config.allowRemoval,
     rollout: rollout?.ok ? rollout.plan : undefined,
     peers: peers?.ok ? peers.peers : undefined,
+    peersTokenFile: config.peersTokenFile || undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
     xds: {
       ...toListener(xds, xdsAddress.value),

@@ -9,8 +9,9 @@ function start() {
     state() {
       state.reads++;
       return {
-        newest: { revision: { id: state.newest } },
-        store: { reachable: true, lastSuccessMs: clock.wallMs() },
+        newest: { revision: { id: state.newest }, problems: [] },
+        store: { reachable: true, lastError: undefined, lastSuccessMs: clock.wallMs() },
+        counts: {},
       };
     },
   };

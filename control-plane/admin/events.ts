@@ -1,10 +1,9 @@
 // Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { toOverview } from '../metrics/overview.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import { countWorkers } from './status-report.ts';
 
 export type AdminEvent = 'state' | 'figures';
 
@@ -80,14 +79,13 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 /** Differs when the state does. */
 function toFingerprint({ snapshots, workers, rollout }: EventSources): string {
   const { newest, inForce, store } = snapshots.state();
-  const states = workers
-    .list()
-    .map((worker) => toWorkerState(worker, snapshots.current(worker.node)));
+  const rolloutState = rollout?.state();
+  const overview = toOverview(snapshots, workers, rolloutState);
   return JSON.stringify([
-    newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
+    newest?.revision.id,
     inForce?.revision.id,
-    [store.reachable, store.lastError],
-    rollout?.state(),
-    countWorkers(states),
+    store.lastError,
+    rolloutState,
+    { ...overview, storeSuccessAtMs: undefined },
   ]);
 }

@@ -31,7 +31,7 @@ export function mergeStatus(
     verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
-    rollout: known.map(({ rollout }) => rollout).find((rollout) => rollout !== null) ?? null,
+    rollout: findLeading(known),
     workers: {
       connected: count('connected'),
       inForce: count('inForce'),
@@ -48,6 +48,12 @@ export function mergeStatus(
       error: error ?? null,
     })),
   };
+}
+
+/** The control plane that leads a rollout knows the workers of all. */
+function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
+  const rollouts = known.flatMap(({ rollout }) => rollout ?? []);
+  return rollouts.find(({ leader }) => leader?.isThis) ?? rollouts[0] ?? null;
 }
 
 function toUnknown(url: string, reason: string, last: StatusJson | undefined): string {

@@ -31,13 +31,35 @@ export const rolloutJson = Type.Object(
       chosen: Type.Integer(),
       others: Type.Integer(),
     }),
+    /** The control plane that decides; null where there is only one, and while none does. */
+    leader: Type.Union([
+      Type.Object({
+        name: Type.String(),
+        isThis: Type.Boolean({ description: 'Whether it is the one that gives this answer' }),
+        after: Type.Union([Type.String(), Type.Null()], {
+          description: 'The leader before, which has stopped',
+        }),
+      }),
+      Type.Null(),
+    ]),
   },
   { title: 'Rollout' },
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
 
-export function toRolloutJson({ sinceMs, ...state }: RolloutState): RolloutJson {
-  return { ...state, since: toTime(sinceMs), workers: { ...state.workers } };
+export function toRolloutJson({ sinceMs, leader, ...state }: RolloutState): RolloutJson {
+  return {
+    ...state,
+    since: toTime(sinceMs),
+    workers: { ...state.workers },
+    leader: leader ? { ...leader, after: leader.after ?? null } : null,
+  };
+}
+
+/** Such as `; a:18001 leads after b:18001`; empty where there is only one control plane. */
+export function toLeaderText(leader: RolloutJson['leader']): string {
+  if (leader === null) return '';
+  return `; ${leader.name} leads${leader.after === null ? '' : ` after ${leader.after}`}`;
 }
 
 /** The text after the name of the newest revision. */
@@ -45,12 +67,12 @@ export function toRolloutText(
   newest: NonNullable<SnapshotState['newest']>,
   rollout: RolloutState,
 ): string {
-  const { step, steps, phase, text, workers } = rollout;
+  const { step, steps, phase, text, workers, leader } = toRolloutJson(rollout);
   const where =
     newest.revision.id === rollout.revision
       ? 'is rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${workers.having} of ${toCountText(workers.chosen, 'worker')} have it, ${workers.others} others do not`;
   const state = phase === 'paused' ? `paused (${text})` : text;
-  return `${where} (${reach}${state === '' ? '' : `; ${state}`})`;
+  return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }

@@ -2,7 +2,7 @@
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { AdminCall } from '../admin/admin-client.ts';
-import type { RolloutJson } from '../admin/rollout-json.ts';
+import { type RolloutJson, toLeaderText } from '../admin/rollout-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
@@ -71,10 +71,10 @@ async function ask(
 
 function toText(rollout: RolloutJson | null): string {
   if (rollout === null) return 'no rollout is under way';
-  const { revision, step, steps, phase, text, workers } = rollout;
+  const { revision, step, steps, phase, text, workers, leader } = rollout;
   const { having, chosen, others } = workers;
   const reach = `${having} of ${chosen} workers have it, ${others} others do not`;
   return escapeText(
-    `revision ${revision.slice(0, 12)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}`,
+    `revision ${revision.slice(0, 12)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`,
   );
 }

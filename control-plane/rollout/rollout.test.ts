@@ -1,18 +1,24 @@
 // The rollout of a revision over real snapshots, with workers, traffic and time of the test's own.
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import {
+  createRevisionStore,
+  type RevisionStore,
+  revisionOf,
+} from '../../test/support/revision-store.ts';
+import { createRulesFolder } from '../../test/support/rules-folder.ts';
 import { createSnapshotCache } from '../snapshot/cache.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { Revision } from '../store/revision.ts';
-import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import type { Traffic } from './judgement.ts';
+import { createLeadership } from './leader.ts';
+import { openOwnText } from './own-text.ts';
 import { parseRolloutPlan } from './plan.ts';
-import { openRecordFile } from './record.ts';
 import { createRollout } from './rollout.ts';
 
 interface Worker {
@@ -23,74 +29,32 @@ interface Worker {
   traffic: Traffic | undefined;
 }
 
-interface Store extends ConfigStore {
-  publish(revision: Revision): void;
-}
-
-/** Has a domain by which it is known. */
-function revisionOf(number: number, message?: string): Revision {
-  const files = [{ path: 'a.yaml', text: ruleText(`revision-${number}`, 1) }];
-  const id = String(number).padStart(40, '0');
-  return { id, atMs: 0, author: undefined, message, files, problems: [] };
-}
-
-/** Has no more than the revision that was published last. */
-function createStore(first: Revision): Store {
-  let newest = first;
-  let told: ((revision: Revision) => void) | undefined;
-  const status = {
-    reachable: true,
-    lastSuccessMs: 0,
-    failingSinceMs: undefined,
-    lastError: undefined,
-    revision: undefined,
-  };
-  const unused = () => Promise.reject(new Error('not used'));
-  return {
-    description: 'a store',
-    read: async () => newest,
-    watch(onRevision) {
-      told = onRevision;
-      return () => {};
-    },
-    status: () => status,
-    history: unused,
-    readRevision: unused,
-    locate: unused,
-    write: unused,
-    trigger: async () => {},
-    close: async () => {},
-    publish(revision) {
-      newest = revision;
-      told?.(revision);
-    },
-  };
-}
-
 interface Fleet {
   readonly workers: Worker[];
   publish(revision: Revision): void;
   /** Workers take what they are given, but for those that refuse it; and a time passes. */
-  pass(seconds: number, answerOf?: (id: string) => 'ack' | 'nack' | 'none'): void;
+  pass(seconds: number, answerOf?: (id: string) => 'ack' | 'nack' | 'none'): Promise<void>;
   /** The ids of the workers that are given the limits of this revision. */
   having(number: number): string[];
   readonly rollout: ReturnType<typeof createRollout>;
   readonly cache: ReturnType<typeof createSnapshotCache>;
   readonly log: ReturnType<typeof createRecordedLog>;
-  readonly store: Store;
+  /** What the audit log gets. */
+  readonly events: readonly string[];
+  readonly store: RevisionStore;
   readonly folder: string;
   stop(): Promise<void>;
 }
 
 async function startFleet(
   t: ExecutionContext,
-  options: { plan?: string; count?: number; store?: Store; folder?: string } = {},
+  options: { plan?: string; count?: number; store?: RevisionStore; folder?: string } = {},
 ): Promise<Fleet> {
   const { plan: text = 'canary=10%,hold=60s', count = 50 } = options;
   const plan = parseRolloutPlan(text);
   if (!plan.ok) throw new Error(plan.reason);
   const folder = options.folder ?? join(createRulesFolder(t).path, 'state');
-  const store = options.store ?? createStore(revisionOf(1));
+  const store = options.store ?? createRevisionStore(revisionOf(1));
   const log = createRecordedLog();
   const clock = createManualClock();
   const cache = createSnapshotCache({
@@ -99,7 +63,7 @@ async function startFleet(
     encode: loadProtos().rateLimitConfig.serialize,
     stateDirectory: folder,
     allowsRemoval: false,
-    hasTrials: true,
+    trials: { findBase: async () => undefined },
     log,
     clock,
   });
@@ -121,17 +85,26 @@ async function startFleet(
       nacked: nacked === undefined ? undefined : { version: nacked, text: 'bad unit', atMs: 0 },
       wantedVersion: (snapshot) => snapshot.version,
     }));
+  const ownText = openOwnText(folder, store.description, log);
+  const name = 'this:1';
+  const deps = { shared: undefined, ownText, id: randomUUID(), name, log, clock };
+  const leadership = createLeadership(deps);
+  const events: string[] = [];
   const rollout = createRollout({
     plan: plan.plan,
     snapshots: cache,
     workers: { list },
     trafficOf: (id) => workers.find(({ node }) => node.id === id)?.traffic,
-    record: openRecordFile(folder, store.description, log),
+    leadership,
+    askPeers: undefined,
+    lookAtStore: async () => {},
+    onEvent: ({ what }) => events.push(what),
     log,
     clock,
   });
+  await leadership.start();
   await cache.start();
-  await rollout.start();
+  rollout.start();
   function settle(answerOf: (id: string) => 'ack' | 'nack' | 'none'): void {
     for (const worker of workers) {
       const version = cache.current(worker.node)?.version;
@@ -146,13 +119,15 @@ async function startFleet(
     rollout,
     cache,
     log,
+    events,
     store,
     folder,
     publish: store.publish,
-    pass(seconds, answerOf = () => 'ack') {
+    async pass(seconds, answerOf = () => 'ack') {
       for (let second = 0; second < seconds; second++) {
         settle(answerOf);
         clock.advance(1_000);
+        await new Promise(setImmediate);
       }
       settle(answerOf);
     },
@@ -161,13 +136,15 @@ async function startFleet(
         .filter(({ node }) => cache.current(node)?.resources.has(`revision-${number}`))
         .map(({ node }) => node.id),
     async stop() {
-      await rollout.stop();
+      rollout.stop();
+      await leadership.stop();
+      await ownText.settled();
       await cache.close();
     },
   };
   t.teardown(fleet.stop);
   // The workers of a start are awaited.
-  fleet.pass(10);
+  await fleet.pass(10);
   return fleet;
 }
 
@@ -194,33 +171,33 @@ function drive(
   }
 }
 
-function passWithTraffic(
+async function passWithTraffic(
   fleet: Fleet,
   seconds: number,
   number: number,
   having: Partial<Traffic> = {},
   others: Partial<Traffic> = {},
-): void {
+): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     drive(fleet, number, having, others);
-    fleet.pass(1);
+    await fleet.pass(1);
   }
 }
 
 test('a share of the workers gets a revision first, and the others when they have held it', async (t) => {
   const fleet = await startFleet(t, { plan: '5%:30s,25%:60s,100%', count: 100 });
   fleet.publish(revisionOf(2));
-  fleet.pass(1);
+  await fleet.pass(2);
   const first = fleet.having(2);
   t.is(first.length, 5);
   t.is(fleet.having(1).length, 95);
   t.like(fleet.rollout.state(), { step: 1, steps: 3, phase: 'holding' });
-  passWithTraffic(fleet, 29, 2);
+  await passWithTraffic(fleet, 29, 2);
   t.is(fleet.having(2).length, 5);
-  passWithTraffic(fleet, 3, 2);
+  await passWithTraffic(fleet, 3, 2);
   t.is(fleet.having(2).length, 25);
   t.true(first.every((id) => fleet.having(2).includes(id)));
-  passWithTraffic(fleet, 62, 2);
+  await passWithTraffic(fleet, 62, 2);
   t.is(fleet.having(2).length, 100);
   t.is(fleet.rollout.state(), undefined);
   t.is(fleet.cache.state().inForce?.revision.id, revisionOf(2).id);
@@ -231,13 +208,17 @@ test('of a revision that is refused no more than the share ever sees anything', 
   const seen = new Set<string>();
   fleet.publish(revisionOf(2));
   for (let second = 0; second < 10; second++) {
-    fleet.pass(1, (id) => {
+    await fleet.pass(1, (id) => {
       seen.add(id);
       return 'nack';
     });
   }
   t.is(seen.size, 5);
   t.is(fleet.having(1).length, 50);
+  t.regex(
+    fleet.events.join(),
+    /^take back revision 0+: worker 'worker-\d+' refuses it: bad unit; 5/,
+  );
   const { newest, inForce } = fleet.cache.state();
   t.false(newest?.valid);
   t.is(inForce?.revision.id, revisionOf(1).id);
@@ -250,7 +231,7 @@ test('of a revision that is refused no more than the share ever sees anything', 
 test('a revision that refuses far more requests than the one before is taken back', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  passWithTraffic(fleet, 5, 2, { overLimit: 100 }, { overLimit: 2 });
+  await passWithTraffic(fleet, 5, 2, { overLimit: 100 }, { overLimit: 2 });
   t.is(fleet.having(1).length, 50);
   t.regex(
     fleet.cache.state().newest?.problems.at(-1)?.message ?? '',
@@ -261,7 +242,7 @@ test('a revision that refuses far more requests than the one before is taken bac
 test('a revision that makes decisions fail is taken back', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  passWithTraffic(fleet, 5, 2, { errors: 6 });
+  await passWithTraffic(fleet, 5, 2, { errors: 6 });
   t.is(fleet.having(2).length, 0);
   t.regex(fleet.cache.state().newest?.problems.at(-1)?.message ?? '', /errors 2\.9 % where it is/);
 });
@@ -269,46 +250,46 @@ test('a revision that makes decisions fail is taken back', async (t) => {
 test('with too little traffic a step is watched twice, and then goes on or waits for somebody', async (t) => {
   const going = await startFleet(t);
   going.publish(revisionOf(2));
-  going.pass(100);
+  await going.pass(100);
   t.is(going.having(2).length, 5);
   t.is(going.rollout.state()?.phase, 'silent');
-  going.pass(25);
+  await going.pass(25);
   t.is(going.having(2).length, 50);
 
   const stopping = await startFleet(t, { plan: 'canary=10%,hold=10s,on-silence=stop' });
   stopping.publish(revisionOf(2));
-  stopping.pass(100);
+  await stopping.pass(100);
   t.is(stopping.having(2).length, 5);
   t.is(stopping.rollout.state()?.phase, 'paused');
   t.regex(
     stopping.rollout.state()?.text ?? '',
     /^too little traffic to judge: 0 decisions with it/,
   );
-  t.is(stopping.rollout.act('promote', 'seen by eye'), undefined);
+  t.is(await stopping.rollout.act('promote', 'seen by eye'), undefined);
   t.is(stopping.having(2).length, 50);
 });
 
 test('a worker that does not answer keeps the others from getting the revision', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  fleet.pass(200, (id) => (id === fleet.having(2)[0] ? 'none' : 'ack'));
+  await fleet.pass(200, (id) => (id === fleet.having(2)[0] ? 'none' : 'ack'));
   t.is(fleet.having(2).length, 5);
   t.regex(fleet.rollout.state()?.text ?? '', /^waits for 1 worker, such as 'worker-\d+'$/);
 });
 
 test('somebody pauses, resumes and aborts', async (t) => {
   const fleet = await startFleet(t);
-  t.is(fleet.rollout.act('abort', 'x'), 'no rollout is under way');
+  t.is(await fleet.rollout.act('abort', 'x'), 'no rollout is under way');
   fleet.publish(revisionOf(2));
-  fleet.pass(5);
-  t.is(fleet.rollout.act('resume', 'x'), 'the rollout is not paused');
-  t.is(fleet.rollout.act('pause', 'paused by ada: lunch'), undefined);
-  t.is(fleet.rollout.act('pause', 'x'), 'the rollout is paused already');
-  passWithTraffic(fleet, 200, 2);
+  await fleet.pass(5);
+  t.is(await fleet.rollout.act('resume', 'x'), 'the rollout is not paused');
+  t.is(await fleet.rollout.act('pause', 'paused by ada: lunch'), undefined);
+  t.is(await fleet.rollout.act('pause', 'x'), 'the rollout is paused already');
+  await passWithTraffic(fleet, 200, 2);
   t.is(fleet.having(2).length, 5);
-  t.is(fleet.rollout.act('resume', 'x'), undefined);
-  passWithTraffic(fleet, 5, 2);
-  t.is(fleet.rollout.act('abort', 'aborted by ada: wrong file'), undefined);
+  t.is(await fleet.rollout.act('resume', 'x'), undefined);
+  await passWithTraffic(fleet, 5, 2);
+  t.is(await fleet.rollout.act('abort', 'aborted by ada: wrong file'), undefined);
   t.is(fleet.having(2).length, 0);
   t.is(
     fleet.cache.state().newest?.problems.at(-1)?.message,
@@ -319,13 +300,13 @@ test('somebody pauses, resumes and aborts', async (t) => {
 test('a revision that comes during a rollout waits for its end', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  fleet.pass(5);
+  await fleet.pass(5);
   fleet.publish(revisionOf(3));
-  passWithTraffic(fleet, 10, 2);
+  await passWithTraffic(fleet, 10, 2);
   t.is(fleet.having(3).length, 0);
   t.true(fleet.cache.state().newest?.isWaiting);
-  fleet.rollout.act('abort', 'wrong');
-  fleet.pass(2);
+  await fleet.rollout.act('abort', 'wrong');
+  await fleet.pass(2);
   t.is(fleet.having(3).length, 5);
   t.is(fleet.having(1).length, 45);
 });
@@ -333,39 +314,39 @@ test('a revision that comes during a rollout waits for its end', async (t) => {
 test('a revision may supersede the one on its way, and another may go to everybody at once', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  fleet.pass(5);
+  await fleet.pass(5);
   fleet.publish(revisionOf(3, 'better\n\nRollout: supersede'));
-  fleet.pass(2);
+  await fleet.pass(2);
   t.is(fleet.having(2).length, 0);
   t.is(fleet.having(3).length, 5);
   fleet.publish(revisionOf(4, 'the shop is down\n\nRollout: now'));
   t.is(fleet.having(4).length, 50);
-  fleet.pass(2);
+  await fleet.pass(2);
   t.is(fleet.rollout.state(), undefined);
 });
 
 test('going back to what is in force ends a rollout', async (t) => {
   const fleet = await startFleet(t);
   fleet.publish(revisionOf(2));
-  fleet.pass(5);
+  await fleet.pass(5);
   fleet.publish({ ...revisionOf(1), id: 'f'.repeat(40) });
-  fleet.pass(1);
+  await fleet.pass(1);
   t.is(fleet.having(1).length, 50);
   t.is(fleet.rollout.state(), undefined);
 });
 
 test('where workers cannot be compared, everybody gets a revision', async (t) => {
   const fleet = await startFleet(t, { count: 1 });
-  fleet.pass(40);
+  await fleet.pass(40);
   fleet.publish(revisionOf(2));
-  fleet.pass(2);
+  await fleet.pass(2);
   t.is(fleet.having(2).length, 1);
 });
 
 test('workers that connect later do not make a step larger than its share', async (t) => {
   const fleet = await startFleet(t, { count: 2 });
   fleet.publish(revisionOf(2));
-  fleet.pass(2);
+  await fleet.pass(2);
   t.is(fleet.having(2).length, 1);
   for (let index = 100; index < 130; index++) {
     const node = { id: `late-${index}`, cluster: '', metadata: new Map<string, string>() };
@@ -377,15 +358,15 @@ test('workers that connect later do not make a step larger than its share', asyn
       traffic: undefined,
     });
   }
-  fleet.pass(2);
+  await fleet.pass(2);
   t.true(fleet.having(2).length <= 3);
 });
 
 test('a control plane that is killed goes on where it was, with the same workers', async (t) => {
   const first = await startFleet(t, { plan: '5%:30s,25%:60s,100%', count: 100 });
   first.publish(revisionOf(2));
-  first.pass(2);
-  passWithTraffic(first, 35, 2);
+  await first.pass(2);
+  await passWithTraffic(first, 35, 2);
   const before = first.having(2);
   t.is(before.length, 25);
   await first.stop();
@@ -397,27 +378,30 @@ test('a control plane that is killed goes on where it was, with the same workers
   });
   t.deepEqual(second.having(2), before);
   t.is(second.cache.state().inForce?.revision.id, revisionOf(1).id);
-  passWithTraffic(second, 62, 2);
+  await passWithTraffic(second, 62, 2);
   t.is(second.having(2).length, 100);
 });
 
 test('what was taken back or paused stays so after a restart', async (t) => {
   const first = await startFleet(t);
   first.publish(revisionOf(2));
-  first.pass(5);
-  first.rollout.act('abort', 'wrong file');
+  await first.pass(5);
+  await first.rollout.act('abort', 'wrong file');
   await first.stop();
   const { store, folder } = first;
   const second = await startFleet(t, { store, folder });
   t.is(second.having(2).length, 0);
-  t.is(second.cache.state().newest?.problems.at(-1)?.message, 'taken back: wrong file');
+  t.is(
+    second.cache.state().newest?.problems.at(-1)?.message,
+    'taken back: wrong file; 5 workers had it',
+  );
   second.publish(revisionOf(3));
-  second.pass(5);
-  second.rollout.act('pause', 'lunch');
+  await second.pass(5);
+  await second.rollout.act('pause', 'lunch');
   const having = second.having(3);
   await second.stop();
   const third = await startFleet(t, { store, folder });
-  passWithTraffic(third, 100, 3);
+  await passWithTraffic(third, 100, 3);
   t.deepEqual(third.having(3), having);
   t.is(third.rollout.state()?.phase, 'paused');
 });

@@ -39,6 +39,12 @@ export const controlPlaneTable = {
       defaultText: 'none',
       doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all",
     }),
+    peersTokenFile: text({
+      names: ['--peers-token-file', 'RATELANE_PEERS_TOKEN_FILE'],
+      default: '',
+      defaultText: 'none',
+      doc: 'A file with the token that this control plane shows to its peers in a rollout, of the scope read; read again for each use',
+    }),
   }),
   git: section('Git', {
     url: text({

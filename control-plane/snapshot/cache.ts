@@ -62,8 +62,13 @@ export interface SnapshotCacheDeps {
   readonly options: BuildOptions;
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
-  readonly hasTrials: boolean;
+  /** Given where a revision that changes something is on trial first, with nobody until `offerTrial`. */
+  readonly trials:
+    | {
+        /** What was in force before this revision, where its trial was begun and has not come through. */
+        findBase(revisionId: string): Promise<Revision | undefined>;
+      }
+    | undefined;
   readonly encode: (message: RateLimitConfigMessage) => Buffer;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
@@ -177,7 +182,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   /** What changes nothing for anybody has nothing to try. */
   function needsTrial(revision: Revision, built: BuiltSnapshots): boolean {
-    if (!deps.hasTrials || inForce === undefined || saysTrailer(revision, nowTrailer)) return false;
+    if (deps.trials === undefined || inForce === undefined || saysTrailer(revision, nowTrailer))
+      return false;
     return !isSameToAll(inForce.built.groups, built.groups);
   }
 
@@ -232,6 +238,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
   }
 
+  /** For a process without a kept revision: to begin with one on trial would give it to everybody. */
+  async function readBase(newest: Revision | undefined): Promise<Kept | undefined> {
+    try {
+      const revision = newest && (await deps.trials?.findBase(newest.id));
+      return revision && { revision, outcome: build(revision) };
+    } catch (error) {
+      return { trouble: `The revision before the rollout cannot be read: ${errorText(error)}` };
+    }
+  }
+
   /** `why`: the reason for serving an earlier revision. */
   function restore(kept: Kept | undefined, why: string): void {
     if (kept === undefined) {
@@ -274,12 +290,12 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   return {
     async start() {
       const found = await readStore();
-      const kept = await readKept();
+      const kept = (await readKept()) ?? (await readBase(found.revision));
       if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
         servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
       }
       // A revision that has not come through its trial goes on with it: workers keep what they have.
-      if (deps.hasTrials && found.revision !== undefined && isOther(kept, found.revision)) {
+      if (deps.trials && found.revision !== undefined && isOther(kept, found.revision)) {
         restore(kept, `Revision ${toShortId(found.revision.id)} was not in force yet`);
       }
       if (found.revision !== undefined) apply(found.revision);

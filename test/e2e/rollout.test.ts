@@ -1,36 +1,10 @@
 // A revision on its way to the workers in steps: the control plane and its commands as people run them, with
 // workers that are streams of the test's own.
-import test, { type ExecutionContext } from 'ava';
-import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
+import test from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
-
-const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
-
-/** Takes everything but a resource of the name `refused`. */
-function connectWorker(t: ExecutionContext, port: number, id: string) {
-  const stream = callDiscovery(port, sotw);
-  const node = { id };
-  let version = '';
-  const seen: string[] = [];
-  stream.send({ node });
-  void (async () => {
-    for (;;) {
-      const response = await stream.next();
-      const bytes = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
-      seen.push(bytes);
-      const isRefused = bytes.includes('refused');
-      if (!isRefused) version = response.versionInfo ?? '';
-      const errorDetail = isRefused ? { code: 3, message: 'no such unit' } : undefined;
-      const responseNonce = response.nonce ?? '';
-      stream.send({ versionInfo: version, responseNonce, ...(errorDetail && { errorDetail }) });
-    }
-    // Until the stream ends.
-  })().catch(() => {});
-  t.teardown(stream.close);
-  return { sees: (text: string) => seen.at(-1)?.includes(text) ?? false, seen };
-}
 
 test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
   const rules = createRulesFolder(t);

@@ -45,7 +45,7 @@ async function start(
     encode: rateLimitConfig.serialize,
     stateDirectory,
     allowsRemoval: false,
-    hasTrials: false,
+    trials: undefined,
     log,
     clock: systemClock,
   });

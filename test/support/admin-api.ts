@@ -61,7 +61,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     encode,
     stateDirectory,
     allowsRemoval: false,
-    hasTrials: false,
+    trials: undefined,
     log,
     clock,
   });

@@ -29,6 +29,8 @@ export interface ControlPlaneOptions {
   readonly stateDirectory?: string;
   /** In place of free ones. */
   readonly addresses?: readonly string[];
+  /** In place of a free one, for what has to know it before. */
+  readonly adminPort?: number;
 }
 
 export interface CommandResult {
@@ -68,12 +70,13 @@ export interface AdminReply {
 /** Not started yet; ended after the test. */
 export async function createControlPlaneProcess(
   t: Pick<ExecutionContext, 'teardown'>,
-  { flags, env = {}, addresses, stateDirectory, program = ownProgram }: ControlPlaneOptions,
+  options: ControlPlaneOptions,
 ): Promise<ControlPlaneProcess> {
+  const { flags, env = {}, addresses, adminPort, stateDirectory, program = ownProgram } = options;
   const [executable = '', ...first] = program;
   const stateFolder = mkdtempSync(join(tmpdir(), 'control-plane-'));
   const xdsAddress = `127.0.0.1:${await freePort()}`;
-  const adminAddress = `127.0.0.1:${await freePort()}`;
+  const adminAddress = `127.0.0.1:${adminPort ?? (await freePort())}`;
   const adminUrl = `http://${adminAddress}`;
   const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...env };
   const free = ['--xds-address', xdsAddress, '--admin-address', adminAddress];

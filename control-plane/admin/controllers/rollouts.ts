@@ -1,7 +1,8 @@
-// `/rollouts`: the state of a revision's rollout, and the actions of people on it.
+// `/rollouts`: the state of a revision's rollout, the actions of people on it, and what peers ask of each other.
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { factsJson } from '../../rollout/facts.ts';
 import type { RolloutAction } from '../../rollout/rollout.ts';
 import { AdminController } from '../admin-controller.ts';
 import { rolloutJson, toRolloutJson } from '../rollout-json.ts';
@@ -42,11 +43,40 @@ export class Default extends AdminController {
       const refusal =
         rollout === undefined
           ? 'revisions are not rolled out in steps here (serve --rollout)'
-          : rollout.act(action, who);
+          : await rollout.act(action, who);
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       entry.after = before?.revision;
       return this.GET();
     });
+  }
+}
+
+export class Workers extends AdminController {
+  static readonly GET = op({
+    summary: 'What a rollout knows of the workers of this control plane',
+    description: 'For the control plane that leads the rollout; without --rollout there is none.',
+    query: Type.Object({
+      record: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: 'Identifies the state of the rollout that the caller knows',
+        }),
+      ),
+      peer: Type.Optional(
+        Type.String({ maxLength: 64, description: 'The id of the control plane that asks' }),
+      ),
+    }),
+    returns: { 200: factsJson },
+    failures: { 404: undefined, 409: undefined },
+  });
+
+  GET({ record, peer }: Fields<typeof Workers.GET>) {
+    this.refuseItself(peer);
+    const { rollout } = this.api;
+    if (rollout === undefined) {
+      throw new HttpError(404, { detail: 'revisions are not rolled out in steps here' });
+    }
+    return rollout.tellPeer(record);
   }
 }
 

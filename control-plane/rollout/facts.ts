@@ -1,0 +1,121 @@
+// What rollouts know of workers: of this control plane's own, and of those of its peers.
+import Type from 'typebox';
+import type { PeerAnswer } from '../peers/peers.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import { toWorkerState } from '../xds/worker-state.ts';
+import type { ConnectedWorker, ConnectedWorkers } from '../xds/workers.ts';
+import type { Traffic } from './judgement.ts';
+
+const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+const workerFactsJson = Type.Object({
+  id: Type.String(),
+  /** For people. */
+  name: Type.String(),
+  state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+  /** Why it refuses the version that it is given; null when it does not. */
+  refusal: orNull(Type.String()),
+  /** Counts since its start; null when it does not report. */
+  traffic: orNull(
+    Type.Object({ decisions: Type.Number(), overLimit: Type.Number(), errors: Type.Number() }),
+  ),
+});
+export type WorkerFacts = Type.Static<typeof workerFactsJson>;
+
+/** Of the workers of one control plane. */
+export const factsJson = Type.Object(
+  {
+    /** The revision that only some of its workers are given. */
+    trial: orNull(Type.String()),
+    inForce: orNull(Type.String()),
+    /** Nodes up to this place are given the trial; below 0 for none. */
+    limit: Type.Number(),
+    /** The version of the record of the rollout that it follows. */
+    record: orNull(Type.String()),
+    workers: Type.Array(workerFactsJson),
+  },
+  { title: 'RolloutFacts' },
+);
+export type RolloutFacts = Type.Static<typeof factsJson>;
+
+export interface FactSources {
+  readonly workers: ConnectedWorkers;
+  readonly snapshots: Pick<SnapshotCache, 'current'>;
+  /** Since that worker's start; undefined when it does not report. */
+  readonly trafficOf: (nodeId: string) => Traffic | undefined;
+}
+
+const maxRefusalLength = 500;
+const maxNameLength = 200;
+
+export function readOwnFacts({ workers, snapshots, trafficOf }: FactSources): WorkerFacts[] {
+  return workers.list().map((worker) => {
+    const { state, expected } = toWorkerState(worker, snapshots.current(worker.node));
+    const { nacked, node } = worker;
+    const isRefusal = state === 'refused' && nacked?.version === expected;
+    const traffic = trafficOf(node.id);
+    return {
+      id: node.id,
+      name: nameOf(worker),
+      state,
+      refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
+      traffic: traffic ? { ...traffic } : null,
+    };
+  });
+}
+
+function nameOf({ node, address }: ConnectedWorker): string {
+  return node.id === '' ? address : `'${node.id.slice(0, maxNameLength)}'`;
+}
+
+/** The workers of all peers. */
+export interface PeerFacts {
+  /** Those that can be given the revision. */
+  readonly workers: readonly WorkerFacts[];
+  /** Those of peers that are past the revision: they are not given it any more. */
+  readonly passed: readonly WorkerFacts[];
+  /** Why nothing is decided yet, for people: a peer does not answer, or does not follow. */
+  readonly unknown: string | undefined;
+}
+
+export const noPeers: PeerFacts = { workers: [], passed: [], unknown: undefined };
+
+export interface Expected {
+  readonly revision: string;
+  readonly limit: number;
+  /** The revision that is next, if there is one. */
+  readonly next: string | undefined;
+}
+
+/** Pure. What a peer says of another revision or share than the expected one is no answer yet. */
+export function toPeerFacts(
+  answers: readonly PeerAnswer<RolloutFacts>[],
+  { revision, limit, next }: Expected,
+): PeerFacts {
+  const workers: WorkerFacts[] = [];
+  const passed: WorkerFacts[] = [];
+  let unknown: string | undefined;
+  for (const { url, value, error, ...rest } of answers) {
+    if (value === undefined) {
+      const last = 'last' in rest ? rest.last : undefined;
+      const whom = last === undefined ? 'its workers' : `its ${last.workers.length} workers`;
+      unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
+      continue;
+    }
+    if (value.trial !== null && value.trial === next) {
+      passed.push(...value.workers);
+      continue;
+    }
+    const hasIt = value.inForce === revision;
+    if (hasIt || (value.trial === revision && value.limit === limit)) {
+      workers.push(...value.workers);
+    } else {
+      unknown ??= `waits for peer ${url} to follow this step`;
+      const asked = value.workers.map(
+        (each) => ({ ...each, state: 'pending', refusal: null }) as const,
+      );
+      workers.push(...asked);
+    }
+  }
+  return { workers, passed, unknown };
+}

@@ -1,0 +1,50 @@
+// Asks the peers about their workers, again and again, for the control plane that leads a rollout.
+import type { PeerAnswer } from '../peers/peers.ts';
+import { type Expected, noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
+
+export interface PeerWatch {
+  /** What they said last, for the look that is under way. */
+  read(expected: Expected): PeerFacts;
+  /** Asks, unless they are being asked. */
+  ask(version: string | undefined): void;
+  /** Forgets what they said. */
+  reset(): void;
+}
+
+/** Never rejects. `version` is that of the record of the rollout. */
+export type AskPeers = (version: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
+
+/** `onRecord` is called with each version of the record that peers know. Without `askPeers` there are none. */
+export function createPeerWatch(
+  askPeers: AskPeers | undefined,
+  onRecord: (version: string) => void,
+): PeerWatch {
+  let answers: readonly PeerAnswer<RolloutFacts>[] | undefined;
+  /** Answers to questions of before count no more. */
+  let asking: object | undefined;
+
+  return {
+    read(expected) {
+      if (askPeers === undefined) return noPeers;
+      if (answers === undefined) {
+        return { workers: [], passed: [], unknown: 'waits for the answers of its peers' };
+      }
+      return toPeerFacts(answers, expected);
+    },
+    ask(version) {
+      if (askPeers === undefined || asking !== undefined) return;
+      const question = {};
+      asking = question;
+      void askPeers(version ?? '').then((given) => {
+        if (asking !== question) return;
+        asking = undefined;
+        answers = given;
+        for (const { value } of given) if (value?.record) onRecord(value.record);
+      });
+    },
+    reset() {
+      answers = undefined;
+      asking = undefined;
+    },
+  };
+}

@@ -1,0 +1,75 @@
+// The store that the settings name, and what control planes share beside its rules.
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Environment } from '../../shared/settings/setting.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
+import type { ControlPlaneSettings, GitSettings } from '../settings.ts';
+import { createDirectorySharedText } from './directory-shared-text.ts';
+import { createDirectoryStore } from './directory-store.ts';
+import { fetchTimeoutMs } from './git-command.ts';
+import { createCredentialReader } from './git-credentials.ts';
+import { createGitSharedText } from './git-shared-text.ts';
+import { createGitStore, type GitStoreOptions } from './git-store.ts';
+import type { SharedText } from './shared-text.ts';
+import type { ConfigStore } from './store.ts';
+
+export interface OpenStoreDeps {
+  readonly settings: Pick<ControlPlaneSettings, 'config' | 'stateDirectory'>;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** The process's environment, for git. */
+  readonly environment: Environment;
+}
+
+const gitTimeoutMs = 60_000;
+/** A step of a rollout waits for it. */
+const gitTextTimeoutMs = 10_000;
+
+export function openStore({ settings, log, clock, environment }: OpenStoreDeps): ConfigStore {
+  const { config, stateDirectory } = settings;
+  if (config.kind === 'directory') {
+    const options = { directory: config.directory, stateDirectory };
+    return createDirectoryStore({ options, log, clock });
+  }
+  return createGitStore({
+    options: toGitOptions(config, stateDirectory, gitTimeoutMs),
+    log,
+    clock,
+    environment,
+    readCredentials: createCredentialReader(config),
+  });
+}
+
+/** Nothing is read or written by this call. */
+export function openSharedText(
+  { settings, environment }: Pick<OpenStoreDeps, 'settings' | 'environment'>,
+  name: string,
+): SharedText {
+  const { config, stateDirectory } = settings;
+  if (config.kind === 'directory') {
+    return createDirectorySharedText(config.directory, `ratelane-${name}`);
+  }
+  const deps = {
+    options: toGitOptions(config, stateDirectory, gitTextTimeoutMs),
+    environment,
+    readCredentials: createCredentialReader(config),
+  };
+  return createGitSharedText(deps, name);
+}
+
+function toGitOptions(
+  { url, ref, path, pollMs }: GitSettings,
+  stateDirectory: string,
+  timeoutMs: number,
+): GitStoreOptions {
+  return {
+    url,
+    ref: ref === '' ? undefined : ref,
+    folder: trimEnd(path, '/'),
+    pollMs,
+    timeoutMs,
+    fetchTimeoutMs,
+    stateDirectory,
+    committer: { name: 'Ratelane control plane', email: '' },
+  };
+}

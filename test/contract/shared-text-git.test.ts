@@ -1,0 +1,48 @@
+// The contracts of shared texts, and of who leads a rollout, for a Git repository.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
+import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
+import { testLeadership } from './leadership.ts';
+import { type SharedTextKind, testSharedText } from './shared-text.ts';
+
+const kind: SharedTextKind = {
+  name: 'git',
+  prepare(t) {
+    const repository = createGitRepository(t);
+    let states = 0;
+    function open() {
+      const text = createGitSharedText(
+        {
+          options: {
+            url: repository.url,
+            ref: 'main',
+            folder: '',
+            pollMs: 50,
+            timeoutMs: 20_000,
+            fetchTimeoutMs: 20_000,
+            stateDirectory: join(repository.folder, `state-${states++}`),
+            committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+          },
+          environment: gitEnvironment,
+        },
+        'text',
+      );
+      t.teardown(text.close);
+      return text;
+    }
+    return {
+      open,
+      openReadOnly() {
+        const hook = join(repository.path, 'hooks', 'pre-receive');
+        writeFileSync(hook, '#!/bin/sh\necho "no right to push" >&2\nexit 1\n', { mode: 0o755 });
+        return open();
+      },
+      hide: repository.hide,
+    };
+  },
+};
+
+testSharedText(test, kind);
+testLeadership(test, kind);

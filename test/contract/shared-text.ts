@@ -1,0 +1,80 @@
+// The contract of texts that control planes share, run by each implementation.
+import { randomUUID } from 'node:crypto';
+import type { ExecutionContext, TestFn } from 'ava';
+import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import { AppError } from '../../shared/errors.ts';
+
+export interface SharedTextPlace {
+  /** Each with its own name for the place, as processes on several machines have. */
+  open(): SharedText;
+  /** An empty place that can be read, and not be written to. */
+  openReadOnly(): SharedText;
+  hide(): void;
+}
+
+export interface SharedTextKind {
+  readonly name: string;
+  prepare(t: ExecutionContext): SharedTextPlace;
+}
+
+export function testSharedText(test: TestFn, { name, prepare }: SharedTextKind): void {
+  test(`${name}: what one has written is what another reads`, async (t) => {
+    const place = prepare(t);
+    const [one, other] = [place.open(), place.open()];
+    t.is(await one.read(), undefined);
+    const first = await one.swap(undefined, 'first');
+    t.is(first.kind, 'written');
+    const read = await other.read();
+    t.is(read?.text, 'first');
+    t.is((await other.swap(read?.version, 'second')).kind, 'written');
+    t.is((await one.read())?.text, 'second');
+    t.is((await place.open().read())?.text, 'second');
+  });
+
+  test(`${name}: of several that swap at once exactly one succeeds, again and again`, async (t) => {
+    const place = prepare(t);
+    const texts = Array.from({ length: 4 }, () => place.open());
+    let before: string | undefined;
+    for (let round = 0; round < 3; round++) {
+      const given = texts.map(() => randomUUID());
+      const results = await Promise.all(
+        texts.map((text, index) => text.swap(before, given[index] ?? '')),
+      );
+      const winners = results.flatMap(({ kind }, index) => (kind === 'written' ? [index] : []));
+      t.is(winners.length, 1, `round ${round}: ${JSON.stringify(results)}`);
+      const read = await texts[0]?.read();
+      t.is(read?.text, given[winners[0] ?? -1]);
+      before = read?.version;
+    }
+  });
+
+  test(`${name}: a swap of what is not the newest any more is refused, and changes nothing`, async (t) => {
+    const place = prepare(t);
+    const [one, other] = [place.open(), place.open()];
+    const first = await one.swap(undefined, 'first');
+    const before = first.kind === 'written' ? first.version : undefined;
+    await one.swap(before, 'second');
+    const third = await one.swap((await one.read())?.version, 'third');
+    t.is(third.kind, 'written');
+    t.is((await other.swap(before, 'late')).kind, 'stale');
+    t.is((await other.swap(undefined, 'too late')).kind, 'stale');
+    t.is((await other.read())?.text, 'third');
+  });
+
+  test(`${name}: where nothing may be written, that is said, and it can be read all the same`, async (t) => {
+    const text = prepare(t).openReadOnly();
+    const denied = await text.swap(undefined, 'first');
+    t.is(denied.kind, 'denied');
+    t.true(denied.kind === 'denied' && denied.reason.length > 0);
+    t.is(await text.read(), undefined);
+  });
+
+  test(`${name}: a place that cannot be reached is no empty place`, async (t) => {
+    const place = prepare(t);
+    const text = place.open();
+    await text.swap(undefined, 'first');
+    place.hide();
+    await t.throwsAsync(text.read(), { instanceOf: AppError });
+    await t.throwsAsync(text.swap('1', 'second'), { instanceOf: AppError });
+  });
+}

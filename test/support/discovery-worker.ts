@@ -1,0 +1,40 @@
+// A worker that is no more than a stream of the discovery service: what it is given, and whether it takes it.
+import type { ExecutionContext } from 'ava';
+import { callDiscovery, discoveryProtos } from './ads-fixture.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+
+export interface DiscoveryWorker {
+  readonly id: string;
+  /** Whether the resources that it was given last have this text in them. */
+  sees(text: string): boolean;
+  readonly seen: readonly string[];
+}
+
+/** Takes everything but a resource of the name `refused`. */
+export function connectWorker(
+  t: Pick<ExecutionContext, 'teardown'>,
+  port: number,
+  id: string,
+): DiscoveryWorker {
+  const stream = callDiscovery(port, sotw);
+  const node = { id };
+  let version = '';
+  const seen: string[] = [];
+  stream.send({ node });
+  void (async () => {
+    for (;;) {
+      const response = await stream.next();
+      const bytes = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
+      seen.push(bytes);
+      const isRefused = bytes.includes('refused');
+      if (!isRefused) version = response.versionInfo ?? '';
+      const errorDetail = isRefused ? { code: 3, message: 'no such unit' } : undefined;
+      const responseNonce = response.nonce ?? '';
+      stream.send({ versionInfo: version, responseNonce, ...(errorDetail && { errorDetail }) });
+    }
+    // Until the stream ends.
+  })().catch(() => {});
+  t.teardown(stream.close);
+  return { id, sees: (text: string) => seen.at(-1)?.includes(text) ?? false, seen };
+}
