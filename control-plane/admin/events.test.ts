@@ -9,9 +9,8 @@ function start() {
     state() {
       state.reads++;
       return {
-        newest: { revision: { id: state.newest }, problems: [] },
-        store: { reachable: true, lastError: undefined, lastSuccessMs: clock.wallMs() },
-        counts: {},
+        newest: { revision: { id: state.newest } },
+        store: { reachable: true, lastSuccessMs: clock.wallMs() },
       };
     },
   };

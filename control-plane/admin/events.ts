@@ -1,9 +1,10 @@
 // Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
-import { toOverview } from '../metrics/overview.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
+import { countWorkers } from './status-report.ts';
 
 export type AdminEvent = 'state' | 'figures';
 
@@ -79,13 +80,14 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 /** Differs when the state does. */
 function toFingerprint({ snapshots, workers, rollout }: EventSources): string {
   const { newest, inForce, store } = snapshots.state();
-  const rolloutState = rollout?.state();
-  const overview = toOverview(snapshots, workers, rolloutState);
+  const states = workers
+    .list()
+    .map((worker) => toWorkerState(worker, snapshots.current(worker.node)));
   return JSON.stringify([
-    newest?.revision.id,
+    newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
     inForce?.revision.id,
-    store.lastError,
-    rolloutState,
-    { ...overview, storeSuccessAtMs: undefined },
+    [store.reachable, store.lastError],
+    rollout?.state(),
+    countWorkers(states),
   ]);
 }

@@ -68,7 +68,11 @@ function toData({ slots }: HistoryJson): UPlot.AlignedData {
 
 function toOptions(element: HTMLElement): UPlot.Options {
   const style = getComputedStyle(element);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  // A canvas wants the colour of now, which only a property of the element has.
+  const colour = (name: string) => {
+    element.style.color = `var(${name})`;
+    return style.color;
+  };
   const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 } };
   return {
     width: element.clientWidth,
