@@ -145,7 +145,7 @@ test.serial('a worker of several processes decides', async (t) => {
   t.deepEqual([await ask(), await ask()], [200, 429]);
 });
 
-test.serial('a control plane serves its admin API', async (t) => {
+test.serial('a control plane serves its admin API and the console', async (t) => {
   const files = createRulesFolder(t);
   files.write('shop.yaml', ruleText('shop', 1));
   const plane = await createControlPlaneProcess(t, {
@@ -157,6 +157,11 @@ test.serial('a control plane serves its admin API', async (t) => {
   const served = await plane.fetch('/openapi.json');
   t.deepEqual(Object.keys(served.body.paths), Object.keys(JSON.parse(described).paths));
   t.is((await plane.run('status', '--min-workers', '0')).exitCode, 0);
+  const page = await (await fetch(`${plane.adminUrl}/`)).text();
+  for (const path of [/<script type="module" src="([^"]+)"/, /href="(page\/[^"]+css)"/]) {
+    const [, found = ''] = path.exec(page) ?? [];
+    t.is((await fetch(`${plane.adminUrl}/console/${found}`)).status, 200, found);
+  }
   t.is(await plane.end('SIGTERM'), 0);
 });
 
