@@ -4,10 +4,11 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask, keepToken, readToken } from './api.ts';
 import { FleetPage } from './fleet-page.ts';
+import { toSentence } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
-import { Badge, capital, Notice, type Tone } from './parts.ts';
+import { Badge, Notice, type Tone } from './parts.ts';
 import { type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
@@ -80,7 +81,7 @@ export function App() {
     return html`<${Login} enter=${enter} wrong=${readToken() !== null} />`;
   return html`<main class="alone">
     <h1>Ratelane</h1>
-    <${Notice} tone="bad"><strong>${capital(trouble.text)}.</strong>
+    <${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>
       ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>
   </main>`;
 }
@@ -130,8 +131,8 @@ function Frame({ session, leave }: FrameProps) {
         <div class="verdict" role="status">
           ${
             value === undefined
-              ? html`<span class="quiet">${trouble ? capital(trouble.text) : 'Reading…'}</span>`
-              : html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${capital(value.text)}</span>`
+              ? html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`
+              : html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(value.text)}</span>`
           }
         </div>
         <main id="main" tabindex="-1">

@@ -3,7 +3,8 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Answer } from './api.ts';
-import { capital, Field, Notice } from './parts.ts';
+import { toSentence } from './format.ts';
+import { Field, Notice } from './parts.ts';
 
 interface DialogProps {
   /** Its heading is called `dialog-title`. */
@@ -67,7 +68,7 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
             .slice(0, 5)
             .map(
               ({ file, line, message }) =>
-                html`<div>${file}${line === null ? '' : `:${line}`}: ${capital(message)}</div>`,
+                html`<div>${file}${line === null ? '' : `:${line}`}: ${toSentence(message)}</div>`,
             )}<//></div>`
       }
       <div class="buttons">

@@ -1,8 +1,38 @@
 // How far counters are, as the workers have said.
 import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
-import { toCount, toNumber, toShown } from './format.ts';
-import { capital, Notice } from './parts.ts';
+import { type Answer, ask } from './api.ts';
+import { type Pair, toCount, toNumber, toSentence, toShown } from './format.ts';
+import { listen } from './live.ts';
+import { Notice } from './parts.ts';
+
+/** As `POST /counters` takes it. */
+export interface CountersQuestion {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly Pair[])[];
+}
+
+/** What the workers answer now, and again whenever they have reported; undefined before the first answer. */
+export function useCounters(question: CountersQuestion): Answer<CountersJson> | undefined {
+  const [answer, setAnswer] = useState<Answer<CountersJson> | undefined>(undefined);
+  const body = JSON.stringify(question);
+  useEffect(() => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const count = async () => {
+      const next = await ask<CountersJson>('counters', { method: 'POST', body: question, signal });
+      if (!signal.aborted) setAnswer(next);
+    };
+    void count();
+    const leave = listen(() => void count());
+    return () => {
+      leave();
+      controller.abort();
+    };
+  }, [body]);
+  return answer;
+}
 
 interface CountersTableProps {
   readonly counters: CountersJson;
@@ -13,9 +43,9 @@ export function CountersTable({ counters: { answers, notAsked } }: CountersTable
   return html`${answers.map(
     ({ worker, address, together, problem, counters }) => html`<div class="counters">
       <div class="quiet">${together > 1 ? `Counted together by ${toCount(together, 'worker')}` : `Counted by ${worker === '' ? address : toShown(worker)}`}</div>
-      ${problem !== null && html`<${Notice} tone="bad">${capital(toShown(problem))}.<//>`}
+      ${problem !== null && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
       ${counters.map((counter) => {
-        if (counter.problem !== null) return html`<p>${capital(toShown(counter.problem))}.</p>`;
+        if (counter.problem !== null) return html`<p>${toSentence(counter.problem)}.</p>`;
         const { used, limit, window, secondsUntilReset, rule } = counter;
         return html`<div class="counter">
           <meter min="0" max=${Math.max(1, limit)} value=${Math.min(used, limit)} low=${limit * 0.8} high=${limit * 0.99} optimum="0" aria-label=${`${used} of ${limit}`}></meter>

@@ -4,11 +4,10 @@ import type { HistoryJson } from '../../admin/history-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
-import { toAge, toCount, toRate, toReporting, toShortId, toShown } from './format.ts';
+import { toAge, toCount, toRate, toReporting, toSentence, toShortId, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
-  capital,
   Empty,
   Notice,
   Page,
@@ -87,7 +86,7 @@ function Warnings({ status }: StatusProps) {
     ${
       rollout &&
       html`<${Notice} tone="wait"><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
-      ${rollout.text && ` ${capital(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
+      ${rollout.text && ` ${toSentence(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
     }
     ${
       newest !== null &&
@@ -98,7 +97,7 @@ function Warnings({ status }: StatusProps) {
     ${
       !store.reachable &&
       html`<${Notice} tone="bad"><strong>${store.description} is not reached${store.failingSince && ` for ${toAge(store.failingSince)}`}.</strong>
-      ${store.error && ` ${capital(store.error)}.`} What is in force stays.<//>`
+      ${store.error && ` ${toSentence(store.error)}.`} What is in force stays.<//>`
     }
     ${stale !== null && stale.reason === 'store_unreachable' && store.reachable && html`<${Notice} tone="wait">What is served may be out of date since ${toAge(stale.since)}.<//>`}
     ${disagreements.map(

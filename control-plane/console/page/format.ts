@@ -49,6 +49,11 @@ export function toShown(text: string): string {
   );
 }
 
+/** A text of others as a sentence: begun with a capital letter, and shown as it is. */
+export function toSentence(text: string): string {
+  return toShown(`${text.charAt(0).toUpperCase()}${text.slice(1)}`);
+}
+
 export interface Pair {
   readonly key: string;
   readonly value: string;

@@ -3,12 +3,12 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { TopJson } from '../../admin/top-json.ts';
-import { type Answer, ask } from './api.ts';
+import { ask } from './api.ts';
 import { Confirm, Dialog } from './confirm.ts';
-import { CountersTable } from './counters.ts';
-import { toNumber, toPairs, toRate, toReporting, toShown } from './format.ts';
+import { type CountersQuestion, CountersTable, useCounters } from './counters.ts';
+import { toNumber, toPairs, toRate, toReporting, toSentence, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { capital, Empty, Notice, Page, ReadingState, Search, Table } from './parts.ts';
+import { Empty, Notice, Page, ReadingState, Search, Table } from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute } from './route.ts';
 import { useRefusal } from './session.ts';
@@ -94,14 +94,9 @@ function ResetButton({ value, onClick }: ResetButtonProps) {
 }
 
 function Counter({ of }: { readonly of: Limited }) {
-  const [answer, setAnswer] = useState<Answer<CountersJson> | undefined>(undefined);
-  const [asked, setAsked] = useState('');
-  if (asked !== idOf(of)) {
-    setAsked(idOf(of));
-    void ask<CountersJson>('counters', { method: 'POST', body: toQuestion(of) }).then(setAnswer);
-  }
+  const answer = useCounters(toQuestion(of));
   if (answer === undefined) return html`<p class="quiet" role="status">The workers are asked…</p>`;
-  if (!answer.ok) return html`<${Notice} tone="bad">${capital(answer.text)}.<//>`;
+  if (!answer.ok) return html`<${Notice} tone="bad">${toSentence(answer.text)}.<//>`;
   return html`<${CountersTable} counters=${answer.value} />`;
 }
 
@@ -133,7 +128,7 @@ function Reset({ value, onClose }: ResetProps) {
   <//>`;
 }
 
-function toQuestion({ domain, entries }: Limited) {
+function toQuestion({ domain, entries }: Limited): CountersQuestion {
   return { domain, descriptors: [entries] };
 }
 

@@ -2,6 +2,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { toSentence } from './format.ts';
 import type { Trouble } from './resource.ts';
 
 export type Tone = 'good' | 'wait' | 'bad' | 'plain';
@@ -65,15 +66,11 @@ interface StateProps {
 export function ReadingState({ of: { value, trouble } }: StateProps) {
   if (trouble !== undefined) {
     const kept = value === undefined ? '' : ' What is shown is what was known before.';
-    return html`<${Notice} tone="bad"><strong>${capital(trouble.text)}.</strong>${kept}
+    return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>${kept}
       ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>`;
   }
   if (value === undefined) return html`<p class="quiet" role="status">Reading…</p>`;
   return null;
-}
-
-export function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 interface TileProps {

@@ -1,5 +1,5 @@
 // What a page shows of the API: read at once, and again whenever there is news. What was read last stays
-// while an answer fails.
+// until there is another answer.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, ask } from './api.ts';
 import { type LiveEvent, listen } from './live.ts';
@@ -16,26 +16,27 @@ export type Trouble = Extract<Answer<never>, { ok: false }>;
 
 /** `path` undefined: nothing is asked. `on`: the event that says there is news. */
 export function useResource<Value>(path: string | undefined, on: LiveEvent): Resource<Value> {
-  const [state, setState] = useState<{
-    readonly path: string | undefined;
-    readonly value: Value | undefined;
-    readonly trouble: Trouble | undefined;
-  }>({ path, value: undefined, trouble: undefined });
+  const [value, setValue] = useState<Value | undefined>(undefined);
+  const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
+  /** There was news while an answer was on its way, which may not have it. */
+  const isOld = useRef(false);
 
   const load = useCallback(async () => {
+    if (path === undefined) return;
+    isOld.current = true;
     // One question at a time: a slow answer is not asked for again before it is there.
-    if (path === undefined || asking.current !== undefined) return;
+    if (asking.current !== undefined) return;
     const controller = new AbortController();
     asking.current = controller;
-    const answer = await ask<Value>(path, { signal: controller.signal });
-    if (controller.signal.aborted) return;
+    while (isOld.current) {
+      isOld.current = false;
+      const answer = await ask<Value>(path, { signal: controller.signal });
+      if (controller.signal.aborted) return;
+      setTrouble(answer.ok ? undefined : answer);
+      if (answer.ok) setValue(answer.value);
+    }
     asking.current = undefined;
-    setState((before) => {
-      const last = before.path === path ? before.value : undefined;
-      if (answer.ok) return { path, value: answer.value, trouble: undefined };
-      return { path, value: last, trouble: answer };
-    });
   }, [path]);
 
   useEffect(() => {
@@ -50,10 +51,5 @@ export function useResource<Value>(path: string | undefined, on: LiveEvent): Res
     };
   }, [load, on]);
 
-  const isCurrent = state.path === path;
-  return {
-    value: isCurrent ? state.value : undefined,
-    trouble: isCurrent ? state.trouble : undefined,
-    reload: () => void load(),
-  };
+  return { value, trouble, reload: () => void load() };
 }

@@ -1,6 +1,6 @@
 // What changed, who changed it, what is wrong with it, and the way back.
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import type { ProblemJson } from '../../admin/problem-json.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RolloutJson } from '../../admin/rollout-json.ts';
@@ -8,12 +8,12 @@ import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
-import { toAge, toCount, toShortId, toShown, toTime } from './format.ts';
+import { toAge, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, capital, Empty, Page, ReadingState, Table } from './parts.ts';
+import { Badge, Empty, Page, ReadingState, Table } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf, replaceRoute } from './route.ts';
-import { useRefusal } from './session.ts';
+import { SessionContext, useRefusal } from './session.ts';
 
 interface ListedRevision extends RevisionJson {
   readonly inForce: boolean;
@@ -34,6 +34,7 @@ export function RevisionsPage({ params, status }: PageProps) {
   const revisions = history.value?.revisions ?? [];
   const open = params.get('open') ?? '';
   const refusal = useRefusal();
+  const { rollout } = useContext(SessionContext);
   return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
     ${status.value && html`<${NewestState} status=${status.value} reload=${status.reload} />`}
     <${ReadingState} of=${history} />
@@ -72,6 +73,7 @@ export function RevisionsPage({ params, status }: PageProps) {
               ];
             })} />`)
     }
+    ${!rollout && html`<p class="quiet">A revision reaches all workers at once. <code>serve --rollout canary=10%,hold=60s</code> gives it to a share of them first.</p>`}
     ${
       target &&
       html`<${Confirm} title=${`Roll back to ${toShortId(target.id)}?`} action="Roll back" isDangerous
@@ -140,7 +142,7 @@ function NewestState({ status, reload }: NewestProps) {
       verdict !== 'held_back' &&
       html`<section class="panel" aria-label="Problems of the newest revision">
         <h2>${newest?.valid ? 'Warnings of the newest revision' : 'The newest revision is not served'}</h2>
-        ${!newest?.valid && html`<p>${capital(toShown(text))}.</p>`}
+        ${!newest?.valid && html`<p>${toSentence(text)}.</p>`}
         <${Problems} problems=${problems} />
       </section>`
     }`;
@@ -153,9 +155,9 @@ function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
     ({ severity, file, line, column, message, hint, sourceLine }) => html`<li>
         <${Badge} tone=${severity === 'error' ? 'bad' : 'wait'}>${severity}<//>
         <code>${toShown(file)}${line !== null && `:${line}:${column}`}</code>
-        <div>${capital(toShown(message))}</div>
+        <div>${toSentence(message)}</div>
         ${sourceLine !== null && html`<pre tabindex="0">${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
-        ${hint !== null && html`<div class="hint">${capital(toShown(hint))}</div>`}
+        ${hint !== null && html`<div class="hint">${toSentence(hint)}</div>`}
       </li>`,
   )}</ul>
     ${problems.length > mostProblems && html`<p class="quiet">and ${problems.length - mostProblems} more</p>`}`;
@@ -172,7 +174,7 @@ function HeldBack({ id, text, reload }: HeldBackProps) {
   const refusal = useRefusal();
   return html`<section class="panel" aria-label="Held back">
     <h2>A revision is held back</h2>
-    <p>${capital(toShown(text))}.</p>
+    <p>${toSentence(text)}.</p>
     <div class="buttons left"><button type="button" class="dangerous" disabled=${refusal !== undefined} title=${refusal ?? ''} onClick=${() => setAsking(true)}>Approve…</button></div>
     ${
       isAsking &&
@@ -226,7 +228,7 @@ function Rollout({ rollout, reload }: RolloutProps) {
   const possible: Action[] = [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
   return html`<section class="panel" aria-label="Rollout">
     <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${phase === 'paused' ? 'bad' : 'wait'}>${phase}<//></h2>
-    <p>${text === '' ? 'Under way' : capital(toShown(text))}. Since ${toAge(since)}.</p>
+    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },
       (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}

@@ -1,13 +1,12 @@
 // Which limits a request meets, why, and how far their counters are now.
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { CountersJson } from '../../admin/counters-json.ts';
 import { type Answer, ask } from './api.ts';
-import { CountersTable } from './counters.ts';
-import { type Pair, toPairs, toShortId, toShown } from './format.ts';
+import { type CountersQuestion, CountersTable, useCounters } from './counters.ts';
+import { type Pair, toPairs, toSentence, toShortId, toShown } from './format.ts';
 import { listen } from './live.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, capital, Empty, Field, Notice, Page } from './parts.ts';
+import { Badge, Empty, Field, Notice, Page } from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute } from './route.ts';
 
@@ -48,11 +47,6 @@ interface ExplainedDescriptor {
   readonly noMatch: { readonly reason: string; readonly hint: string | null } | null;
 }
 
-interface Asked {
-  readonly domain: string;
-  readonly descriptors: readonly (readonly Pair[])[];
-}
-
 export function TryPage({ params }: PageProps) {
   const domains = useResource<{ readonly domains: readonly { readonly domain: string }[] }>(
     'rules?limit=500',
@@ -86,9 +80,9 @@ export function TryPage({ params }: PageProps) {
   <//>`;
 }
 
-function Tried({ asked }: { readonly asked: Asked }) {
+function Tried({ asked }: { readonly asked: CountersQuestion }) {
   const [explanation, setExplanation] = useState<Answer<Explanation> | undefined>(undefined);
-  const [counters, setCounters] = useState<Answer<CountersJson> | undefined>(undefined);
+  const counters = useCounters(asked);
   useEffect(() => {
     const controller = new AbortController();
     const call = { method: 'POST' as const, body: asked, signal: controller.signal };
@@ -96,15 +90,9 @@ function Tried({ asked }: { readonly asked: Asked }) {
       const answer = await ask<Explanation>('explanations', call);
       if (!controller.signal.aborted) setExplanation(answer);
     };
-    const count = async () => {
-      const answer = await ask<CountersJson>('counters', call);
-      if (!controller.signal.aborted) setCounters(answer);
-    };
     void explain();
-    void count();
     const leave = listen((events) => {
       if (events.has('state')) void explain();
-      void count();
     });
     return () => {
       leave();
@@ -113,7 +101,7 @@ function Tried({ asked }: { readonly asked: Asked }) {
   }, []);
   if (explanation === undefined) return html`<p class="quiet" role="status">Reading…</p>`;
   if (!explanation.ok)
-    return html`<${Notice} tone="bad"><strong>${capital(explanation.text)}.</strong><//>`;
+    return html`<${Notice} tone="bad"><strong>${toSentence(explanation.text)}.</strong><//>`;
   const { descriptors, revision } = explanation.value;
   return html`<div role="region" aria-label="Result">
     ${descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
@@ -123,7 +111,7 @@ function Tried({ asked }: { readonly asked: Asked }) {
         ? html`<p class="quiet" role="status">The workers are asked…</p>`
         : counters.ok
           ? html`<${CountersTable} counters=${counters.value} />`
-          : html`<${Notice} tone="wait">${capital(counters.text)}.<//>`
+          : html`<${Notice} tone="wait">${toSentence(counters.text)}.<//>`
     }
     <p class="quiet">Under revision ${toShortId(revision)}.</p>
   </div>`;
@@ -136,10 +124,10 @@ function Descriptor({
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
-    <${Notice} tone=${match === null ? 'wait' : 'good'}><strong>${capital(toShown(verdict))}.</strong>
+    <${Notice} tone=${match === null ? 'wait' : 'good'}><strong>${toSentence(verdict)}.</strong>
       ${match !== null && html` ${toLimitText(match.limit)}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
       ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
-      ${noMatch !== null && html` ${capital(toShown(noMatch.reason))}.${noMatch.hint !== null && ` ${capital(toShown(noMatch.hint))}.`}`}
+      ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
     <//>
     <ol class="levels">${levels.map(
       ({ entry, candidates, otherRules, nearestKey }) => html`<li>
@@ -157,7 +145,7 @@ function Descriptor({
                 }) => html`<li class=${chosen ? 'chosen' : ''}>
                   ${chosen ? html`<${Badge} tone="good">taken<//>` : html`<${Badge} tone="plain">passed over<//>`}
                   <code>${toShown(composite)}</code> <span class="quiet">${toShown(file)}${line !== null && `:${line}`}</span>
-                  <div class="quiet">${capital(toShown(reason))}</div></li>`,
+                  <div class="quiet">${toSentence(reason)}</div></li>`,
               )}</ul>`
         }
         ${otherRules > 0 && html`<div class="quiet">and ${otherRules} for other keys and values</div>`}
@@ -181,7 +169,7 @@ function toLimitText({
 }
 
 /** Undefined when something is missing. */
-function toAsked(domain: string, text: string): Asked | undefined {
+function toAsked(domain: string, text: string): CountersQuestion | undefined {
   const descriptors = text
     .split(/\n[^\S\n]*\n/)
     .map((block) =>

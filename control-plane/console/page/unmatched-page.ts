@@ -1,8 +1,8 @@
 // Requests that no rule is for: often a spelling that nobody has noticed.
 import { html } from 'htm/preact';
-import { toAge, toLines, toPairs, toShown } from './format.ts';
+import { toAge, toLines, toPairs, toSentence, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { capital, Empty, Page, ReadingState, Table } from './parts.ts';
+import { Empty, Page, ReadingState, Table } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
 
@@ -40,7 +40,7 @@ export function UnmatchedPage(_props: PageProps) {
               }) => html`<tr key=${JSON.stringify([domain, entries])}>
                 <td><strong>${toPairs(entries)}</strong></td>
                 <td>${toShown(domain)}</td>
-                <td>${capital(toShown(reason))}${hint && html`<div class="hint">${capital(toShown(hint))}</div>`}</td>
+                <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
                 <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
                 <td class="number">${samples}</td>
                 <td>${toAge(lastAt)}</td>
