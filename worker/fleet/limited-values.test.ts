@@ -121,29 +121,53 @@ test('what several processes have counted keeps its bounds in the sum', (t) => {
   t.is(values.length, 50);
 });
 
-test('in a flood samples are counted, within bounds that say so', (t) => {
-  const limited = createLimitedValues(createManualClock(), true);
-  const truth = new Map<string, number>();
+/** So many requests within a second, among so many values; those with small numbers are the most. */
+function flood(requests: number, values: number) {
   const random = createRandom(3);
+  const limited = createLimitedValues(
+    createManualClock(),
+    true,
+    () => random.below(2 ** 32) / 2 ** 32,
+  );
+  const truth = new Map<string, number>();
   const descriptor = { limit: undefined, hitsAddend: undefined, isNegativeHits: false };
-  for (let index = 0; index < 300_000; index++) {
-    const value = `${Math.floor(random.below(200) ** 2 / 200)}`;
+  for (let index = 0; index < requests; index++) {
+    const value = `${Math.floor(random.below(values) ** 2 / values)}`;
     truth.set(value, (truth.get(value) ?? 0) + 1);
     const descriptors = [{ ...descriptor, entries: [{ key: 'k', value }] }];
     limited.overLimit({ domain: 'd', hitsAddend: 0, descriptors }, [toHit(0)], [over], 1);
   }
-  t.is(limited.requests, 300_000);
-  const { values, unlistedAtMost } = limited.takePeriod();
-  const listed = values.map(({ item, count, error }) => {
+  const period = limited.takePeriod();
+  const listed = period.values.map(({ item, count, error }) => {
     const value = item.entries[0]?.value ?? '';
-    const real = truth.get(value) ?? 0;
+    return { value, real: truth.get(value) ?? 0, count, error };
+  });
+  return { limited, truth, period, listed };
+}
+
+test('in a flood samples are counted, within bounds that say so', (t) => {
+  const { limited, truth, period, listed } = flood(1_000_000, 200);
+  t.is(limited.requests, 1_000_000);
+  for (const { value, real, count, error } of listed) {
     t.true(
       real <= count && count - error <= real,
       `${value}: ${real} is not in ${count} - ${error}`,
     );
     t.true(error > 0 && error < count, `${count} - ${error}`);
-    return value;
-  });
-  const others = [...truth].filter(([value]) => !listed.includes(value)).map(([, real]) => real);
-  t.true(Math.max(...others) <= unlistedAtMost);
+  }
+  const names = new Set(listed.map(({ value }) => value));
+  const others = [...truth].filter(([value]) => !names.has(value)).map(([, real]) => real);
+  t.true(Math.max(...others) <= period.unlistedAtMost);
+});
+
+test('in a smaller flood a sample stands for few, and the bounds are closer', (t) => {
+  const { period, listed } = flood(6_000, 10);
+  for (const { value, real, count, error } of listed) {
+    t.true(
+      real <= count && count - error <= real,
+      `${value}: ${real} is not in ${count} - ${error}`,
+    );
+    t.true(error < 0.75 * count, `${count} - ${error}`);
+  }
+  t.is(period.unlistedAtMost, 80);
 });

@@ -47,20 +47,27 @@ const size = 1_000;
 const periodMs = 60_000;
 /** Values in a report. */
 const mostTold = 50;
-/** Requests of a second that are counted one by one; of further ones this many stand for one sample. */
-const countedPerSecond = 2_000;
-const perSample = 64;
+/** Requests of a second that are counted one by one; then so many samples, each for a few requests; all further
+ * samples are for many. */
+const singlesPerSecond = 1_000;
+const fewPerSecond = 1_000;
+const few = 8;
+const many = 128;
 /** How far a count by samples may be off, in standard deviations: further once in 10,000 times. */
 const deviations = 4;
-/** A value that occurred more often than this has a sample, but for once in 10,000 times. */
-const unsampledAtMost = 10 * perSample;
+/** A value that would have had more samples than this has one, but for once in 10,000 times. */
+const samplesMissed = 10;
 /** Values that a process sends to the primary each second. */
 const mostShared = 200;
 const maxEntries = 16;
 const maxLength = 128;
 
 /** `keepsValues` false: only requests are counted. */
-export function createLimitedValues(clock: Clock, keepsValues: boolean): LimitedValues {
+export function createLimitedValues(
+  clock: Clock,
+  keepsValues: boolean,
+  random = Math.random,
+): LimitedValues {
   const sketch = new SpaceSaving<LimitedDescriptor>(size);
   let requests = 0;
   let sharedRequests = 0;
@@ -70,21 +77,23 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
   let missed = 0;
   let second = 0;
   let countedThisSecond = 0;
-  let isSampling = false;
-  /** Requests that are passed over before the next sample. */
+  /** How many requests the next one that is counted stands for, and how many are passed over before it. */
+  let weight = 1;
   let skip = 0;
-  let hasSamples = false;
+  /** Of this period. */
+  let largestWeight = 1;
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
     const values = sketch.top(most + 1);
     // The first omitted one bounds all others.
     const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
     const unlisted = Math.max(left, sketch.least);
-    const unsampled = unsampledAtMost + Math.ceil(deviations * Math.sqrt(unlisted * perSample));
-    return {
-      values: values.map(widen),
-      unlistedAtMost: hasSamples ? unlisted + unsampled : unlisted,
-    };
+    const unsampled =
+      largestWeight === 1
+        ? 0
+        : samplesMissed * largestWeight +
+          Math.ceil(deviations * Math.sqrt(unlisted * largestWeight));
+    return { values: values.map(widen), unlistedAtMost: unlisted + unsampled };
   }
 
   /** Counts this request, and says how many of the next ones are passed over. */
@@ -95,24 +104,23 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
     nowSeconds: number,
   ): void {
     if (!keepsValues) return;
-    countLimited(request, limited, statuses, isSampling ? perSample : 1);
-    if (isSampling) hasSamples = true;
+    countLimited(request, limited, statuses);
+    if (weight > largestWeight) largestWeight = weight;
     if (nowSeconds !== second) {
       second = nowSeconds;
       countedThisSecond = 0;
     }
     countedThisSecond++;
-    isSampling = countedThisSecond > countedPerSecond;
-    if (!isSampling) return;
-    // Each with the same chance, not every 64th: requests may come in a pattern.
-    skip = Math.floor(Math.log(1 - Math.random()) / Math.log(1 - 1 / perSample));
+    weight = weightAfter(countedThisSecond);
+    if (weight === 1) return;
+    // Each with the same chance, not every 128th: requests may come in a pattern.
+    skip = Math.floor(Math.log(1 - random()) / Math.log(1 - 1 / weight));
   }
 
   function countLimited(
     { domain, descriptors }: RateLimitRequest,
     limited: readonly LimitedHit[],
     statuses: readonly DescriptorStatus[],
-    weight: number,
   ): void {
     const variance = weight * (weight - 1);
     let last = -1;
@@ -160,7 +168,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       if (passedMs >= periodMs) {
         sketch.clear();
         missed = 0;
-        hasSamples = false;
+        largestWeight = 1;
         startMs = clock.wallMs();
         startMonotonicMs = clock.monotonicMs();
       }
@@ -170,7 +178,7 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       const share = { requests: requests - sharedRequests, ...read(mostShared) };
       sharedRequests = requests;
       sketch.clear();
-      hasSamples = false;
+      largestWeight = 1;
       return share;
     },
     addShare(share) {
@@ -184,6 +192,11 @@ export function createLimitedValues(clock: Clock, keepsValues: boolean): Limited
       }
     },
   };
+}
+
+function weightAfter(counted: number): number {
+  if (counted <= singlesPerSecond) return 1;
+  return counted <= singlesPerSecond + fewPerSecond ? few : many;
 }
 
 /** The keys of the entries nearly always follow from the rule; the values differ. */
