@@ -62,7 +62,7 @@ await Promise.all([
   runTests('tests side by side', files.sideBySide, 2),
   runTests('tests of outages', files.outages, 4),
 ]);
-await runTests('tests with servers', files.withServers, 6);
+await runTests('tests with servers', files.withServers, 5);
 await runTests('tests alone', files.alone, 1);
 finish();
 

@@ -15,7 +15,7 @@ const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.met
 const ownProgram = [process.execPath, mainFile];
 const readyMs = 60_000;
 const stopMs = 30_000;
-const commandMs = 60_000;
+const commandMs = 100_000;
 const answerMs = 30_000;
 const outputLimit = 1_000_000;
 

@@ -5,7 +5,7 @@ import { waitUntil } from './wait-until.ts';
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<void> {
   if (await waitUntil(condition, timeoutMs, 5)) return;
   throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
