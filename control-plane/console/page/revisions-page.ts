@@ -221,14 +221,14 @@ interface RolloutProps {
 }
 
 function Rollout({ rollout, reload }: RolloutProps) {
-  const { revision, step, steps, phase, text, workers, since } = rollout;
+  const { revision, step, steps, phase, text, workers, since, leader } = rollout;
   const [action, setAction] = useState<Action | undefined>(undefined);
   const refusal = useRefusal();
   const all = workers.chosen + workers.others;
   const possible: Action[] = [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
   return html`<section class="panel" aria-label="Rollout">
     <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${phase === 'paused' ? 'bad' : 'wait'}>${phase}<//></h2>
-    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.</p>
+    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },
       (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
