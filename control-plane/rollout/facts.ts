@@ -1,5 +1,6 @@
 // What rollouts know of workers: of this control plane's own, and of those of its peers.
 import Type from 'typebox';
+import { toCountText } from '../../shared/count-text.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
@@ -98,7 +99,8 @@ export function toPeerFacts(
   for (const { url, value, error, ...rest } of answers) {
     if (value === undefined) {
       const last = 'last' in rest ? rest.last : undefined;
-      const whom = last === undefined ? 'its workers' : `its ${last.workers.length} workers`;
+      const whom =
+        last === undefined ? 'its workers' : `its ${toCountText(last.workers.length, 'worker')}`;
       unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
       continue;
     }

@@ -405,3 +405,20 @@ test('what was taken back or paused stays so after a restart', async (t) => {
   t.deepEqual(third.having(3), having);
   t.is(third.rollout.state()?.phase, 'paused');
 });
+
+test('a control plane that is killed waits for its workers before it goes on', async (t) => {
+  const first = await startFleet(t);
+  first.publish(revisionOf(2));
+  await first.pass(5);
+  await first.stop();
+  const { store, folder } = first;
+  const second = await startFleet(t, { store, folder, count: 0 });
+  t.is(second.rollout.state()?.phase, 'gathering');
+  second.workers.push(...first.workers);
+  t.is(second.having(2).length, 5, 'they are served as before meanwhile');
+  await second.pass(20);
+  t.is(second.rollout.state()?.phase, 'holding');
+  t.deepEqual(second.events, [
+    'lead the rollout of revision 000000000000 after this:1: it goes on at step 1',
+  ]);
+});

@@ -93,8 +93,8 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
 export interface DiscoveryCaller<Request, Response> {
   /** With our type, unless it has another. */
   send(request: Request): void;
-  /** The next response; fails when none comes. */
-  next(): Promise<Response>;
+  /** The next response; fails when none comes, by default within 30 seconds. */
+  next(timeoutMs?: number): Promise<Response>;
   /** Responses that `next` has not given out. */
   readonly waiting: readonly Response[];
   /** How the stream ended; fails when it does not. */
@@ -140,8 +140,9 @@ export function callDiscovery<Request extends object, Response>(
   return {
     waiting,
     send: (request) => void stream.write({ typeUrl: rateLimitConfigTypeUrl, ...request }),
-    async next() {
-      await eventually('a response', () => waiting.length > 0 || status !== undefined);
+    async next(timeoutMs) {
+      const hasCome = () => waiting.length > 0 || status !== undefined;
+      await eventually('a response', hasCome, timeoutMs);
       const response = waiting.shift();
       if (response === undefined) throw new Error(`the stream ended: ${status?.details}`);
       return response;

@@ -4,6 +4,9 @@ import { callDiscovery, discoveryProtos } from './ads-fixture.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 
+/** Longer than any test. */
+const longestMs = 1_800_000;
+
 export interface DiscoveryWorker {
   readonly id: string;
   /** Whether the resources that it was given last have this text in them. */
@@ -24,7 +27,7 @@ export function connectWorker(
   stream.send({ node });
   void (async () => {
     for (;;) {
-      const response = await stream.next();
+      const response = await stream.next(longestMs);
       const bytes = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
       seen.push(bytes);
       const isRefused = bytes.includes('refused');
