@@ -1,7 +1,7 @@
 // A rollout as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
-import type { RolloutState } from '../rollout/rollout.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';

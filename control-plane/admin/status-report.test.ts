@@ -1,6 +1,6 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem.ts';
-import type { RolloutState } from '../rollout/rollout.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';

@@ -7,7 +7,7 @@ import { formatDuration } from '../../shared/duration.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import type { RolloutState } from '../rollout/rollout.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';

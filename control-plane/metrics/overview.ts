@@ -2,7 +2,7 @@
 
 import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
-import type { RolloutState } from '../rollout/rollout.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';

@@ -214,6 +214,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     },
     propose(proposal) {
       const { contentId } = known ?? {};
+      if (clock.monotonicMs() < restUntilMs) return Promise.resolve(false);
       return enqueue(async () => {
         const record = { ...proposal, leader: { id, name }, beat: 0 };
         // A sign of life of another leader is in the way, but changes nothing.

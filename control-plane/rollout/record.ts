@@ -5,6 +5,8 @@ import { Value } from 'typebox/value';
 
 const recordJson = Type.Object({
   format: Type.Literal(1),
+  /** Of this rollout: a directory's revision may come again. */
+  id: Type.String({ maxLength: 64 }),
   revision: Type.String({ maxLength: 128 }),
   /** In force before; '' where it is not known. */
   base: Type.String({ maxLength: 128 }),

@@ -422,3 +422,25 @@ test('a control plane that is killed waits for its workers before it goes on', a
     'lead the rollout of revision 000000000000 after this:1: it goes on at step 1',
   ]);
 });
+
+test('the same rules that come again after they were taken back, or after others, are rolled out anew', async (t) => {
+  const fleet = await startFleet(t);
+  fleet.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.rollout.act('abort', 'wrong');
+  await fleet.pass(2);
+  fleet.publish(revisionOf(1));
+  await fleet.pass(2);
+  fleet.publish(revisionOf(2));
+  await fleet.pass(3);
+  t.is(fleet.having(2).length, 5);
+  await fleet.rollout.act('promote', 'seen by eye');
+  await fleet.pass(2);
+  t.is(fleet.having(2).length, 50);
+  fleet.publish(revisionOf(1, 'the shop is down\n\nRollout: now'));
+  await fleet.pass(2);
+  t.is(fleet.having(1).length, 50);
+  fleet.publish(revisionOf(2));
+  await fleet.pass(3);
+  t.is(fleet.having(2).length, 5);
+});

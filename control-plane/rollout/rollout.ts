@@ -2,6 +2,7 @@
 // others before the next ones get it; otherwise it is taken back. The snapshot cache starts rollouts and
 // serves nodes, judgement.ts compares the workers, leader.ts says which control plane decides. Whoever decides
 // changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
+import { randomUUID } from 'node:crypto';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
@@ -9,49 +10,17 @@ import type { Log } from '../../shared/log.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import {
-  noPeers,
-  type PeerFacts,
-  type RolloutFacts,
-  readOwnFacts,
-  type WorkerFacts,
-} from './facts.ts';
-import { judge, since, sum, type Traffic } from './judgement.ts';
+import { noPeers, type RolloutFacts, readOwnFacts } from './facts.ts';
+import { createFleetView } from './fleet-view.ts';
+import type { Traffic } from './judgement.ts';
 import type { Leadership } from './leader.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
 import { isOpen, type RolloutRecord } from './record.ts';
+import type { Phase, RolloutState } from './rollout-state.ts';
 import { findLimit, placeOf } from './share.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
-
-/** Plain data, for the API and the status command. */
-export interface RolloutState {
-  readonly revision: string;
-  /** Wall time. */
-  readonly sinceMs: number;
-  /** Counted from 1; 0 before any worker has it. */
-  readonly step: number;
-  readonly steps: number;
-  readonly phase: Phase;
-  /** One sentence for people: what it waits for. */
-  readonly text: string;
-  /** Of all control planes where this one leads, else of this one. */
-  readonly workers: { readonly having: number; readonly chosen: number; readonly others: number };
-  /** Which control plane decides; undefined where there is only this one, and while none does. */
-  readonly leader: RolloutLeader | undefined;
-}
-
-export interface RolloutLeader {
-  readonly name: string;
-  readonly isThis: boolean;
-  /** The leader before, which has stopped; undefined where this one began. */
-  readonly after: string | undefined;
-}
-
-/** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
- * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. */
-export type Phase = 'gathering' | 'spreading' | 'holding' | 'silent' | 'paused';
 
 /** What the control plane did by itself, for the audit log. */
 export interface RolloutEvent {
@@ -89,10 +58,8 @@ export interface RolloutDeps {
 }
 
 const lookMs = 1_000;
-/** After a start of a control plane the workers connect one by one: a share of the first few would not be
- * representative. */
-const gatherMs = 30_000;
-const gatherQuietMs = 5_000;
+/** Before the first record. */
+const nothing = { base: '', after: '', outcome: 'running', reason: '' } as const;
 
 interface Running {
   readonly revision: string;
@@ -104,20 +71,18 @@ interface Running {
   phaseSinceMs: number;
   gatherSinceMs: number;
   text: string;
-  /** Each worker's counts at the start of the hold, or when it was first seen after that. */
-  baseline: Map<string, Traffic>;
   /** Why nobody here has it any more, before that is on record. */
-  withdrawn: string | undefined;
+  withdrawn: { readonly reason: string; readonly isAutomatic: boolean } | undefined;
 }
 
 export function createRollout(deps: RolloutDeps): Rollout {
   const { plan, snapshots, leadership, log, clock } = deps;
+  const fleet = createFleetView(deps, clock);
   const peerWatch = createPeerWatch(deps.askPeers, leadership.hear);
   const startedMs = clock.monotonicMs();
   let running: Running | undefined;
-  let own: readonly WorkerFacts[] = [];
-  let peers: PeerFacts = noPeers;
-  let connected = { count: 0, sinceMs: startedMs };
+  /** Of the last rollout that came to its end here: the same revision may come again. */
+  let endedId: string | undefined;
   let lookedFor: string | undefined;
   let stops: (() => void)[] = [];
   let isLooking = false;
@@ -136,18 +101,16 @@ export function createRollout(deps: RolloutDeps): Rollout {
     leadership.tend(trial !== undefined);
     if (running !== undefined && running.revision !== trial?.revision.id) giveUp(running);
     if (trial === undefined) {
-      peers = noPeers;
-      noteConnected();
+      fleet.updateCount();
       lookForOthers();
       return;
     }
     running ??= begin(trial.revision.id, trial.sinceMs);
     follow(running);
     if (running === undefined) return;
-    own = readOwnFacts(deps);
     if (leadership.isShared && leadership.leads) peerWatch.ask(leadership.contentId);
-    peers = leadership.isShared ? peerWatch.read({ ...running, next: nextRevision() }) : noPeers;
-    noteConnected();
+    const expected = { ...running, next: nextRevision() };
+    fleet.update(leadership.isShared && leadership.leads ? peerWatch.read(expected) : noPeers);
     if (!isProposing) decide(running);
   }
 
@@ -162,7 +125,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
       phaseSinceMs: nowMs,
       gatherSinceMs: startedMs,
       text: '',
-      baseline: new Map(),
       withdrawn: undefined,
     };
   }
@@ -171,6 +133,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   function giveUp(now: Running): void {
     running = undefined;
     const record = recordOf(now);
+    endedId = record?.id;
     if (!leadership.leads || record === undefined || !isOpen(record)) return;
     const reason = 'another revision has taken its place';
     void leadership.propose({ ...record, outcome: 'taken_back', reason });
@@ -186,7 +149,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function recordOf({ revision }: Running): RolloutRecord | undefined {
     const { record } = leadership;
-    return record?.revision === revision ? record : undefined;
+    return record?.revision === revision && record.id !== endedId ? record : undefined;
   }
 
   /** Serves what is on record. */
@@ -195,6 +158,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (record === undefined) return;
     if (!isOpen(record)) {
       running = undefined;
+      endedId = record.id;
       if (record.outcome === 'in_force') snapshots.endTrial();
       else snapshots.takeBackTrial(record.reason);
       return;
@@ -222,12 +186,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { record, leads, isVacant } = leadership;
     const isOnRecord = recordOf(now) !== undefined;
     if (now.withdrawn !== undefined) {
-      void propose(now, { outcome: 'taken_back', reason: now.withdrawn });
+      void withdraw(now, now.withdrawn);
       return;
     }
-    const refusal = (leads ? chosen(now) : own.filter(isChosen(now))).find(
-      (worker) => worker.refusal !== null,
-    );
+    const refusal = fleet.chosen(now.limit).find((worker) => worker.refusal !== null);
     if (isOnRecord && refusal !== undefined) {
       void takeBack(now, `worker ${refusal.name} refuses it: ${refusal.refusal}`);
     } else if (isOnRecord && leads) {
@@ -280,7 +242,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     onWritten = () => {},
   ): Promise<boolean> {
     const { revision, step, limit } = now;
-    const before = recordOf(now) ?? { base: '', after: '', outcome: 'running', reason: '' };
+    const before = recordOf(now) ?? { ...nothing, id: randomUUID() };
     isProposing = true;
     const proposed = leadership.propose({ ...before, revision, step, limit, ...change });
     return proposed.then((isWritten) => {
@@ -297,30 +259,30 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function watch(now: Running): void {
     if (now.phase === 'gathering') {
-      now.text = peers.unknown ?? 'workers are still connecting';
-      if (peers.unknown !== undefined || !isGathered(now)) return;
+      now.text = fleet.unknown ?? 'workers are still connecting';
+      if (fleet.unknown !== undefined || !fleet.isGathered(now.gatherSinceMs)) return;
       if (now.limit < 0) {
         take(now, now.step);
         return;
       }
       enter(now, 'spreading');
     }
-    const having = chosen(now);
-    if (having.length === 0 && peers.unknown === undefined) {
+    const having = fleet.chosen(now.limit);
+    if (having.length === 0 && fleet.unknown === undefined) {
       void pause(now, 'the workers of this step have left');
       return;
     }
     if (shrinkToShare(now)) return;
     const waiting = having.filter(({ state }) => state !== 'in_force');
-    if (waiting[0] !== undefined || (peers.unknown !== undefined && now.phase === 'spreading')) {
+    if (waiting[0] !== undefined || (fleet.unknown !== undefined && now.phase === 'spreading')) {
       enter(now, 'spreading');
       now.text =
-        peers.unknown ??
+        fleet.unknown ??
         `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0]?.name}`;
       return;
     }
     if (now.phase === 'spreading') {
-      now.baseline = readTraffic();
+      fleet.startCounting();
       enter(now, 'holding');
     }
     hold(now);
@@ -328,7 +290,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function hold(now: Running): void {
     const { holdMs } = plan.steps[now.step] ?? { holdMs: 0 };
-    const judgement = judgeNow(now);
+    const judgement = fleet.judge(now.limit, plan.overLimitPoints);
     if (judgement.kind === 'bad') {
       void takeBack(now, judgement.text);
       return;
@@ -337,8 +299,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
     now.text = `is watched for another ${formatDuration(Math.max(0, Math.ceil(leftMs / 1000)) * 1000)}`;
     if (judgement.kind === 'silent') now.text += ` (${judgement.text})`;
     if (leftMs > 0) return;
-    if (peers.unknown !== undefined) {
-      now.text = peers.unknown;
+    if (fleet.unknown !== undefined) {
+      now.text = fleet.unknown;
     } else if (judgement.kind === 'good') {
       advance(now, 'did as well as the others');
     } else if (now.phase === 'holding') {
@@ -358,7 +320,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** Gives it to the workers of this step; after the last one to all. */
   function take(now: Running, step: number): void {
     const next = plan.steps[step];
-    const limit = next && findLimit(workerIds(), next.percent);
+    const limit = next && findLimit(fleet.ids(), next.percent);
     if (limit === undefined) {
       const why =
         next === undefined ? 'all steps are done' : 'there are not two workers to compare';
@@ -369,7 +331,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     now.text = '';
     const wanted = Math.max(limit, now.limit);
     void propose(now, { outcome: 'running', step, limit: wanted, reason: '' }, () => {
-      const ids = workerIds();
+      const ids = fleet.ids();
       const { length } = ids.filter((id) => placeOf(id) <= wanted);
       log.notice(
         `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${plan.steps.length + 1}, ${length} of ${toCountText(ids.length, 'worker')}`,
@@ -379,9 +341,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** Workers that connect later may be on this side, but must not exceed the share. */
   function shrinkToShare(now: Running): boolean {
-    if (peers.unknown !== undefined) return false;
+    if (fleet.unknown !== undefined) return false;
     const percent = plan.steps[now.step]?.percent ?? 100;
-    const ids = workerIds();
+    const ids = fleet.ids();
     const limit = findLimit(ids, percent);
     if (limit === undefined || limit >= now.limit) return false;
     if (!ids.some((id) => placeOf(id) > limit && placeOf(id) <= now.limit)) return false;
@@ -391,14 +353,20 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** Here at once, everywhere when it is on record. */
   function takeBack(now: Running, reason: string, isAutomatic = true): Promise<boolean> {
-    const { length } = chosen(now);
-    const text = `${reason}; ${toCountText(length, 'worker')} had it`;
-    now.withdrawn = text;
-    const proposed = propose(now, { outcome: 'taken_back', limit: -1, reason: text }, () => {
-      if (isAutomatic) tell(now, `take back revision ${toShortId(now.revision)}: ${text}`);
-    });
+    const { length } = fleet.chosen(now.limit);
+    now.withdrawn = { reason: `${reason}; ${toCountText(length, 'worker')} had it`, isAutomatic };
+    const proposed = withdraw(now, now.withdrawn);
     offer(now, -1);
     return proposed;
+  }
+
+  function withdraw(
+    now: Running,
+    { reason, isAutomatic }: NonNullable<Running['withdrawn']>,
+  ): Promise<boolean> {
+    return propose(now, { outcome: 'taken_back', limit: -1, reason }, () => {
+      if (isAutomatic) tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
+    });
   }
 
   function pause(now: Running, reason: string): Promise<boolean> {
@@ -415,57 +383,11 @@ export function createRollout(deps: RolloutDeps): Rollout {
     now.phaseSinceMs = clock.monotonicMs();
   }
 
-  function isGathered({ gatherSinceMs }: Running): boolean {
-    const nowMs = clock.monotonicMs();
-    const { count, sinceMs } = connected;
-    if (nowMs - gatherSinceMs >= gatherMs) return count > 0;
-    return count > 1 && nowMs - Math.max(sinceMs, gatherSinceMs) >= gatherQuietMs;
-  }
-
-  function noteConnected(): void {
-    const count = deps.workers.list().length + peers.workers.length + peers.passed.length;
-    if (count !== connected.count) connected = { count, sinceMs: clock.monotonicMs() };
-  }
-
-  function judgeNow(now: Running) {
-    const having: Traffic[] = [];
-    const others: Traffic[] = [];
-    const passed = new Set(peers.passed.map(({ id }) => id));
-    for (const [id, traffic] of readTraffic()) {
-      const before = now.baseline.get(id);
-      if (before === undefined) now.baseline.set(id, traffic);
-      const has = placeOf(id) <= now.limit && !passed.has(id);
-      (has ? having : others).push(since(before ?? traffic, traffic));
-    }
-    return judge(sum(having), sum(others), plan.overLimitPoints);
-  }
-
-  /** A worker that changes its control plane is at two of them for a moment. */
-  function readTraffic(): Map<string, Traffic> {
-    const all = new Map<string, Traffic>();
-    for (const { id, traffic } of [...known(), ...peers.passed]) {
-      if (traffic === null) continue;
-      const other = all.get(id);
-      if (other === undefined || other.decisions < traffic.decisions) all.set(id, traffic);
-    }
-    return all;
-  }
-
-  function known(): WorkerFacts[] {
-    return [...own, ...peers.workers];
-  }
-
-  function workerIds(): string[] {
-    return known().map(({ id }) => id);
-  }
-
-  function chosen(now: Running): WorkerFacts[] {
-    return known().filter(isChosen(now));
-  }
-
   function toFollowerPhase(now: Running): Phase {
     if (now.limit < 0) return 'gathering';
-    return chosen(now).every(({ state }) => state === 'in_force') ? 'holding' : 'spreading';
+    return fleet.chosen(now.limit).every(({ state }) => state === 'in_force')
+      ? 'holding'
+      : 'spreading';
   }
 
   function nextRevision(): string | undefined {
@@ -496,7 +418,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     state() {
       if (running === undefined) return undefined;
       const { revision, sinceMs, step, limit, phase, text } = running;
-      const having = chosen(running);
+      const having = fleet.chosen(running.limit);
       return {
         revision,
         sinceMs,
@@ -507,7 +429,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
         workers: {
           having: having.filter(({ state }) => state === 'in_force').length,
           chosen: having.length,
-          others: known().length + peers.passed.length - having.length,
+          others: fleet.count() - having.length,
         },
         leader: leader(),
       };
@@ -540,8 +462,4 @@ export function createRollout(deps: RolloutDeps): Rollout {
       for (const end of stops) end();
     },
   };
-}
-
-function isChosen({ limit }: Running): (worker: WorkerFacts) => boolean {
-  return ({ id }) => placeOf(id) <= limit;
 }

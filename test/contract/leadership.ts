@@ -13,6 +13,7 @@ import type { SharedTextKind, SharedTextPlace } from './shared-text.ts';
 
 const timing: LeaseTiming = { poll: 1_000, renew: 2_000, lease: 8_000 };
 const begin = {
+  id: 'one',
   revision: 'a'.repeat(40),
   base: 'b'.repeat(40),
   outcome: 'running',
