@@ -37,6 +37,12 @@ test('counts of several workers are added, and so are the bounds of those that d
   t.like(sum.read(1), { unlistedAtMost: 12 });
 });
 
+test('a value that a worker lists twice has the sum of both, and its bounds once', (t) => {
+  const sum = createLimitedSum();
+  sum.add(toLimitedList(period(1, 100, value('a', 100), value('a', 50)), undefined));
+  t.like(sum.read(1), { values: [{ atLeast: 150, atMost: 150, workers: 1 }] });
+});
+
 test('the period before is part of the count, and shows whether it grows', (t) => {
   const { values } = toLimitedList(
     period(61, 0, value('a', 240), value('new', 60)),

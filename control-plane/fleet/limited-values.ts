@@ -124,18 +124,22 @@ interface Sum extends LimitedValue {
   workers: number;
   /** Of the lists that have it. */
   unlistedThere: number;
+  /** The last of them. */
+  list: number;
 }
 
 export function createLimitedSum(): LimitedSum {
   const sums = new Map<string, Sum>();
   let unlisted = 0;
+  let lists = 0;
   return {
     add({ values, unlistedAtMost }) {
       unlisted += unlistedAtMost;
+      lists++;
       for (const value of values) {
         const sum = sums.get(value.text);
         if (sum === undefined) {
-          sums.set(value.text, { ...value, unlistedThere: unlistedAtMost });
+          sums.set(value.text, { ...value, unlistedThere: unlistedAtMost, list: lists });
           continue;
         }
         sum.atLeast += value.atLeast;
@@ -144,6 +148,9 @@ export function createLimitedSum(): LimitedSum {
         if (value.perSecondBefore !== undefined) {
           sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
         }
+        // Texts that were cut may be the same, and a worker may say what it likes.
+        if (sum.list === lists) continue;
+        sum.list = lists;
         sum.workers += value.workers;
         sum.unlistedThere += unlistedAtMost;
       }
@@ -151,10 +158,10 @@ export function createLimitedSum(): LimitedSum {
     read(most) {
       const all = [...sums.values()].sort((a, b) => b.atMost - a.atMost);
       // A list that does not have a value may have left it out.
-      const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + unlisted - unlistedThere;
+      const boundOf = ({ atMost, unlistedThere }: Sum) => atMost + (unlisted - unlistedThere);
       const values = all.slice(0, most).map((sum) => {
-        const { unlistedThere: _, ...value } = sum;
-        return { ...value, atMost: boundOf(sum) };
+        const { text, atLeast, perSecond, perSecondBefore, workers } = sum;
+        return { text, atLeast, atMost: boundOf(sum), perSecond, perSecondBefore, workers };
       });
       let unlistedAtMost = unlisted;
       for (let index = most; index < all.length; index++) {
