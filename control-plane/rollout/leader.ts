@@ -121,7 +121,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
       if (found?.version === known?.version) return;
       const record = found && parseRecord(found.text);
       if (found !== undefined && record === undefined) {
-        throw new AppError('store', 'it is not the record of a rollout of this version');
+        throw new AppError('store', 'it is not the record of a rollout of this version: remove it');
       }
       if (found && record) learn(found.version, record);
       else known = undefined;

@@ -37,7 +37,7 @@ export const controlPlaneTable = {
       names: ['--peers', 'RATELANE_PEERS'],
       default: '',
       defaultText: 'none',
-      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all",
+      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all, and one of them leads each rollout",
     }),
     peersTokenFile: text({
       names: ['--peers-token-file', 'RATELANE_PEERS_TOKEN_FILE'],

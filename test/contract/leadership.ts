@@ -144,6 +144,23 @@ export function testLeadership(test: TestFn, { name, prepare }: SharedTextKind):
     t.regex(said[0] ?? '', /rolls out to its own workers by itself/);
   });
 
+  test(`${name}: what is no record is said, and nobody decides by it`, async (t) => {
+    const place = prepare(t);
+    const fleet = openFleet(t, place);
+    const text = place.open();
+    await text.swap(undefined, JSON.stringify({ ...begin, outcome: 'in_force' }));
+    const one = await fleet.join('one');
+    await fleet.pass(20);
+    t.is(one.record, undefined);
+    t.false(one.isVacant);
+    t.regex(one.trouble ?? '', /it is not the record of a rollout of this version: remove it/);
+    t.false(await one.propose(begin));
+    await text.swap((await text.read())?.version, 'x'.repeat(65 * 1024));
+    await fleet.pass(20);
+    t.is(one.record, undefined);
+    t.true(one.trouble !== undefined && one.trouble.length < 1_000);
+  });
+
   test(`${name}: while the place cannot be reached nobody takes over, and it is said once`, async (t) => {
     const place = prepare(t);
     const fleet = openFleet(t, place);
