@@ -31,7 +31,7 @@ export const factsJson = Type.Object(
     inForce: orNull(Type.String()),
     /** Nodes up to this place are given the trial; below 0 for none. */
     limit: Type.Number(),
-    /** The version of the record of the rollout that it follows. */
+    /** Identifies the record of the rollout that it knows. */
     record: orNull(Type.String()),
     workers: Type.Array(workerFactsJson),
   },

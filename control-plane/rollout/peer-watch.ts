@@ -6,18 +6,18 @@ export interface PeerWatch {
   /** What they said last, for the look that is under way. */
   read(expected: Expected): PeerFacts;
   /** Asks, unless they are being asked. */
-  ask(version: string | undefined): void;
+  ask(contentId: string | undefined): void;
   /** Forgets what they said. */
   reset(): void;
 }
 
-/** Never rejects. `version` is that of the record of the rollout. */
-export type AskPeers = (version: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
+/** Never rejects. `contentId` is that of the record that this control plane knows. */
+export type AskPeers = (contentId: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
-/** `onRecord` is called with each version of the record that peers know. Without `askPeers` there are none. */
+/** `onRecord` is called with what peers know, where that is another record. Without `askPeers` there are none. */
 export function createPeerWatch(
   askPeers: AskPeers | undefined,
-  onRecord: (version: string) => void,
+  onRecord: (contentId: string) => void,
 ): PeerWatch {
   let answers: readonly PeerAnswer<RolloutFacts>[] | undefined;
   /** Answers to questions of before count no more. */
@@ -31,11 +31,11 @@ export function createPeerWatch(
       }
       return toPeerFacts(answers, expected);
     },
-    ask(version) {
+    ask(contentId) {
       if (askPeers === undefined || asking !== undefined) return;
       const question = {};
       asking = question;
-      void askPeers(version ?? '').then((given) => {
+      void askPeers(contentId ?? '').then((given) => {
         if (asking !== question) return;
         asking = undefined;
         answers = given;

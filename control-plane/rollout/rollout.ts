@@ -36,8 +36,8 @@ export interface Rollout {
   state(): RolloutState | undefined;
   /** Why it was not done, for people; undefined when it was. */
   act(action: RolloutAction, reason: string): Promise<string | undefined>;
-  /** For the control plane that leads, which has the record in this version. */
-  tellPeer(version: string | undefined): RolloutFacts;
+  /** For the control plane that leads, which knows the record with this content. */
+  tellPeer(contentId: string | undefined): RolloutFacts;
   stop(): void;
 }
 
@@ -58,6 +58,7 @@ export interface RolloutDeps {
 }
 
 const lookMs = 1_000;
+const maxEndsTold = 5;
 /** Before the first record. */
 const nothing = { base: '', after: '', outcome: 'running', reason: '' } as const;
 
@@ -83,6 +84,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let running: Running | undefined;
   /** Of the last rollout that came to its end here: the same revision may come again. */
   let endedId: string | undefined;
+  let endsTold = 0;
   let lookedFor: string | undefined;
   let stops: (() => void)[] = [];
   let isLooking = false;
@@ -102,6 +104,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (running !== undefined && running.revision !== trial?.revision.id) giveUp(running);
     if (trial === undefined) {
       fleet.updateCount();
+      tellEnd();
       lookForOthers();
       return;
     }
@@ -115,6 +118,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   function begin(revision: string, sinceMs: number): Running {
+    endsTold = 0;
     const nowMs = clock.monotonicMs();
     return {
       revision,
@@ -139,6 +143,13 @@ export function createRollout(deps: RolloutDeps): Rollout {
     void leadership.propose({ ...record, outcome: 'taken_back', reason });
   }
 
+  /** Peers hear of the end when they are asked. One that misses it reads the record by itself. */
+  function tellEnd(): void {
+    const { record, leads, isShared, contentId } = leadership;
+    if (!isShared || !leads || record === undefined || isOpen(record)) return;
+    if (endsTold++ < maxEndsTold) peerWatch.ask(contentId);
+  }
+
   /** A peer may roll out a revision that is not known here yet. */
   function lookForOthers(): void {
     const { record } = leadership;
@@ -159,6 +170,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (!isOpen(record)) {
       running = undefined;
       endedId = record.id;
+      tellEnd();
       if (record.outcome === 'in_force') snapshots.endTrial();
       else snapshots.takeBackTrial(record.reason);
       return;
@@ -447,9 +459,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
       if (leadership.trouble !== undefined) return leadership.trouble;
       return 'the rollout has changed meanwhile: look at its state and try again';
     },
-    tellPeer(version) {
-      if (version !== undefined) leadership.hear(version);
+    tellPeer(contentId) {
       const { trial, inForce } = snapshots.state();
+      if (contentId !== undefined) {
+        leadership.hear(contentId);
+        leadership.tend(trial !== undefined);
+      }
       return {
         trial: trial?.revision.id ?? null,
         inForce: inForce?.revision.id ?? null,

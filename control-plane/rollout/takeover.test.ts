@@ -13,7 +13,7 @@ import { createDirectorySharedText } from '../store/directory-shared-text.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import type { RolloutFacts } from './facts.ts';
-import { createLeadership, directoryTiming, type Leadership } from './leader.ts';
+import { createLeadership, directoryTiming, gitTiming, type Leadership } from './leader.ts';
 import { openOwnText } from './own-text.ts';
 import { parseRolloutPlan } from './plan.ts';
 import { parseRecord } from './record.ts';
@@ -42,6 +42,7 @@ const encode = loadProtos().rateLimitConfig.serialize;
 async function startFleet(
   t: ExecutionContext,
   kill: { readonly write: number; readonly moment: Moment },
+  timing = directoryTiming,
 ) {
   if (!plan.ok) throw new Error(plan.reason);
   const clock = createManualClock();
@@ -105,7 +106,7 @@ async function startFleet(
       clock,
     });
     const leadership = createLeadership({
-      shared: { text: killAtWrite(name), timing: directoryTiming },
+      shared: { text: killAtWrite(name), timing },
       ownText: openOwnText(stateDirectory, store.description, log),
       id: `${name}-${++starts}`,
       name,
@@ -238,3 +239,16 @@ for (const { what, refuses, writes, outcome } of cases) {
     }
   }
 }
+
+test('the other control plane hears of the end before it would read the record', async (t) => {
+  const fleet = await startFleet(t, { write: 0, moment: 'before' }, gitTiming);
+  const ended = () =>
+    [...fleet.planes.values()].filter(
+      ({ cache }) => cache.state().inForce?.revision.id === revisionOf(2).id,
+    );
+  for (let second = 0; second < 8; second++) await fleet.pass(false);
+  fleet.store.publish(revisionOf(2));
+  for (let second = 0; second < 100 && ended().length === 0; second++) await fleet.pass(false);
+  for (let second = 0; second < 2; second++) await fleet.pass(false);
+  t.is(ended().length, 2);
+});
