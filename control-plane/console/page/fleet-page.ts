@@ -91,7 +91,7 @@ function Warnings({ status }: StatusProps) {
     ${
       newest !== null &&
       !newest.valid &&
-      html`<${Notice} tone="bad"><strong>The newest revision is not served.</strong>
+      html`<${Notice} tone="bad"><strong>The newest revision is not served.</strong>${' '}
       <a href=${hrefOf('revisions')}>Why, and what to do</a><//>`
     }
     ${
@@ -104,7 +104,7 @@ function Warnings({ status }: StatusProps) {
       ({
         group,
         count,
-      }) => html`<${Notice} tone="bad"><strong>Workers${group === null ? '' : ` of the group ${toShown(group)}`} count in ${count} different ways,</strong>
+      }) => html`<${Notice} tone="bad"><strong>Workers${group === null ? '' : ` of the group ${toShown(group)}`} count in ${count} different ways,</strong>${' '}
         because their settings differ: they do not add up. <code>control-plane status</code> names the settings.<//>`,
     )}
     ${unenforced.map(
@@ -112,7 +112,7 @@ function Warnings({ status }: StatusProps) {
         domain,
         workers,
         fields,
-      }) => html`<${Notice} tone="bad"><strong>${toCount(workers, 'worker')} cannot enforce all limits of ${toShown(domain)}:</strong>
+      }) => html`<${Notice} tone="bad"><strong>${toCount(workers, 'worker')} cannot enforce all limits of ${toShown(domain)}:</strong>${' '}
         ${fields.join(', ')} ${fields.length === 1 ? 'is' : 'are'} only for Ratelane's own workers.<//>`,
     )}`;
 }
