@@ -63,4 +63,6 @@ test('there is a bound for listeners, and all are ended with the control plane',
   t.truthy(join().leave);
   events.stop();
   t.is(all[1]?.seen.at(-1), 'end');
+  all[1]?.leave?.();
+  t.is(join().leave, undefined, 'nobody comes after them');
 });

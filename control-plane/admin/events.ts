@@ -14,7 +14,7 @@ export interface EventListener {
 }
 
 export interface Events {
-  /** The result is called when the listener has gone; undefined when there are too many. */
+  /** The result is called when the listener has gone; undefined when there are too many, and after the stop. */
   join(listener: EventListener): (() => void) | undefined;
   /** Ends all listeners. */
   stop(): void;
@@ -35,6 +35,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   let stopLooking: (() => void) | undefined;
   let known = '';
   let figuresSentMs = 0;
+  let isStopped = false;
 
   function look(): void {
     const nowMs = clock.monotonicMs();
@@ -55,7 +56,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 
   return {
     join(listener) {
-      if (listeners.size >= maxListeners) return undefined;
+      if (isStopped || listeners.size >= maxListeners) return undefined;
       listeners.add(listener);
       if (stopLooking === undefined) {
         known = toFingerprint(sources);
@@ -71,6 +72,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
       };
     },
     stop() {
+      isStopped = true;
       stopLooking?.();
       for (const listener of listeners) listener.end();
     },
