@@ -7,7 +7,6 @@ import { HttpError, Stop } from '../../shared/router/errors.ts';
 import { readCredentials } from '../../shared/router/guard.ts';
 import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
-import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer, type PeerQuestion } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
@@ -106,13 +105,6 @@ export class AdminController extends Controller {
 
   private findExactly(id: string): Promise<Revision | undefined> {
     return this.fromStore(this.api.store.readRevision(id));
-  }
-
-  /** The files that workers have now; empty where the store no longer has them. */
-  protected async readDocumentsInForce(): Promise<readonly RuleDocument[]> {
-    const { inForce } = this.api.snapshots.state();
-    const revision = inForce && (await this.findExactly(inForce.revision.id));
-    return revision === undefined ? [] : this.api.examine(revision).documents;
   }
 
   /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. */

@@ -453,6 +453,24 @@ test('what is made under the version is to be found under the version', async (t
   t.is(old.headers.get('location'), '/domains/c');
 });
 
+test('what is in force is shown without the store, which may no longer have it', async (t) => {
+  const { port, store } = await startAdminApi(t, {
+    files: { 'a.yaml': ruleText('a', 1) },
+    maxResponseBytes: 100_000,
+    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }),
+  });
+  Object.assign(store, { readRevision: async () => undefined });
+  const url = `http://127.0.0.1:${port}`;
+  const { rules } = (await (await fetch(`${url}/rules/a`)).json()) as { rules: unknown[] };
+  t.is(rules.length, 1);
+  const explained = await fetch(`${url}/explanations`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ domain: 'a', descriptors: [[{ key: 'k', value: 'v' }]] }),
+  });
+  t.is(explained.status, 200);
+});
+
 test('who listens to the events is told at once that there is something to read', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
   const answer = await fetch(`http://127.0.0.1:${port}/events`);

@@ -18,6 +18,8 @@ import { createSnapshot, type NodeIdentity, type Snapshot } from './snapshot.ts'
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
   readonly ruleSet: RuleSet;
+  /** What the rule set was made from. */
+  readonly documents: readonly RuleDocument[];
   /** Sorted. Each is one resource of the same name, even when made of several files. */
   readonly domains: readonly string[];
   /** In the order in which nodes are matched; the last one matches all others. */
@@ -104,7 +106,7 @@ export function buildSnapshots(
   if (problems.some(isError)) return { ok: false, problems };
   return {
     ok: true,
-    built: Object.freeze({ ruleSet: rules.ruleSet, domains, groups: built, leftOut }),
+    built: Object.freeze({ ruleSet: rules.ruleSet, documents, domains, groups: built, leftOut }),
     warnings: problems,
   };
 }

@@ -7,6 +7,7 @@ import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
@@ -53,6 +54,8 @@ export interface SnapshotCache extends SnapshotProvider {
   takeBackTrial(reason: string): void;
   /** The rules, to explain decisions; undefined while nothing is in force. */
   readonly ruleSet: RuleSet | undefined;
+  /** Of the rules in force; the same array as long as they are. Empty while nothing is. */
+  readonly documents: readonly RuleDocument[];
   /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
   close(): Promise<void>;
 }
@@ -319,6 +322,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     },
     get ruleSet() {
       return inForce?.built.ruleSet;
+    },
+    get documents() {
+      return inForce?.built.documents ?? [];
     },
     state() {
       const status = store.status();

@@ -80,7 +80,7 @@ export class Default extends AdminController {
   async GET(_fields: unknown, domain?: string) {
     const revision = await this.readNewest();
     const { documents, problems } = this.api.examine(revision);
-    const documentsInForce = await this.readDocumentsInForce();
+    const { documents: documentsInForce } = this.api.snapshots;
     if (domain === undefined) {
       const all = listDomainFiles(revision, documents, documentsInForce);
       const domains = [...all].map(([name, files]) => ({
@@ -114,7 +114,7 @@ export class Default extends AdminController {
     let domain = '';
     const made = await this.change('create a domain', async () => {
       domain = this.readDomainName(yaml);
-      const documentsInForce = await this.readDocumentsInForce();
+      const { documents: documentsInForce } = this.api.snapshots;
       const path = toFileName(domain);
       return {
         what: `create domain ${domain}`,
@@ -156,7 +156,7 @@ export class Default extends AdminController {
         const detail = `the rules are for domain ${named}, not ${domain}`;
         throw new HttpError(400, { detail });
       }
-      const documentsInForce = await this.readDocumentsInForce();
+      const { documents: documentsInForce } = this.api.snapshots;
       return {
         message,
         expectedRevision: undefined,
@@ -192,7 +192,7 @@ export class Default extends AdminController {
 
   async DELETE({ message, allowRemoval }: Fields<typeof Default.DELETE>, domain: string) {
     const made = await this.change(`delete domain ${domain}`, async () => {
-      const documentsInForce = await this.readDocumentsInForce();
+      const { documents: documentsInForce } = this.api.snapshots;
       return {
         message,
         expectedRevision: undefined,

@@ -2,10 +2,10 @@
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
-import { placeRules } from '../../../shared/rules/placed-rule.ts';
 import { explainRequest } from '../../explain/explained-request.ts';
 import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';
+import { placedRules } from '../rule-rows.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 4096 }),
@@ -36,20 +36,32 @@ export class Default extends AdminController {
   });
 
   async POST({ domain, descriptors, revision: wanted }: Fields<typeof Default.POST>) {
-    const { snapshots, examine, clock } = this.api;
-    const id = wanted ?? snapshots.state().inForce?.revision.id;
-    if (id === undefined) throw this.refuse(503, 'nothing is in force yet');
-    const revision = await this.findRevision(id);
-    const { documents, ruleSet } = examine(revision);
-    if (ruleSet === undefined) {
-      throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
-    }
-    const rules = placeRules(documents).get(domain);
+    const { id, ruleSet, documents } =
+      wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
+    const rules = placedRules(documents).get(domain);
     const domainRules = ruleSet.domain(domain);
     if (rules === undefined || domainRules === undefined) {
       throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
     }
-    const explained = explainRequest(rules, domainRules, descriptors, clock.wallMs());
-    return { revision: revision.id, ...toExplanationJson(domain, explained) };
+    const explained = explainRequest(rules, domainRules, descriptors, this.api.clock.wallMs());
+    return { revision: id, ...toExplanationJson(domain, explained) };
+  }
+
+  private findInForce() {
+    const { ruleSet, documents, state } = this.api.snapshots;
+    const { inForce } = state();
+    if (ruleSet === undefined || inForce === undefined) {
+      throw this.refuse(503, 'nothing is in force yet');
+    }
+    return { id: inForce.revision.id, ruleSet, documents };
+  }
+
+  private async examineRevision(wanted: string) {
+    const revision = await this.findRevision(wanted);
+    const { ruleSet, documents } = this.api.examine(revision);
+    if (ruleSet === undefined) {
+      throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
+    }
+    return { id: revision.id, ruleSet, documents };
   }
 }

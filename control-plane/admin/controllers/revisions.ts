@@ -126,8 +126,7 @@ export class Default extends AdminController {
     const planned = await this.plan(await this.toRequest(given));
     const { before, after, examined } = planned;
     const known = this.api.examine(before);
-    const { ruleSet } = known.ruleSet ? known : this.api.snapshots;
-    const documents = known.ruleSet ? known.documents : await this.readDocumentsInForce();
+    const { ruleSet, documents } = known.ruleSet ? known : this.api.snapshots;
     const isComparable = ruleSet !== undefined && examined.ruleSet !== undefined;
     const changes = isComparable
       ? compareRules(

@@ -46,13 +46,14 @@ export class Default extends AdminController {
   async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
     const revision = this.api.snapshots.state().inForce?.revision.id;
     if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
-    const placed = placedRules(await this.readDocumentsInForce());
+    const placed = placedRules(this.api.snapshots.documents);
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
-      const all = [...placed]
-        .filter(([name]) => name.toLowerCase().includes(sought))
+      const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));
+      const domains = all
+        .slice(offset, offset + limit)
         .map(([name, rules]) => ({ domain: name, rules: rowsOf(name, rules).length }));
-      return { revision, total: all.length, domains: all.slice(offset, offset + limit) };
+      return { revision, total: all.length, domains };
     }
     const rules = placed.get(domain);
     if (rules === undefined) {

@@ -24,7 +24,7 @@ export class Default extends AdminController {
 
   async GET({ peer }: Fields<typeof Default.GET>) {
     const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
-    const placed = placedRules(await this.readDocumentsInForce());
+    const placed = placedRules(this.api.snapshots.documents);
     const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
     return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
   }
