@@ -1,9 +1,9 @@
 // Counters of workers, as the admin API is asked about them and shows them. Pure.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import type { CountersResult } from '../fleet/counters.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
+import { toMissing } from './peer-json.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 2048 }),
@@ -110,6 +110,6 @@ export function mergeCounters(
   return {
     answers,
     notAsked: known.reduce((sum, { notAsked }) => sum + notAsked, 0),
-    missing: peers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+    missing: toMissing(peers),
   };
 }

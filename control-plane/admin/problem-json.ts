@@ -1,9 +1,8 @@
 // The JSON of a problem in rules: as the admin API sends it and its clients read it.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { isProblemRule } from '../../shared/rules/problem-rule.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 export const problemJson = Type.Object(
   {

@@ -1,9 +1,8 @@
 // A revision as the admin API shows it.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 export const revisionFields = {
   id: Type.String(),

@@ -4,6 +4,7 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
+import { orNull } from '../../shared/or-null.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
@@ -20,7 +21,6 @@ import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 const time = Type.String({ format: 'date-time' });
 
 /** The state of a requested revision. */

@@ -1,11 +1,11 @@
 // Who is limited, as the admin API shows it: the values that are limited most, and what the rules count. Pure.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import { createLimitedSum, fromText, type LimitedList, toText } from '../fleet/limited-values.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
+import { missingJson, toMissing } from './peer-json.ts';
 import { round } from './traffic-json.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const limitedValueJson = Type.Object(
   {
@@ -44,7 +44,7 @@ export const topJson = Type.Object(
     /** Of the last minute, those with the most hits over limit first. */
     rules: Type.Array(ruleRateJson),
     /** Peers that gave no answer: what their workers limit is not included. */
-    missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() })),
+    missing: missingJson,
   },
   { title: 'Top' },
 );
@@ -101,7 +101,7 @@ export function mergeTop(
   const workers = known.reduce((total, top) => total + top.workers, 0);
   return {
     ...toTopJson(sum.read(most), [...rules.values()], workers, most),
-    missing: peers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+    missing: toMissing(peers),
   };
 }
 

@@ -1,11 +1,10 @@
 // What the workers report of their traffic, as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
+import { orNull } from '../../shared/or-null.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { findP99Ms, type WorkerFigures } from '../fleet/worker-figures.ts';
 import { toTime } from './revision-json.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const rates = {
   decisionsPerSecond: Type.Number(),

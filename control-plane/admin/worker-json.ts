@@ -1,12 +1,12 @@
 // A connected worker as the admin API shows it, and whether it has its rules. Pure.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 import { type FindFigures, figuresJson } from './traffic-json.ts';
 
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 const time = Type.String({ format: 'date-time' });
 const versionAt = Type.Object({ version: Type.String(), at: time });
 

@@ -1,13 +1,12 @@
 // What rollouts know of workers: of this control plane's own, and of those of its peers.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
+import { orNull } from '../../shared/or-null.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, ConnectedWorkers } from '../xds/workers.ts';
 import type { Traffic } from './judgement.ts';
-
-const orNull = <Schema extends Type.TSchema>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const workerFactsJson = Type.Object({
   id: Type.String(),

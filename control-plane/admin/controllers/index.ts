@@ -4,6 +4,7 @@ import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { mergeStatus } from '../merged-status.ts';
+import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
 import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
 import { createFindFigures } from '../traffic-json.ts';
 import { toWorkerJson, workerJson } from '../worker-json.ts';
@@ -94,12 +95,7 @@ export class Status extends AdminController {
           description: 'Say where this revision stands, in `asked`; its beginning is enough',
         }),
       ),
-      peer: Type.Optional(
-        Type.String({
-          maxLength: 64,
-          description: 'The id of the control plane that asks: speak of your own workers only',
-        }),
-      ),
+      peer: askingPeer,
     }),
     returns: { 200: statusJson },
     failures: { 409: undefined, 503: undefined },
@@ -151,16 +147,9 @@ export class Status extends AdminController {
   }
 }
 
-const peerQuery = Type.Optional(
-  Type.String({
-    maxLength: 64,
-    description: 'The id of the control plane that asks: speak of your own workers only',
-  }),
-);
 const workersJson = Type.Object({
   workers: Type.Array(workerJson),
-  /** Peers that gave no answer. */
-  missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() })),
+  missing: missingJson,
 });
 
 export class Workers extends AdminController {
@@ -170,7 +159,7 @@ export class Workers extends AdminController {
       state: Type.Optional(
         Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
       ),
-      peer: peerQuery,
+      peer: askingPeer,
     }),
     returns: { 200: workersJson },
     failures: { 409: undefined },
@@ -184,7 +173,7 @@ export class Workers extends AdminController {
     const all = [...own, ...answers.flatMap(({ value }) => value?.workers ?? [])];
     return {
       workers: all.filter((worker) => state === undefined || worker.state === state),
-      missing: answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+      missing: toMissing(answers),
     };
   }
 }

@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
+import { askingPeer } from '../peer-json.ts';
 import { mergeTop, topJson, toTopJson } from '../top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
@@ -20,12 +21,7 @@ export class Default extends AdminController {
         maximum: mostOfEach,
         description: 'How many of each',
       }),
-      peer: Type.Optional(
-        Type.String({
-          maxLength: 64,
-          description: 'The id of the control plane that asks: speak of your own workers only',
-        }),
-      ),
+      peer: askingPeer,
     }),
     returns: { 200: topJson },
     failures: { 409: undefined },

@@ -9,18 +9,12 @@ import {
   ruleSeriesJson,
   toHistoryJson,
 } from '../history-json.ts';
-
-const peer = Type.Optional(
-  Type.String({
-    maxLength: 64,
-    description: 'The id of the control plane that asks: speak of your own workers only',
-  }),
-);
+import { askingPeer } from '../peer-json.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'What all workers decided in the last 15 minutes, in slots of five seconds',
-    query: Type.Object({ peer }),
+    query: Type.Object({ peer: askingPeer }),
     returns: { 200: historyJson },
     failures: { 409: undefined },
   });
@@ -33,7 +27,10 @@ export class Default extends AdminController {
 
   static readonly GET_rules = op({
     summary: 'Hits per second of the rules of a domain in each slot of the last minute',
-    query: Type.Object({ domain: Type.String({ minLength: 1, maxLength: 1024 }), peer }),
+    query: Type.Object({
+      domain: Type.String({ minLength: 1, maxLength: 1024 }),
+      peer: askingPeer,
+    }),
     returns: { 200: ruleSeriesJson },
     failures: { 409: undefined },
   });

@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
+import { askingPeer } from '../peer-json.ts';
 import { placedRules } from '../rule-rows.ts';
 import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json.ts';
 
@@ -11,12 +12,7 @@ export class Default extends AdminController {
     summary: 'Samples of descriptors that found no rule, and why',
     description: 'Those that the workers report, the last ones first; at most 50.',
     query: Type.Object({
-      peer: Type.Optional(
-        Type.String({
-          maxLength: 64,
-          description: 'The id of the control plane that asks: speak of your own workers only',
-        }),
-      ),
+      peer: askingPeer,
     }),
     returns: { 200: unmatchedJson },
     failures: { 409: undefined, 503: undefined },
