@@ -4,13 +4,13 @@ import { type AdminEvent, createEvents } from './events.ts';
 
 function start() {
   const clock = createManualClock();
-  const state = { newest: 'a', reads: 0 };
+  const state = { newest: 'a', error: '', reads: 0 };
   const snapshots = {
     state() {
       state.reads++;
       return {
         newest: { revision: { id: state.newest } },
-        store: { reachable: true, lastSuccessMs: clock.wallMs() },
+        store: { reachable: true, lastError: state.error, lastSuccessMs: clock.wallMs() },
       };
     },
   };
@@ -31,14 +31,16 @@ function start() {
 test('a listener is told at once, when the state changes, and every five seconds', (t) => {
   const { clock, state, join } = start();
   const { seen } = join();
-  t.deepEqual(seen, ['state']);
   clock.advance(4_500);
-  t.deepEqual(seen.splice(0), ['state']);
+  t.deepEqual(seen.splice(0), ['revisions', 'state']);
   clock.advance(500);
   t.deepEqual(seen.splice(0), ['figures']);
   state.newest = 'b';
   clock.advance(500);
-  t.deepEqual(seen, ['state']);
+  t.deepEqual(seen.splice(0), ['revisions', 'state']);
+  state.error = 'no answer';
+  clock.advance(500);
+  t.deepEqual(seen, ['state'], 'the revisions are the same');
 });
 
 test('nothing is read while nobody listens', (t) => {

@@ -6,7 +6,9 @@ import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { countWorkers } from './status-report.ts';
 
-export type AdminEvent = 'state' | 'figures';
+/** `revisions`: the newest revision or the one in force is another; `state`: that, or the rollout, the store or
+ * the workers' states; `figures`: workers have reported since. */
+export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface EventListener {
   send(event: AdminEvent): void;
@@ -33,17 +35,17 @@ export interface EventSources {
 export function createEvents(sources: EventSources, clock: Clock): Events {
   const listeners = new Set<EventListener>();
   let stopLooking: (() => void) | undefined;
-  let known = '';
+  let known = { revisions: '', state: '' };
   let figuresSentMs = 0;
   let isStopped = false;
 
   function look(): void {
     const nowMs = clock.monotonicMs();
-    const state = toFingerprint(sources);
-    if (state !== known) {
-      known = state;
-      tell('state');
-    }
+    const now = toFingerprints(sources);
+    const before = known;
+    known = now;
+    if (now.revisions !== before.revisions) tell('revisions');
+    if (now.state !== before.state) tell('state');
     if (nowMs - figuresSentMs >= figuresMs) {
       figuresSentMs = nowMs;
       tell('figures');
@@ -59,10 +61,11 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
       if (isStopped || listeners.size >= maxListeners) return undefined;
       listeners.add(listener);
       if (stopLooking === undefined) {
-        known = toFingerprint(sources);
+        known = toFingerprints(sources);
         figuresSentMs = clock.monotonicMs();
         stopLooking = repeatAfter(clock, lookMs, look);
       }
+      listener.send('revisions');
       listener.send('state');
       return () => {
         listeners.delete(listener);
@@ -79,17 +82,21 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   };
 }
 
-/** Differs when the state does. */
-function toFingerprint({ snapshots, workers, rollout }: EventSources): string {
+/** Each differs when what it is for does. */
+function toFingerprints({ snapshots, workers, rollout }: EventSources) {
   const { newest, inForce, store } = snapshots.state();
   const states = workers
     .list()
     .map((worker) => toWorkerState(worker, snapshots.current(worker.node)));
-  return JSON.stringify([
+  const revisions = JSON.stringify([
     newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
     inForce?.revision.id,
+  ]);
+  const state = JSON.stringify([
+    revisions,
     [store.reachable, store.lastError],
     rollout?.state(),
     countWorkers(states),
   ]);
+  return { revisions, state };
 }

@@ -3,12 +3,13 @@ import { Readable } from 'node:stream';
 import Type from 'typebox';
 import { op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
+import type { AdminEvent } from '../events.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'Events that say when there is something new to read',
     description:
-      '`state`: revisions, rollout or the workers having them may have changed. `figures`: workers have reported since. The first event comes at once, and one at least every five seconds.',
+      '`revisions`: the newest revision or the one in force is another. `state`: that, or the rollout, the store, or which workers have what. `figures`: workers have reported since. The first events come at once, and one at least every five seconds.',
     produces: 'text/event-stream',
     returns: { 200: Type.String() },
     failures: { 503: undefined },
@@ -16,11 +17,27 @@ export class Default extends AdminController {
 
   GET() {
     const { events } = this.api;
-    const stream = new Readable({ read() {} });
+    // For who reads slowly each event waits once.
+    const waiting = new Set<AdminEvent>();
+    let isRead = false;
+    const flush = () => {
+      if (!isRead || waiting.size === 0) return;
+      isRead = false;
+      const text = [...waiting].map((event) => `event: ${event}\ndata:\n\n`).join('');
+      waiting.clear();
+      stream.push(text);
+    };
+    const stream = new Readable({
+      highWaterMark: 1,
+      read() {
+        isRead = true;
+        flush();
+      },
+    });
     const leave = events.join({
-      send: (event) => {
-        // What nobody reads is not kept: the next event says the same.
-        if (stream.readableLength === 0) stream.push(`event: ${event}\ndata:\n\n`);
+      send(event) {
+        waiting.add(event);
+        flush();
       },
       end: () => void stream.push(null),
     });

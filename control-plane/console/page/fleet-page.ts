@@ -34,7 +34,7 @@ const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, numbe
 };
 
 export function FleetPage({ params, status }: PageProps) {
-  const workers = useResource<WorkersJson>('workers', 'figures');
+  const workers = useResource<WorkersJson>('workers', 'state', 'figures');
   const history = useResource<HistoryJson>('traffic', 'figures');
   const { value } = status;
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">

@@ -2,8 +2,8 @@
 // buffers them) by the clock.
 import { toRequest } from './api.ts';
 
-/** `state`: revisions, rollout or workers may have changed. `figures`: there is news of the traffic. */
-export type LiveEvent = 'state' | 'figures';
+/** As the admin API has them (`GET /events`). */
+export type LiveEvent = 'revisions' | 'state' | 'figures';
 export type LiveState = 'live' | 'polling' | 'connecting';
 
 type Listener = (events: ReadonlySet<LiveEvent>) => void;
@@ -38,7 +38,7 @@ export function startLive(): void {
   ending = new AbortController();
   const { signal } = ending;
   const poll = setInterval(() => {
-    if (state !== 'live') tell('state', 'figures');
+    if (state !== 'live') tell('revisions', 'state', 'figures');
   }, pollMs);
   signal.addEventListener('abort', () => clearInterval(poll));
   void follow(signal);
@@ -74,9 +74,8 @@ async function followOnce(signal: AbortSignal): Promise<'silent' | 'ended'> {
       const blocks = text.split('\n\n');
       text = blocks.pop() ?? '';
       for (const block of blocks) {
-        const [, name] = /^event: (state|figures)$/m.exec(block) ?? [];
-        if (name === 'state') tell('state', 'figures');
-        else if (name === 'figures') tell('figures');
+        const [, name] = /^event: (revisions|state|figures)$/m.exec(block) ?? [];
+        if (name !== undefined) tell(name as LiveEvent);
       }
     }
     return 'ended';

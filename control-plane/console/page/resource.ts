@@ -14,8 +14,11 @@ export interface Resource<Value> {
 
 export type Trouble = Extract<Answer<never>, { ok: false }>;
 
-/** `path` undefined: nothing is asked. `on`: the event that says there is news. */
-export function useResource<Value>(path: string | undefined, on: LiveEvent): Resource<Value> {
+/** `path` undefined: nothing is asked. `on`: the events that say there is news. */
+export function useResource<Value>(
+  path: string | undefined,
+  ...on: readonly LiveEvent[]
+): Resource<Value> {
   const [value, setValue] = useState<Value | undefined>(undefined);
   const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
@@ -42,14 +45,14 @@ export function useResource<Value>(path: string | undefined, on: LiveEvent): Res
   useEffect(() => {
     void load();
     const leave = listen((events) => {
-      if (events.has(on)) void load();
+      if (on.some((event) => events.has(event))) void load();
     });
     return () => {
       leave();
       asking.current?.abort();
       asking.current = undefined;
     };
-  }, [load, on]);
+  }, [load, on.join()]);
 
   return { value, trouble, reload: () => void load() };
 }

@@ -28,7 +28,7 @@ interface Difference {
 export function RevisionsPage({ params, status }: PageProps) {
   const history = useResource<{ readonly revisions: readonly ListedRevision[] }>(
     'revisions?limit=50',
-    'state',
+    'revisions',
   );
   const [target, setTarget] = useState<ListedRevision | undefined>(undefined);
   const revisions = history.value?.revisions ?? [];
@@ -107,7 +107,7 @@ interface ChangesProps {
 const mostChanges = 30;
 
 function Changes({ from, to }: ChangesProps) {
-  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`, 'state');
+  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`, 'revisions');
   const { value } = difference;
   if (value === undefined) return html`<${ReadingState} of=${difference} />`;
   const { changes, files } = value;

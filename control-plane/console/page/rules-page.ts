@@ -25,7 +25,7 @@ export function RulesPage({ params }: PageProps) {
   const find = params.get('find') ?? '';
   const search = params.get('search') ?? '';
   const query = find === '' ? '' : `&search=${encodeURIComponent(find)}`;
-  const domains = useResource<DomainsJson>(`rules?limit=${mostDomains}${query}`, 'state');
+  const domains = useResource<DomainsJson>(`rules?limit=${mostDomains}${query}`, 'revisions');
   const domain = params.get('domain') ?? domains.value?.domains[0]?.domain;
   const go = (next: { domain?: string; search?: string; find?: string }) => {
     const all = {
@@ -78,7 +78,7 @@ interface DomainRulesProps {
 function DomainRules({ domain, search, go }: DomainRulesProps) {
   const name = encodeURIComponent(domain);
   const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
-  const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'state');
+  const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'revisions');
   const traffic = useResource<{ readonly rules: readonly RuleSeries[] }>(
     `traffic/rules?domain=${name}`,
     'figures',

@@ -50,7 +50,7 @@ interface ExplainedDescriptor {
 export function TryPage({ params }: PageProps) {
   const domains = useResource<{ readonly domains: readonly { readonly domain: string }[] }>(
     'rules?limit=500',
-    'state',
+    'revisions',
   );
   const [domain, setDomain] = useState(params.get('domain') ?? '');
   const [text, setText] = useState(params.get('descriptor') ?? '');
@@ -92,7 +92,7 @@ function Tried({ asked }: { readonly asked: CountersQuestion }) {
     };
     void explain();
     const leave = listen((events) => {
-      if (events.has('state')) void explain();
+      if (events.has('revisions')) void explain();
     });
     return () => {
       leave();
