@@ -88,7 +88,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let awaited: string | undefined = `the store ${store.description}`;
   const workers = { list: () => ads?.workers.list() ?? [] };
   const fleet = createFleet({ method: loadFleetLink(), log, clock });
-  const rollout = opened?.create({ snapshots, workers, trafficOf: fleet.trafficOf });
+  const rollout = opened?.create({ snapshots, workers, readTraffic: fleet.traffic });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];

@@ -95,8 +95,8 @@ test('the figures are the rates between the last two reports, of all workers tog
     store: { serversAway: 1 },
   });
   t.is(find('w-3', address), null);
-  t.deepEqual(fleet.trafficOf('w-1'), { decisions: 1_095, overLimit: 10, errors: 5 });
-  t.is(fleet.trafficOf('w-3'), undefined);
+  t.deepEqual(fleet.traffic().get('w-1'), { decisions: 1_095, overLimit: 10, errors: 5 });
+  t.false(fleet.traffic().has('w-3'));
 });
 
 test('a worker that has left, or has come back on another connection, is there once or not at all', async (t) => {

@@ -55,8 +55,8 @@ export interface Fleet {
   open(call: GrpcCall): CallHandler;
   /** In the order of arrival. */
   list(): readonly LinkedWorker[];
-  /** Counts of the workers with this node id, since their start; undefined when none reports. */
-  trafficOf(nodeId: string): Traffic | undefined;
+  /** By node id: the counts of the workers that report, since their start. */
+  traffic(): ReadonlyMap<string, Traffic>;
   /** The values that were limited most in the last one or two minutes, of one domain or of all. */
   limited(domain: string | undefined, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
@@ -194,19 +194,20 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
         address: member.address,
         figures: isFresh(member) ? member.figures : undefined,
       })),
-    trafficOf(nodeId) {
-      let traffic: Traffic | undefined;
+    traffic() {
+      const byNode = new Map<string, Traffic>();
       for (const { hello, totals } of members) {
-        if (hello.nodeId !== nodeId || totals === undefined) continue;
+        if (totals === undefined) continue;
         const { decisions, overLimit, errors } = totals;
-        traffic = {
+        const other = byNode.get(hello.nodeId);
+        byNode.set(hello.nodeId, {
           // A failed request is not a decision.
-          decisions: (traffic?.decisions ?? 0) + Math.max(0, decisions - errors),
-          overLimit: (traffic?.overLimit ?? 0) + overLimit,
-          errors: (traffic?.errors ?? 0) + errors,
-        };
+          decisions: (other?.decisions ?? 0) + Math.max(0, decisions - errors),
+          overLimit: (other?.overLimit ?? 0) + overLimit,
+          errors: (other?.errors ?? 0) + errors,
+        });
       }
-      return traffic;
+      return byNode;
     },
     limited: (domain, most) => runInSlices(sumLimited(domain, most)),
     askCounters: (question) => counters.ask([...members].filter(isFresh), question),

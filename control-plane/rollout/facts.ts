@@ -41,19 +41,20 @@ export type RolloutFacts = Type.Static<typeof factsJson>;
 export interface FactSources {
   readonly workers: ConnectedWorkers;
   readonly snapshots: Pick<SnapshotCache, 'current'>;
-  /** Since that worker's start; undefined when it does not report. */
-  readonly trafficOf: (nodeId: string) => Traffic | undefined;
+  /** By node id, of the workers that report: since their start. */
+  readonly readTraffic: () => ReadonlyMap<string, Traffic>;
 }
 
 const maxRefusalLength = 500;
 const maxNameLength = 200;
 
-export function readOwnFacts({ workers, snapshots, trafficOf }: FactSources): WorkerFacts[] {
+export function readOwnFacts({ workers, snapshots, readTraffic }: FactSources): WorkerFacts[] {
+  const trafficByNode = readTraffic();
   return workers.list().map((worker) => {
     const { state, expected } = toWorkerState(worker, snapshots.current(worker.node));
     const { nacked, node } = worker;
     const isRefusal = state === 'refused' && nacked?.version === expected;
-    const traffic = trafficOf(node.id);
+    const traffic = trafficByNode.get(node.id);
     return {
       id: node.id,
       name: nameOf(worker),

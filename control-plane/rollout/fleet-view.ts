@@ -20,8 +20,8 @@ export interface FleetView {
   readonly unknown: string | undefined;
   /** Whether the workers that reconnect after a start, or after `sinceMs`, have come, as far as one can tell. */
   isGathered(sinceMs: number): boolean;
-  /** Of those that can be given the revision. */
-  ids(): string[];
+  /** Of those that can be given the revision (share.ts). */
+  places(): number[];
   /** Those up to this place. */
   chosen(limit: number): WorkerFacts[];
   /** How many there are in all. */
@@ -39,12 +39,18 @@ const gatherQuietMs = 5_000;
 export function createFleetView(sources: FactSources, clock: Clock): FleetView {
   let own: readonly WorkerFacts[] = [];
   let peers: PeerFacts = noPeers;
+  /** By node id; kept from look to look, as each costs a hash. */
+  let places: ReadonlyMap<string, number> = new Map();
   let connected = { count: 0, sinceMs: clock.monotonicMs() };
   /** Each worker's counts at the start, or when it was first seen after that. */
   let baseline = new Map<string, Traffic>();
 
   function known(): WorkerFacts[] {
     return [...own, ...peers.workers];
+  }
+
+  function placeIn({ id }: Pick<WorkerFacts, 'id'>): number {
+    return places.get(id) ?? placeOf(id);
   }
 
   function noteCount(count: number): void {
@@ -66,7 +72,9 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
     update(given) {
       own = readOwnFacts(sources);
       peers = given;
-      noteCount(known().length + peers.passed.length);
+      const all = [...known(), ...peers.passed];
+      places = new Map(all.map((worker) => [worker.id, placeIn(worker)]));
+      noteCount(all.length);
     },
     updateCount() {
       noteCount(sources.workers.list().length);
@@ -80,8 +88,8 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
       const quietSinceMs = Math.max(connected.sinceMs, sinceMs);
       return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
     },
-    ids: () => known().map(({ id }) => id),
-    chosen: (limit) => known().filter(({ id }) => placeOf(id) <= limit),
+    places: () => known().map(placeIn),
+    chosen: (limit) => known().filter((worker) => placeIn(worker) <= limit),
     count: () => known().length + peers.passed.length,
     startCounting() {
       baseline = readTraffic();
@@ -93,7 +101,7 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
       for (const [id, traffic] of readTraffic()) {
         const before = baseline.get(id);
         if (before === undefined) baseline.set(id, traffic);
-        const has = placeOf(id) <= limit && !passed.has(id);
+        const has = placeIn({ id }) <= limit && !passed.has(id);
         (has ? having : others).push(since(before ?? traffic, traffic));
       }
       return judge(sum(having), sum(others), overLimitPoints);

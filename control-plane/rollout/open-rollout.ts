@@ -31,7 +31,7 @@ export interface OpenRollout {
   read(): Promise<void>;
   /** The revision that was in force before this one, whose rollout has not come to its end. */
   findBase(revisionId: string): Promise<Revision | undefined>;
-  create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'trafficOf'>): Rollout;
+  create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readTraffic'>): Rollout;
   /** Resolves when nothing is being written any more. */
   close(): Promise<void>;
 }

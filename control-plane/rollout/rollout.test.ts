@@ -94,7 +94,8 @@ async function startFleet(
     plan: plan.plan,
     snapshots: cache,
     workers: { list },
-    trafficOf: (id) => workers.find(({ node }) => node.id === id)?.traffic,
+    readTraffic: () =>
+      new Map(workers.flatMap(({ node, traffic }) => (traffic ? [[node.id, traffic]] : []))),
     leadership,
     askPeers: undefined,
     lookAtStore: async () => {},

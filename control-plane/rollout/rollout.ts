@@ -45,8 +45,8 @@ export interface RolloutDeps {
   readonly plan: RolloutPlan;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
-  /** Since that worker's start; undefined when it does not report. */
-  readonly trafficOf: (nodeId: string) => Traffic | undefined;
+  /** By node id, of the workers that report: since their start. */
+  readonly readTraffic: () => ReadonlyMap<string, Traffic>;
   readonly leadership: Leadership;
   /** Undefined without peers. */
   readonly askPeers: AskPeers | undefined;
@@ -332,7 +332,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** Gives it to the workers of this step; after the last one to all. */
   function take(now: Running, step: number): void {
     const next = plan.steps[step];
-    const limit = next && findLimit(fleet.ids(), next.percent);
+    const limit = next && findLimit(fleet.places(), next.percent);
     if (limit === undefined) {
       const why =
         next === undefined ? 'all steps are done' : 'there are not two workers to compare';
@@ -343,10 +343,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
     now.text = '';
     const wanted = Math.max(limit, now.limit);
     void propose(now, { outcome: 'running', step, limit: wanted, reason: '' }, () => {
-      const ids = fleet.ids();
-      const { length } = ids.filter((id) => placeOf(id) <= wanted);
+      const places = fleet.places();
+      const { length } = places.filter((place) => place <= wanted);
       log.notice(
-        `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${plan.steps.length + 1}, ${length} of ${toCountText(ids.length, 'worker')}`,
+        `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${plan.steps.length + 1}, ${length} of ${toCountText(places.length, 'worker')}`,
       );
     });
   }
@@ -355,10 +355,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
   function shrinkToShare(now: Running): boolean {
     if (fleet.unknown !== undefined) return false;
     const percent = plan.steps[now.step]?.percent ?? 100;
-    const ids = fleet.ids();
-    const limit = findLimit(ids, percent);
+    const places = fleet.places();
+    const limit = findLimit(places, percent);
     if (limit === undefined || limit >= now.limit) return false;
-    if (!ids.some((id) => placeOf(id) > limit && placeOf(id) <= now.limit)) return false;
+    if (!places.some((place) => place > limit && place <= now.limit)) return false;
     void propose(now, { limit });
     return true;
   }

@@ -9,11 +9,11 @@ export function placeOf(nodeId: string): number {
 }
 
 /**
- * The place up to which nodes are `percent` of these workers, rounded down, but at least one of them and
- * never all. Undefined with fewer than two different ids.
+ * The place up to which nodes are `percent` of the workers at these places, rounded down, but at least one of them and
+ * never all. Undefined with fewer than two different places.
  */
-export function findLimit(nodeIds: readonly string[], percent: number): number | undefined {
-  const places = nodeIds.map(placeOf).sort((a, b) => a - b);
+export function findLimit(nodePlaces: readonly number[], percent: number): number | undefined {
+  const places = nodePlaces.toSorted((a, b) => a - b);
   const first = places[0];
   const last = places.at(-1);
   if (first === undefined || last === undefined || first === last) return undefined;

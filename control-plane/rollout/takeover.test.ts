@@ -132,7 +132,7 @@ async function startFleet(
       plan: plan.ok ? plan.plan : { steps: [], onSilence: 'proceed', overLimitPoints: 10 },
       snapshots: cache,
       workers: { list },
-      trafficOf: () => undefined,
+      readTraffic: () => new Map(),
       leadership,
       async askPeers(record): Promise<PeerAnswer<RolloutFacts>[]> {
         const peer = planes.get(name === 'a' ? 'b' : 'a');

@@ -126,7 +126,7 @@ test.serial('a control plane shows numbers within bounds whatever workers report
     checkNumbers(toTrafficJson(workers));
     checkNumbers(fleet.history());
     checkNumbers(fleet.unmatched());
-    checkNumbers(fleet.trafficOf('w'));
+    checkNumbers([...fleet.traffic().values()]);
     handler.onClose();
     if (fleet.list().length > 0) throw new Error('a worker that has left is still there');
   });
