@@ -67,6 +67,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const build = {
     mergeDomains: settings.mergeDomains,
     maxResponseBytes: settings.xds.maxResponseBytes,
+    rollsOut: settings.rollout !== undefined,
   };
   const { stateDirectory } = settings;
   const audit = createAudit(deps.auditLog);

@@ -2,17 +2,18 @@ import test from 'ava';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { type RolloutFacts, toPeerFacts, type WorkerFacts } from './facts.ts';
 
-const expected = { revision: 'new', limit: 0.5, next: 'newer' };
+const expected = { revision: 'new', limits: [0.5], next: 'newer' };
 const worker: WorkerFacts = {
   id: 'w',
   name: "'w'",
+  pool: 0,
   state: 'refused',
   refusal: 'bad unit',
   traffic: null,
 };
 
 function answer(facts: Partial<RolloutFacts>): PeerAnswer<RolloutFacts> {
-  const following = { trial: 'new', inForce: 'old', limit: 0.5, record: 'r', workers: [worker] };
+  const following = { trial: 'new', inForce: 'old', limits: [0.5], record: 'r', workers: [worker] };
   return { url: 'http://b', value: { ...following, ...facts } };
 }
 
@@ -23,13 +24,13 @@ test('workers of a peer that follows the step count as they are', (t) => {
     unknown: undefined,
   });
   t.is(
-    toPeerFacts([answer({ trial: null, inForce: 'new', limit: -1 })], expected).unknown,
+    toPeerFacts([answer({ trial: null, inForce: 'new', limits: [] })], expected).unknown,
     undefined,
   );
 });
 
 for (const [what, facts] of [
-  ['another share', { limit: 0.2 }],
+  ['another share', { limits: [0.2] }],
   ['another revision', { trial: 'other' }],
   ['no revision on trial', { trial: null }],
 ] as const) {
@@ -42,7 +43,7 @@ for (const [what, facts] of [
 
 test('a peer that is past the revision has workers to compare with, and is not waited for', (t) => {
   const { workers, passed, unknown } = toPeerFacts(
-    [answer({ trial: 'newer', limit: -1 })],
+    [answer({ trial: 'newer', limits: [] })],
     expected,
   );
   t.deepEqual([workers.length, passed.length, unknown], [0, 1, undefined]);

@@ -1,4 +1,5 @@
 // What rollouts know of workers: of this control plane's own, and of those of its peers.
+import { isDeepStrictEqual } from 'node:util';
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
@@ -7,11 +8,14 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, ConnectedWorkers } from '../xds/workers.ts';
 import type { Traffic } from './judgement.ts';
+import { type Limits, limitsJson, type Pools } from './pools.ts';
 
 const workerFactsJson = Type.Object({
   id: Type.String(),
   /** For people. */
   name: Type.String(),
+  /** That it belongs to, in the rollout of the revision on trial. */
+  pool: Type.Integer({ minimum: 0 }),
   state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
   /** Why it refuses the version that it is given; null when it does not. */
   refusal: orNull(Type.String()),
@@ -28,8 +32,8 @@ export const factsJson = Type.Object(
     /** The revision that only some of its workers are given. */
     trial: orNull(Type.String()),
     inForce: orNull(Type.String()),
-    /** Nodes up to this place are given the trial; below 0 for none. */
-    limit: Type.Number(),
+    /** By pool, nodes up to this place are given the trial. */
+    limits: limitsJson,
     /** Identifies the record of the rollout that it knows. */
     record: orNull(Type.String()),
     workers: Type.Array(workerFactsJson),
@@ -48,7 +52,10 @@ export interface FactSources {
 const maxRefusalLength = 500;
 const maxNameLength = 200;
 
-export function readOwnFacts({ workers, snapshots, readTraffic }: FactSources): WorkerFacts[] {
+export function readOwnFacts(
+  { workers, snapshots, readTraffic }: FactSources,
+  pools: Pick<Pools, 'poolOf'> | undefined,
+): WorkerFacts[] {
   const trafficByNode = readTraffic();
   return workers.list().map((worker) => {
     const { state, expected } = toWorkerState(worker, snapshots.current(worker.node));
@@ -58,6 +65,7 @@ export function readOwnFacts({ workers, snapshots, readTraffic }: FactSources): 
     return {
       id: node.id,
       name: nameOf(worker),
+      pool: pools?.poolOf(node) ?? 0,
       state,
       refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
       traffic: traffic ? { ...traffic } : null,
@@ -83,7 +91,7 @@ export const noPeers: PeerFacts = { workers: [], passed: [], unknown: undefined 
 
 export interface Expected {
   readonly revision: string;
-  readonly limit: number;
+  readonly limits: Limits;
   /** The revision that is next, if there is one. */
   readonly next: string | undefined;
 }
@@ -91,7 +99,7 @@ export interface Expected {
 /** Pure. What a peer says of another revision or share than the expected one is no answer yet. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
-  { revision, limit, next }: Expected,
+  { revision, limits, next }: Expected,
 ): PeerFacts {
   const workers: WorkerFacts[] = [];
   const passed: WorkerFacts[] = [];
@@ -109,7 +117,7 @@ export function toPeerFacts(
       continue;
     }
     const hasIt = value.inForce === revision;
-    if (hasIt || (value.trial === revision && value.limit === limit)) {
+    if (hasIt || (value.trial === revision && isDeepStrictEqual(value.limits, limits))) {
       workers.push(...value.workers);
     } else {
       unknown ??= `waits for peer ${url} to follow this step`;

@@ -1,34 +1,29 @@
 // The workers of all control planes as a rollout sees them at one look: who is given the revision, who has it, and
 // what they have counted.
 import type { Clock } from '../../shared/clock.ts';
-import {
-  type FactSources,
-  noPeers,
-  type PeerFacts,
-  readOwnFacts,
-  type WorkerFacts,
-} from './facts.ts';
-import { type Judgement, judge, since, sum, type Traffic } from './judgement.ts';
+import { type FactSources, type PeerFacts, readOwnFacts, type WorkerFacts } from './facts.ts';
+import { type Judgement, judgeAll, since, sum, type Traffic } from './judgement.ts';
+import { isWithin, type Limits, type PlacedWorker, type Pools } from './pools.ts';
 import { placeOf } from './share.ts';
 
 export interface FleetView {
   /** Takes what is known now. */
-  update(peers: PeerFacts): void;
+  update(peers: PeerFacts, pools: Pools): void;
   /** For the time without a rollout: only how many workers are connected. */
   updateCount(): void;
   /** Why nothing can be decided yet, for people. */
   readonly unknown: string | undefined;
   /** Whether the workers that reconnect after a start, or after `sinceMs`, have come, as far as one can tell. */
   isGathered(sinceMs: number): boolean;
-  /** Of those that can be given the revision (share.ts). */
-  places(): number[];
-  /** Those up to this place. */
-  chosen(limit: number): WorkerFacts[];
+  /** Those that can be given the revision. */
+  given(): readonly PlacedWorker[];
+  /** Those that are within these limits. */
+  chosen(limits: Limits): readonly WorkerFacts[];
   /** How many there are in all. */
   count(): number;
   /** Begins to compare what they count. */
   startCounting(): void;
-  judge(limit: number, overLimitPoints: number): Judgement;
+  judge(limits: Limits, overLimitPoints: number, pools: Pools): Judgement;
 }
 
 /** After a start of a control plane the workers connect one by one: a share of the first few would not be
@@ -36,21 +31,31 @@ export interface FleetView {
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 
+interface KnownWorker extends PlacedWorker {
+  readonly facts: WorkerFacts;
+  /** Whether it is past the revision. */
+  readonly isPast: boolean;
+}
+
+interface Counted {
+  readonly worker: KnownWorker;
+  readonly traffic: Traffic;
+}
+
 export function createFleetView(sources: FactSources, clock: Clock): FleetView {
-  let own: readonly WorkerFacts[] = [];
-  let peers: PeerFacts = noPeers;
+  /** Those that can be given the revision. */
+  let known: readonly KnownWorker[] = [];
+  let past: readonly KnownWorker[] = [];
+  let unknown: string | undefined;
   /** By node id; kept from look to look, as each costs a hash. */
   let places: ReadonlyMap<string, number> = new Map();
   let connected = { count: 0, sinceMs: clock.monotonicMs() };
   /** Each worker's counts at the start, or when it was first seen after that. */
-  let baseline = new Map<string, Traffic>();
+  let baseline = new Map<string, Counted>();
 
-  function known(): WorkerFacts[] {
-    return [...own, ...peers.workers];
-  }
-
-  function placeIn({ id }: Pick<WorkerFacts, 'id'>): number {
-    return places.get(id) ?? placeOf(id);
+  function toKnown(facts: WorkerFacts): KnownWorker {
+    const place = places.get(facts.id) ?? placeOf(facts.id);
+    return { facts, pool: facts.pool, place, isPast: false };
   }
 
   function noteCount(count: number): void {
@@ -58,29 +63,32 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
   }
 
   /** A worker that changes its control plane is at two of them for a moment. */
-  function readTraffic(): Map<string, Traffic> {
-    const all = new Map<string, Traffic>();
-    for (const { id, traffic } of [...known(), ...peers.passed]) {
-      if (traffic === null) continue;
+  function readTraffic(): Map<string, Counted> {
+    const all = new Map<string, Counted>();
+    for (const worker of [...known, ...past]) {
+      const { id, traffic } = worker.facts;
       const other = all.get(id);
-      if (other === undefined || other.decisions < traffic.decisions) all.set(id, traffic);
+      if (traffic === null || (other && other.traffic.decisions >= traffic.decisions)) continue;
+      all.set(id, { worker, traffic });
     }
     return all;
   }
 
   return {
-    update(given) {
-      own = readOwnFacts(sources);
-      peers = given;
-      const all = [...known(), ...peers.passed];
-      places = new Map(all.map((worker) => [worker.id, placeIn(worker)]));
+    update(peers, pools) {
+      known = [...readOwnFacts(sources, pools), ...peers.workers].map(toKnown);
+      // Their pools are those of another revision.
+      past = peers.passed.map((facts) => ({ ...toKnown(facts), pool: 0, isPast: true }));
+      unknown = peers.unknown;
+      const all = [...known, ...past];
+      places = new Map(all.map(({ facts, place }) => [facts.id, place]));
       noteCount(all.length);
     },
     updateCount() {
       noteCount(sources.workers.list().length);
     },
     get unknown() {
-      return peers.unknown;
+      return unknown;
     },
     isGathered(sinceMs) {
       const nowMs = clock.monotonicMs();
@@ -88,23 +96,31 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
       const quietSinceMs = Math.max(connected.sinceMs, sinceMs);
       return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
     },
-    places: () => known().map(placeIn),
-    chosen: (limit) => known().filter((worker) => placeIn(worker) <= limit),
-    count: () => known().length + peers.passed.length,
+    given: () => known,
+    chosen: (limits) =>
+      known.filter((worker) => isWithin(limits, worker)).map(({ facts }) => facts),
+    count: () => known.length + past.length,
     startCounting() {
       baseline = readTraffic();
     },
-    judge(limit, overLimitPoints) {
-      const having: Traffic[] = [];
-      const others: Traffic[] = [];
-      const passed = new Set(peers.passed.map(({ id }) => id));
-      for (const [id, traffic] of readTraffic()) {
+    judge(limits, overLimitPoints, pools) {
+      const sides = new Map<number, { having: Traffic[]; others: Traffic[] }>();
+      for (const [id, counted] of readTraffic()) {
+        const { worker, traffic } = counted;
         const before = baseline.get(id);
-        if (before === undefined) baseline.set(id, traffic);
-        const has = placeIn({ id }) <= limit && !passed.has(id);
-        (has ? having : others).push(since(before ?? traffic, traffic));
+        if (before === undefined) baseline.set(id, counted);
+        const side = sides.get(worker.pool) ?? { having: [], others: [] };
+        sides.set(worker.pool, side);
+        const has = isWithin(limits, worker) && !worker.isPast;
+        (has ? side.having : side.others).push(since((before ?? counted).traffic, traffic));
       }
-      return judge(sum(having), sum(others), overLimitPoints);
+      const judged = [...sides].map(([pool, { having, others }]) => ({
+        name: pools.nameOf(pool),
+        having: sum(having),
+        others: sum(others),
+        isDivided: having.length > 0 && others.length > 0,
+      }));
+      return judgeAll(judged, overLimitPoints);
     },
   };
 }

@@ -1,4 +1,5 @@
 // Compares the workers that have a revision with those that do not. Pure.
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 
 /** Counts of one or several workers, over the same time. */
 export interface Traffic {
@@ -37,6 +38,32 @@ export function judge(having: Traffic, others: Traffic, overLimitPoints: number)
     return { kind: 'bad', text: `${compare('over limit', over)} (${counts})` };
   }
   return { kind: 'good' };
+}
+
+export interface Compared {
+  /** Of the node group; undefined for workers outside of those with steps of their own. */
+  readonly name: string | undefined;
+  readonly having: Traffic;
+  readonly others: Traffic;
+  /** Whether there are workers on both sides. */
+  readonly isDivided: boolean;
+}
+
+/** Each group by itself, as groups differ in their traffic; where none is divided, all together. */
+export function judgeAll(groups: readonly Compared[], overLimitPoints: number): Judgement {
+  const divided = groups.filter(({ isDivided }) => isDivided);
+  const together = {
+    name: undefined,
+    having: sum(groups.map(({ having }) => having)),
+    others: sum(groups.map(({ others }) => others)),
+  };
+  const judgements = (divided.length > 0 ? divided : [together]).map(({ name, having, others }) => {
+    const judgement = judge(having, others, overLimitPoints);
+    if (judgement.kind === 'good' || name === undefined) return judgement;
+    return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
+  });
+  const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
+  return worst('bad') ?? worst('silent') ?? { kind: 'good' };
 }
 
 /** The increase between two readings; a restarted worker counts from 0. */

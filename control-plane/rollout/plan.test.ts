@@ -29,10 +29,10 @@ test('steps have a hold each, and more may be said of all', (t) => {
 });
 
 const refused: readonly (readonly [string, RegExp])[] = [
-  ['100%', /no step before all workers/],
-  ['canary=100%', /'100%:60s' is no step/],
-  ['canary=0%', /is no step/],
-  ['canary=10', /'10:60s' is no step, such as 'canary=10%,hold=60s'/],
+  ['100%', /does not begin with a share of the workers, such as 'canary=10%,hold=60s'/],
+  ['canary=100%', /does not begin with a share/],
+  ['canary=0%', /does not begin with a share/],
+  ['canary=10', /'10' is no step, such as '5%:30s'/],
   ['canary=10%,hold=1', /the hold '1': the unit is missing/],
   ['canary=10%,hold=1ms', /the hold '1ms' is not 1s to 24h/],
   ['canary=10%,canary=20%', /canary is given twice/],

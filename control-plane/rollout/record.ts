@@ -2,9 +2,10 @@
 // other control planes of a fleet.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
+import { limitsJson } from './pools.ts';
 
 const recordJson = Type.Object({
-  format: Type.Literal(1),
+  format: Type.Literal(2),
   /** Of this rollout: a directory's revision may come again. */
   id: Type.String({ maxLength: 64 }),
   revision: Type.String({ maxLength: 128 }),
@@ -18,8 +19,8 @@ const recordJson = Type.Object({
   ]),
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
-  /** Nodes up to this place have it (share.ts); below 0 for none. */
-  limit: Type.Number(),
+  /** By pool (pools.ts), nodes up to this place have it; empty for none. */
+  limits: limitsJson,
   /** Why it is paused or was taken back. */
   reason: Type.String({ maxLength: 8_192 }),
   /** The control plane that decides. */
@@ -43,7 +44,7 @@ export function isOpen({ outcome }: RolloutRecord): boolean {
 }
 
 export function toRecordText(record: RolloutRecord): string {
-  return JSON.stringify({ format: 1, ...record });
+  return JSON.stringify({ format: 2, ...record });
 }
 
 /** Undefined for anything else. */

@@ -149,6 +149,8 @@ async function startFleet(
   return fleet;
 }
 
+const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0 };
+
 /** What each worker counts in a second; `having` is for those that have the revision. */
 function drive(
   fleet: Fleet,
@@ -163,7 +165,7 @@ function drive(
       overLimit = 0,
       errors = 0,
     } = takers.has(worker.node.id) ? having : others;
-    const before = worker.traffic ?? { decisions: 0, overLimit: 0, errors: 0 };
+    const before = worker.traffic ?? noTraffic;
     worker.traffic = {
       decisions: before.decisions + decisions,
       overLimit: before.overLimit + overLimit,
@@ -202,6 +204,68 @@ test('a share of the workers gets a revision first, and the others when they hav
   t.is(fleet.having(2).length, 100);
   t.is(fleet.rollout.state(), undefined);
   t.is(fleet.cache.state().inForce?.revision.id, revisionOf(2).id);
+});
+
+/** Workers 0 to 9 are for tests, the others are in production. */
+const groups = `
+groups:
+  - name: tests
+    match: { id: worker-? }
+    domains: '*'
+    rollout: 100%
+  - name: production
+    domains: '*'
+    rollout: 0%:10s,10%:20s,100%
+`;
+
+function withGroups(revision: Revision): Revision {
+  return {
+    ...revision,
+    files: [...revision.files, { path: 'node-groups.yaml', text: groups }],
+  };
+}
+
+test('groups of nodes with steps of their own take them at the same time', async (t) => {
+  const fleet = await startFleet(t, { count: 60 });
+  fleet.publish(withGroups(revisionOf(2)));
+  await fleet.pass(2);
+  const tests = fleet.having(2);
+  t.is(tests.length, 10);
+  t.true(tests.every((id) => /^worker-\d$/.test(id)));
+  t.like(fleet.rollout.state(), { step: 1, steps: 3, workers: { having: 10, others: 50 } });
+  // The hold is the longest of all: that of --rollout.
+  await passWithTraffic(fleet, 57, 2);
+  t.is(fleet.having(2).length, 10);
+  await passWithTraffic(fleet, 5, 2);
+  t.is(fleet.having(2).length, 15);
+  await passWithTraffic(fleet, 22, 2);
+  t.is(fleet.having(2).length, 60);
+  t.is(fleet.rollout.state(), undefined);
+});
+
+test('a group with steps of its own is compared with its own workers only', async (t) => {
+  const fleet = await startFleet(t, { count: 60 });
+  fleet.publish(withGroups(revisionOf(2)));
+  await passWithTraffic(fleet, 70, 2);
+  t.is(fleet.having(2).length, 15);
+  const production = new Set(fleet.having(2).filter((id) => id.length > 'worker-1'.length));
+  t.is(production.size, 5);
+  // The tests are over limit all the time, and hide what five of production do.
+  for (let second = 0; second < 5 && fleet.rollout.state(); second++) {
+    for (const worker of fleet.workers) {
+      const { decisions, overLimit, errors } = worker.traffic ?? noTraffic;
+      const isTest = worker.node.id.length === 'worker-1'.length;
+      const more = isTest ? 100_000 : 200;
+      const over = isTest ? 100_000 : production.has(worker.node.id) ? 100 : 0;
+      worker.traffic = { decisions: decisions + more, overLimit: overLimit + over, errors };
+    }
+    await fleet.pass(1);
+  }
+  t.regex(
+    fleet.cache.state().newest?.problems.at(-1)?.message ?? '',
+    /^taken back: node group 'production': over limit 11.1 % where it is, 0.0 % elsewhere \(9000 /,
+  );
+  t.is(fleet.having(1).length, 60);
 });
 
 test('of a revision that is refused no more than the share ever sees anything', async (t) => {

@@ -3,11 +3,13 @@
 // serves nodes, judgement.ts compares the workers, leader.ts says which control plane decides. Whoever decides
 // changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { noPeers, type RolloutFacts, readOwnFacts } from './facts.ts';
@@ -16,9 +18,10 @@ import type { Traffic } from './judgement.ts';
 import type { Leadership } from './leader.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
+import { isWithin, type Limits, type Pools, toPools, widen } from './pools.ts';
 import { isOpen, type RolloutRecord } from './record.ts';
 import type { Phase, RolloutState } from './rollout-state.ts';
-import { findLimit, placeOf } from './share.ts';
+import { placeOf } from './share.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
 
@@ -65,9 +68,10 @@ const nothing = { base: '', after: '', outcome: 'running', reason: '' } as const
 interface Running {
   readonly revision: string;
   readonly sinceMs: number;
+  readonly pools: Pools;
   /** As on record, and served here. */
   step: number;
-  limit: number;
+  limits: Limits;
   phase: Phase;
   phaseSinceMs: number;
   gatherSinceMs: number;
@@ -108,23 +112,25 @@ export function createRollout(deps: RolloutDeps): Rollout {
       lookForOthers();
       return;
     }
-    running ??= begin(trial.revision.id, trial.sinceMs);
+    running ??= begin(trial);
     follow(running);
     if (running === undefined) return;
     if (leadership.isShared && leadership.leads) peerWatch.ask(leadership.contentId);
     const expected = { ...running, next: nextRevision() };
-    fleet.update(leadership.isShared && leadership.leads ? peerWatch.read(expected) : noPeers);
+    const peers = leadership.isShared && leadership.leads ? peerWatch.read(expected) : noPeers;
+    fleet.update(peers, running.pools);
     if (!isProposing) decide(running);
   }
 
-  function begin(revision: string, sinceMs: number): Running {
+  function begin({ revision, sinceMs, groups }: TrialState): Running {
     endsTold = 0;
     const nowMs = clock.monotonicMs();
     return {
-      revision,
+      revision: revision.id,
       sinceMs,
+      pools: toPools(plan.steps, groups),
       step: 0,
-      limit: -1,
+      limits: [],
       phase: 'gathering',
       phaseSinceMs: nowMs,
       gatherSinceMs: startedMs,
@@ -180,18 +186,21 @@ export function createRollout(deps: RolloutDeps): Rollout {
       now.step = record.step;
       if (now.phase !== 'gathering') enter(now, 'spreading');
     }
-    if (record.limit !== now.limit) offer(now, record.limit);
+    if (!isDeepStrictEqual(record.limits, now.limits)) offer(now, record.limits);
     if (record.outcome === 'paused') {
       enter(now, 'paused');
       now.text = record.reason;
     } else if (now.phase === 'paused') {
-      enter(now, now.limit < 0 ? 'gathering' : 'spreading');
+      enter(now, now.limits.length === 0 ? 'gathering' : 'spreading');
     }
   }
 
-  function offer(now: Running, limit: number): void {
-    now.limit = limit;
-    snapshots.offerTrial(({ id }) => placeOf(id) <= limit);
+  function offer(now: Running, limits: Limits): void {
+    now.limits = limits;
+    const { poolOf } = now.pools;
+    snapshots.offerTrial((node) =>
+      isWithin(limits, { pool: poolOf(node), place: placeOf(node.id) }),
+    );
   }
 
   function decide(now: Running): void {
@@ -201,7 +210,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       void withdraw(now, now.withdrawn);
       return;
     }
-    const refusal = fleet.chosen(now.limit).find((worker) => worker.refusal !== null);
+    const refusal = fleet.chosen(now.limits).find((worker) => worker.refusal !== null);
     if (isOnRecord && refusal !== undefined) {
       void takeBack(now, `worker ${refusal.name} refuses it: ${refusal.refusal}`);
     } else if (isOnRecord && leads) {
@@ -253,10 +262,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
     change: Partial<RolloutRecord>,
     onWritten = () => {},
   ): Promise<boolean> {
-    const { revision, step, limit } = now;
+    const { revision, step, limits } = now;
     const before = recordOf(now) ?? { ...nothing, id: randomUUID() };
     isProposing = true;
-    const proposed = leadership.propose({ ...before, revision, step, limit, ...change });
+    const proposed = leadership.propose({ ...before, revision, step, limits, ...change });
     return proposed.then((isWritten) => {
       isProposing = false;
       if (isWritten) onWritten();
@@ -273,13 +282,13 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (now.phase === 'gathering') {
       now.text = fleet.unknown ?? 'workers are still connecting';
       if (fleet.unknown !== undefined || !fleet.isGathered(now.gatherSinceMs)) return;
-      if (now.limit < 0) {
+      if (now.limits.length === 0) {
         take(now, now.step);
         return;
       }
       enter(now, 'spreading');
     }
-    const having = fleet.chosen(now.limit);
+    const having = fleet.chosen(now.limits);
     if (having.length === 0 && fleet.unknown === undefined) {
       void pause(now, 'the workers of this step have left');
       return;
@@ -301,8 +310,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   function hold(now: Running): void {
-    const { holdMs } = plan.steps[now.step] ?? { holdMs: 0 };
-    const judgement = fleet.judge(now.limit, plan.overLimitPoints);
+    const holdMs = now.pools.holdMsOf(now.step);
+    const judgement = fleet.judge(now.limits, plan.overLimitPoints, now.pools);
     if (judgement.kind === 'bad') {
       void takeBack(now, judgement.text);
       return;
@@ -329,46 +338,51 @@ export function createRollout(deps: RolloutDeps): Rollout {
     take(now, now.step + 1);
   }
 
-  /** Gives it to the workers of this step; after the last one to all. */
-  function take(now: Running, step: number): void {
-    const next = plan.steps[step];
-    const limit = next && findLimit(fleet.places(), next.percent);
-    if (limit === undefined) {
-      const why =
-        next === undefined ? 'all steps are done' : 'there are not two workers to compare';
-      log.notice(`Rollout of revision ${toShortId(now.revision)}: ${why}, so everybody gets it`);
-      void propose(now, { outcome: 'in_force', reason: '' });
+  /** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
+  function take(now: Running, from: number): void {
+    const { pools } = now;
+    const workers = fleet.given();
+    now.text = '';
+    for (let step = from; step < pools.stepCount; step++) {
+      const limits = widen(pools.limitsAt(step, workers), now.limits);
+      const { length } = workers.filter((worker) => isWithin(limits, worker));
+      if (length === 0) continue;
+      if (length === workers.length) break;
+      void propose(now, { outcome: 'running', step, limits, reason: '' }, () => {
+        log.notice(
+          `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${pools.stepCount + 1}, ${length} of ${toCountText(workers.length, 'worker')}`,
+        );
+      });
       return;
     }
-    now.text = '';
-    const wanted = Math.max(limit, now.limit);
-    void propose(now, { outcome: 'running', step, limit: wanted, reason: '' }, () => {
-      const places = fleet.places();
-      const { length } = places.filter((place) => place <= wanted);
-      log.notice(
-        `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${plan.steps.length + 1}, ${length} of ${toCountText(places.length, 'worker')}`,
-      );
-    });
+    const isDone = from >= pools.stepCount;
+    const why = isDone ? 'all steps are done' : 'there are no workers to compare with';
+    log.notice(`Rollout of revision ${toShortId(now.revision)}: ${why}, so everybody gets it`);
+    void propose(now, { outcome: 'in_force', reason: '' });
   }
 
   /** Workers that connect later may be on this side, but must not exceed the share. */
   function shrinkToShare(now: Running): boolean {
     if (fleet.unknown !== undefined) return false;
-    const percent = plan.steps[now.step]?.percent ?? 100;
-    const places = fleet.places();
-    const limit = findLimit(places, percent);
-    if (limit === undefined || limit >= now.limit) return false;
-    if (!places.some((place) => place > limit && place <= now.limit)) return false;
-    void propose(now, { limit });
-    return true;
+    const workers = fleet.given();
+    const share = now.pools.limitsAt(now.step, workers);
+    const limits = now.limits.map((limit, pool) => {
+      const smaller = share[pool] ?? limit;
+      return smaller < 0 ? limit : Math.min(limit, smaller);
+    });
+    const losesOne = workers.some(
+      (worker) => isWithin(now.limits, worker) && !isWithin(limits, worker),
+    );
+    if (losesOne) void propose(now, { limits });
+    return losesOne;
   }
 
   /** Here at once, everywhere when it is on record. */
   function takeBack(now: Running, reason: string, isAutomatic = true): Promise<boolean> {
-    const { length } = fleet.chosen(now.limit);
+    const { length } = fleet.chosen(now.limits);
     now.withdrawn = { reason: `${reason}; ${toCountText(length, 'worker')} had it`, isAutomatic };
     const proposed = withdraw(now, now.withdrawn);
-    offer(now, -1);
+    offer(now, []);
     return proposed;
   }
 
@@ -376,7 +390,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     now: Running,
     { reason, isAutomatic }: NonNullable<Running['withdrawn']>,
   ): Promise<boolean> {
-    return propose(now, { outcome: 'taken_back', limit: -1, reason }, () => {
+    return propose(now, { outcome: 'taken_back', limits: [], reason }, () => {
       if (isAutomatic) tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
     });
   }
@@ -396,8 +410,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   function toFollowerPhase(now: Running): Phase {
-    if (now.limit < 0) return 'gathering';
-    return fleet.chosen(now.limit).every(({ state }) => state === 'in_force')
+    if (now.limits.length === 0) return 'gathering';
+    return fleet.chosen(now.limits).every(({ state }) => state === 'in_force')
       ? 'holding'
       : 'spreading';
   }
@@ -429,13 +443,13 @@ export function createRollout(deps: RolloutDeps): Rollout {
     },
     state() {
       if (running === undefined) return undefined;
-      const { revision, sinceMs, step, limit, phase, text } = running;
-      const having = fleet.chosen(running.limit);
+      const { revision, sinceMs, pools, step, limits, phase, text } = running;
+      const having = fleet.chosen(limits);
       return {
         revision,
         sinceMs,
-        step: phase === 'gathering' && limit < 0 ? 0 : step + 1,
-        steps: plan.steps.length + 1,
+        step: phase === 'gathering' && limits.length === 0 ? 0 : step + 1,
+        steps: pools.stepCount + 1,
         phase,
         text,
         workers: {
@@ -468,9 +482,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
       return {
         trial: trial?.revision.id ?? null,
         inForce: inForce?.revision.id ?? null,
-        limit: running?.limit ?? -1,
+        limits: running?.limits ?? [],
         record: leadership.contentId ?? null,
-        workers: readOwnFacts(deps),
+        workers: readOwnFacts(deps, running?.pools),
       };
     },
     stop() {

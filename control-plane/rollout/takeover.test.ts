@@ -216,7 +216,7 @@ for (const { what, refuses, writes, outcome } of cases) {
         for (let second = 0; second < 100; second++) {
           await fleet.pass(refuses);
           const record = await fleet.readRecord();
-          const limit = record?.outcome === 'in_force' ? 1 : (record?.limit ?? -1);
+          const limit = record?.outcome === 'in_force' ? 1 : (record?.limits[0] ?? -1);
           const having = fleet.having();
           most = Math.max(most, having.length);
           const tooMany = having.filter(({ id }) => placeOf(id) > limit);

@@ -222,6 +222,19 @@ test('a response larger than workers take is refused, for the group that it is f
   t.is(problemsOf(files), '');
 });
 
+test('steps of a rollout are warned of where revisions are not rolled out', (t) => {
+  const files = {
+    'a.yaml': ruleText('a', 1),
+    [nodeGroupsFile]: "groups: [{ name: live, domains: a, rollout: '5%' }]",
+  };
+  t.is(
+    problemsOf(files, { rollsOut: false }),
+    "node-groups.yaml: warning: group 'live' has steps of a rollout, but revisions reach all workers at once here\n    hint: start the control plane with --rollout",
+  );
+  t.is(problemsOf(files, { rollsOut: true }), '');
+  t.is(problemsOf(files), '');
+});
+
 test('no rules at all are a revision as well, with a warning', (t) => {
   t.is(builtFrom({}).groups[0]?.ours.resources.size, 0);
   t.is(problemsOf({}), '(all files): warning: no file named *.yaml or *.yml; no limit applies');

@@ -46,6 +46,8 @@ export interface BuildOptions {
   readonly mergeDomains: boolean;
   /** The maximum size of a response in bytes (behaviour: response-size). */
   readonly maxResponseBytes: number;
+  /** Whether revisions reach workers in steps; undefined where that is not known. */
+  readonly rollsOut?: boolean;
 }
 
 /** The default limit of the reference worker, in bytes. */
@@ -60,7 +62,7 @@ export interface BuildDeps {
 /** Only the files of the revision and their problems matter. */
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
-  { mergeDomains, maxResponseBytes }: BuildOptions,
+  { mergeDomains, maxResponseBytes, rollsOut }: BuildOptions,
   { encode, parse = parseRuleDocument }: BuildDeps,
 ): BuildOutcome {
   const problems: Problem[] = [...unreadable];
@@ -79,6 +81,12 @@ export function buildSnapshots(
   const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
   const { groups, problems: groupProblems } = parseNodeGroups(groupsText, domains);
   problems.push(...groupProblems);
+  const stepped = groups.find(({ rollout }) => rollout !== undefined);
+  if (stepped !== undefined && rollsOut === false) {
+    const message = `group '${toExcerpt(stepped.name)}' has steps of a rollout, but revisions reach all workers at once here`;
+    const hint = 'start the control plane with --rollout';
+    problems.push(problemOf('warning', 'node-groups', nodeGroupsFile, message, hint));
+  }
   if (!rules.ok || problems.some(isError)) return { ok: false, problems };
 
   if (ruleFiles.length === 0) {

@@ -31,7 +31,7 @@ import {
   supersedeTrailer,
 } from './revision-trailer.ts';
 import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
-import type { InForceState, SnapshotState, Staleness } from './snapshot-state.ts';
+import type { InForceState, SnapshotState, Staleness, TrialState } from './snapshot-state.ts';
 
 export interface SnapshotCache extends SnapshotProvider {
   /**
@@ -338,7 +338,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),
-        trial: trial && { revision: trial.revision, sinceMs: trial.sinceMs },
+        trial: trial && toTrialState(trial),
         stale: toStaleness(status),
         counts: { accepted, refused, takenBack },
       };
@@ -385,6 +385,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       await lastGood.settled();
     },
   };
+}
+
+function toTrialState({ revision, sinceMs, built }: Trial): TrialState {
+  return { revision, sinceMs, groups: built.groups.map(({ group }) => group) };
 }
 
 function isOther(kept: Kept | undefined, found: Revision): boolean {

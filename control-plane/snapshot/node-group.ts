@@ -1,6 +1,7 @@
 // A group of nodes that get the same domains, and whether a node belongs to it. node-groups-file.ts reads
 // groups, build.ts makes their snapshots.
 import { matchesGlob } from './glob.ts';
+import type { RolloutStep } from './rollout-steps.ts';
 import type { NodeIdentity } from './snapshot.ts';
 
 export interface NodeGroup {
@@ -8,6 +9,8 @@ export interface NodeGroup {
   /** Patterns of domains. */
   readonly domains: readonly Pattern[];
   readonly match: NodeMatch;
+  /** Its own way of a rollout; undefined when it goes with the other workers. */
+  readonly rollout: readonly RolloutStep[] | undefined;
   /** Place of the group in its file; undefined for the group of all others. */
   readonly offset: number | undefined;
 }
@@ -31,6 +34,7 @@ export const otherNodes: NodeGroup = {
   name: 'default',
   domains: [{ text: '*', offset: undefined }],
   match: noConditions,
+  rollout: undefined,
   offset: undefined,
 };
 

@@ -19,6 +19,7 @@ import {
   otherNodes,
   type Pattern,
 } from './node-group.ts';
+import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
 
 /**
  * At the root of the store:
@@ -31,6 +32,7 @@ import {
  *           metadata:
  *             stage: production
  *         domains: [shop, mail-*]
+ *         rollout: 0%:10m,5%:60s,100%   # instead of the steps of `--rollout`
  *
  * A node belongs to the first group that it matches, and gets the domains that any of the group's
  * patterns matches. (Were groups added up instead, every combination of them would be a snapshot of
@@ -83,12 +85,13 @@ function readGroups(root: MapReader): NodeGroup[] {
 
 function readGroup(fields: MapReader): NodeGroup | undefined {
   const { node, reporter } = fields;
-  const meant = fields.refuseOthers(['name', 'match', 'domains']);
+  const meant = fields.refuseOthers(['name', 'match', 'domains', 'rollout']);
   const given = fields.given('name');
   const name = given && readPattern(given, 'name', reporter);
   const match = fields.map('match');
   const conditions = match ? readMatch(match) : noConditions;
   const domains = readPatterns(fields, 'domains');
+  const rollout = readRollout(fields);
   for (const key of ['name', 'domains']) {
     if (fields.given(key) !== undefined || meant.has(key)) continue;
     const hint =
@@ -96,7 +99,17 @@ function readGroup(fields: MapReader): NodeGroup | undefined {
     fields.errorOfAll('node-groups', `the group has no ${key}`, hint);
   }
   if (name === undefined || domains === undefined) return undefined;
-  return { name: name.text, domains, match: conditions, offset: node.offset };
+  return { name: name.text, domains, match: conditions, rollout, offset: node.offset };
+}
+
+function readRollout(fields: MapReader): readonly RolloutStep[] | undefined {
+  const given = fields.given('rollout');
+  const text = given && readPattern(given, 'rollout', fields.reporter);
+  if (given === undefined || text === undefined) return undefined;
+  const parsed = parseRolloutSteps(text.text);
+  if (parsed.ok) return parsed.steps;
+  fields.error('node-groups', 'rollout', `rollout: ${parsed.reason}`);
+  return undefined;
 }
 
 function readMatch(fields: MapReader): NodeMatch {

@@ -2,6 +2,7 @@
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
+import type { NodeGroup } from './node-group.ts';
 
 /** Plain data. */
 export interface SnapshotState {
@@ -20,7 +21,7 @@ export interface SnapshotState {
     | undefined;
   readonly inForce: InForceState | undefined;
   /** A good revision that only some workers are given, until its rollout has come to an end. */
-  readonly trial: { readonly revision: RevisionInfo; readonly sinceMs: number } | undefined;
+  readonly trial: TrialState | undefined;
   /** Why the revision in force may be out of date; undefined when it is current. */
   readonly stale: Staleness | undefined;
   /** Since the start of the process. */
@@ -29,6 +30,13 @@ export interface SnapshotState {
     readonly refused: number;
     readonly takenBack: number;
   };
+}
+
+export interface TrialState {
+  readonly revision: RevisionInfo;
+  readonly sinceMs: number;
+  /** In the order in which nodes are matched. */
+  readonly groups: readonly NodeGroup[];
 }
 
 export interface InForceState {

@@ -18,7 +18,7 @@ const begin = {
   base: 'b'.repeat(40),
   outcome: 'running',
   step: 0,
-  limit: -1,
+  limits: [],
   reason: '',
   after: '',
 } as const;
@@ -76,13 +76,13 @@ export function testLeadership(test: TestFn, { name, prepare }: SharedTextKind):
     t.false(two.isVacant, 'the lease has not run out');
     await fleet.pass(6, [one]);
     t.true(two.isVacant);
-    t.true(await two.propose({ ...begin, step: 1, limit: 0.5, after: 'one' }));
+    t.true(await two.propose({ ...begin, step: 1, limits: [0.5], after: 'one' }));
     t.true(two.leads);
     // It only stood still, and learns at its next try that it does not lead any more.
     t.true(one.leads);
     t.false(await one.propose({ ...begin, outcome: 'in_force' }));
     t.false(one.leads);
-    t.like(one.record, { outcome: 'running', step: 1, limit: 0.5, after: 'one' });
+    t.like(one.record, { outcome: 'running', step: 1, limits: [0.5], after: 'one' });
     await fleet.pass(20);
     t.true(two.leads);
     t.false(one.isVacant);

@@ -1,0 +1,59 @@
+// The steps in which a revision reaches workers, as text: of `--rollout`, and of a group in node-groups.yaml.
+import { parseDuration } from '../../shared/duration.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
+
+export interface RolloutStep {
+  /** Percent of the workers; below 100. */
+  readonly percent: number;
+  readonly holdMs: number;
+}
+
+/** Steps before the last one, which is always all workers; or the reason for an invalid text. */
+export type StepsResult =
+  | { readonly ok: true; readonly steps: readonly RolloutStep[] }
+  | { readonly ok: false; readonly reason: string };
+
+const defaultHold = '60s';
+const maxSteps = 20;
+const maxHoldMs = 24 * 3_600_000;
+
+/**
+ * `5%:30s,25%:60s,100%`. A hold defaults to 60s, and `100%` may be left out. Each step is larger than the one
+ * before, except that `0%`, which lets other groups of workers go first, may be given several times.
+ */
+export function parseRolloutSteps(text: string): StepsResult {
+  const steps: RolloutStep[] = [];
+  let isWhole = false;
+  for (const part of text.split(',').map((each) => each.trim())) {
+    if (isWhole) return bad("nothing comes after '100%'");
+    if (part === '100%') {
+      isWhole = true;
+      continue;
+    }
+    const step = readStep(part);
+    if (typeof step === 'string') return bad(step);
+    const before = steps.at(-1)?.percent ?? 0;
+    if (step.percent > 0 ? step.percent <= before : before > 0) {
+      return bad('each step has to be larger than the one before');
+    }
+    steps.push(step);
+    if (steps.length > maxSteps) return bad(`more than ${maxSteps} steps`);
+  }
+  return { ok: true, steps };
+}
+
+/** The reason for an invalid text. */
+function readStep(text: string): RolloutStep | string {
+  const [, percentText, holdText = defaultHold] =
+    /^(\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];
+  if (percentText === undefined) return `'${toExcerpt(text)}' is no step, such as '5%:30s'`;
+  const hold = parseDuration(holdText);
+  if (!hold.ok) return `the hold '${toExcerpt(holdText)}': ${hold.reason}`;
+  if (hold.ms < 1_000 || hold.ms > maxHoldMs)
+    return `the hold '${toExcerpt(holdText)}' is not 1s to 24h`;
+  return { percent: Number(percentText), holdMs: hold.ms };
+}
+
+function bad(reason: string): StepsResult {
+  return { ok: false, reason };
+}
