@@ -21,7 +21,10 @@ const serverFolders = [
  * leave room for a busy machine, so that some of them run at once. */
 const outages = [
   'test/e2e/outage.test.ts',
-  'test/faults/',
+  'test/faults/control-plane.test.ts',
+  'test/faults/git.test.ts',
+  'test/faults/memcached.test.ts',
+  'test/faults/redis.test.ts',
   'test/feature/store-failure-latency.test.ts',
   'test/feature/tracing-stalled.test.ts',
 ];

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
+import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
@@ -78,7 +79,7 @@ export async function createControlPlaneProcess(
   const xdsAddress = `127.0.0.1:${await freePort()}`;
   const adminAddress = `127.0.0.1:${adminPort ?? (await freePort())}`;
   const adminUrl = `http://${adminAddress}`;
-  const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...env };
+  const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...compileCache, ...env };
   const free = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
   const state = ['--state-dir', stateDirectory ?? join(stateFolder, 'state')];
   const args = ['serve', ...flags, ...(addresses ?? free), ...state];

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import packageFile from '../../package.json' with { type: 'json' };
+import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { waitUntil } from './wait-until.ts';
@@ -157,6 +158,7 @@ function defaultEnv(ports: WorkerPorts, folder: string): Record<string, string> 
   return {
     PATH: process.env['PATH'] ?? '',
     HOME: process.env['HOME'] ?? '',
+    ...compileCache,
     HOST: host,
     PORT: String(ports.http),
     GRPC_HOST: host,
