@@ -1,15 +1,13 @@
 // Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the
 // others before the next ones get it; otherwise it is taken back. The snapshot cache starts rollouts and
-// serves nodes, judgement.ts compares the workers, leader.ts says which control plane decides. Whoever decides
+// serves nodes, steps.ts decides on them, leader.ts says which control plane does. Whoever decides
 // changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
-import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { noPeers, type RolloutFacts, readOwnFacts } from './facts.ts';
@@ -18,10 +16,12 @@ import type { Traffic } from './judgement.ts';
 import type { Leadership } from './leader.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { isWithin, type Limits, type Pools, toPools, widen } from './pools.ts';
+import { isWithin, type Limits } from './pools.ts';
 import { isOpen, type RolloutRecord } from './record.ts';
 import type { Phase, RolloutState } from './rollout-state.ts';
+import { begin, enter, type Running } from './running.ts';
 import { placeOf } from './share.ts';
+import { createSteps } from './steps.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
 
@@ -65,24 +65,18 @@ const maxEndsTold = 5;
 /** Before the first record. */
 const nothing = { base: '', after: '', outcome: 'running', reason: '' } as const;
 
-interface Running {
-  readonly revision: string;
-  readonly sinceMs: number;
-  readonly pools: Pools;
-  /** As on record, and served here. */
-  step: number;
-  limits: Limits;
-  phase: Phase;
-  phaseSinceMs: number;
-  gatherSinceMs: number;
-  text: string;
-  /** Why nobody here has it any more, before that is on record. */
-  withdrawn: { readonly reason: string; readonly isAutomatic: boolean } | undefined;
-}
-
 export function createRollout(deps: RolloutDeps): Rollout {
   const { plan, snapshots, leadership, log, clock } = deps;
   const fleet = createFleetView(deps, clock);
+  const steps = createSteps({
+    plan,
+    fleet,
+    propose: (now, change, onWritten) => void propose(now, change, onWritten),
+    takeBack: (now, reason) => void takeBack(now, reason),
+    pause: (now, reason) => void pause(now, reason),
+    log,
+    clock,
+  });
   const peerWatch = createPeerWatch(deps.askPeers, leadership.hear);
   const startedMs = clock.monotonicMs();
   let running: Running | undefined;
@@ -112,7 +106,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
       lookForOthers();
       return;
     }
-    running ??= begin(trial);
+    if (running === undefined) {
+      running = begin(trial, plan, startedMs, clock);
+      endsTold = 0;
+    }
     follow(running);
     if (running === undefined) return;
     if (leadership.isShared && leadership.leads) peerWatch.ask(leadership.contentId);
@@ -120,23 +117,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const peers = leadership.isShared && leadership.leads ? peerWatch.read(expected) : noPeers;
     fleet.update(peers, running.pools);
     if (!isProposing) decide(running);
-  }
-
-  function begin({ revision, sinceMs, groups }: TrialState): Running {
-    endsTold = 0;
-    const nowMs = clock.monotonicMs();
-    return {
-      revision: revision.id,
-      sinceMs,
-      pools: toPools(plan.steps, groups),
-      step: 0,
-      limits: [],
-      phase: 'gathering',
-      phaseSinceMs: nowMs,
-      gatherSinceMs: startedMs,
-      text: '',
-      withdrawn: undefined,
-    };
   }
 
   /** Another revision has taken its place in the store. */
@@ -184,14 +164,14 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (now.withdrawn !== undefined) return;
     if (record.step !== now.step) {
       now.step = record.step;
-      if (now.phase !== 'gathering') enter(now, 'spreading');
+      if (now.phase !== 'gathering') enter(now, 'spreading', clock);
     }
     if (!isDeepStrictEqual(record.limits, now.limits)) offer(now, record.limits);
     if (record.outcome === 'paused') {
-      enter(now, 'paused');
+      enter(now, 'paused', clock);
       now.text = record.reason;
     } else if (now.phase === 'paused') {
-      enter(now, now.limits.length === 0 ? 'gathering' : 'spreading');
+      enter(now, now.limits.length === 0 ? 'gathering' : 'spreading', clock);
     }
   }
 
@@ -214,14 +194,14 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (isOnRecord && refusal !== undefined) {
       void takeBack(now, `worker ${refusal.name} refuses it: ${refusal.refusal}`);
     } else if (isOnRecord && leads) {
-      if (now.phase !== 'paused') watch(now);
+      if (now.phase !== 'paused') steps.watch(now);
       if (leadership.trouble !== undefined) now.text = leadership.trouble;
     } else if (isVacant || (record !== undefined && leads)) {
       takeOver(now);
     } else {
       now.text = toFollowerText(now);
       if (!isOnRecord) lookForOthers();
-      else if (now.phase !== 'paused') enter(now, toFollowerPhase(now));
+      else if (now.phase !== 'paused') enter(now, toFollowerPhase(now), clock);
     }
   }
 
@@ -237,7 +217,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   function takeOver(now: Running): void {
     const before = recordOf(now);
     const { inForce } = snapshots.state();
-    enter(now, before?.outcome === 'paused' ? 'paused' : 'gathering');
+    enter(now, before?.outcome === 'paused' ? 'paused' : 'gathering', clock);
     peerWatch.reset();
     if (before === undefined) {
       void propose(now, { base: inForce?.revision.id ?? '', after: '' }, () =>
@@ -278,105 +258,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
     deps.onEvent({ revision, what });
   }
 
-  function watch(now: Running): void {
-    if (now.phase === 'gathering') {
-      now.text = fleet.unknown ?? 'workers are still connecting';
-      if (fleet.unknown !== undefined || !fleet.isGathered(now.gatherSinceMs)) return;
-      if (now.limits.length === 0) {
-        take(now, now.step);
-        return;
-      }
-      enter(now, 'spreading');
-    }
-    const having = fleet.chosen(now.limits);
-    if (having.length === 0 && fleet.unknown === undefined) {
-      void pause(now, 'the workers of this step have left');
-      return;
-    }
-    if (shrinkToShare(now)) return;
-    const waiting = having.filter(({ state }) => state !== 'in_force');
-    if (waiting[0] !== undefined || (fleet.unknown !== undefined && now.phase === 'spreading')) {
-      enter(now, 'spreading');
-      now.text =
-        fleet.unknown ??
-        `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0]?.name}`;
-      return;
-    }
-    if (now.phase === 'spreading') {
-      fleet.startCounting();
-      enter(now, 'holding');
-    }
-    hold(now);
-  }
-
-  function hold(now: Running): void {
-    const holdMs = now.pools.holdMsOf(now.step);
-    const judgement = fleet.judge(now.limits, plan.overLimitPoints, now.pools);
-    if (judgement.kind === 'bad') {
-      void takeBack(now, judgement.text);
-      return;
-    }
-    const leftMs = now.phaseSinceMs + holdMs - clock.monotonicMs();
-    now.text = `is watched for another ${formatDuration(Math.max(0, Math.ceil(leftMs / 1000)) * 1000)}`;
-    if (judgement.kind === 'silent') now.text += ` (${judgement.text})`;
-    if (leftMs > 0) return;
-    if (fleet.unknown !== undefined) {
-      now.text = fleet.unknown;
-    } else if (judgement.kind === 'good') {
-      advance(now, 'did as well as the others');
-    } else if (now.phase === 'holding') {
-      enter(now, 'silent');
-    } else if (plan.onSilence === 'proceed') {
-      advance(now, `could not be judged: ${judgement.text}`);
-    } else {
-      void pause(now, `too little traffic to judge: ${judgement.text}`);
-    }
-  }
-
-  function advance(now: Running, why: string): void {
-    log.notice(`Rollout of revision ${toShortId(now.revision)}: step ${now.step + 1} ${why}`);
-    take(now, now.step + 1);
-  }
-
-  /** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
-  function take(now: Running, from: number): void {
-    const { pools } = now;
-    const workers = fleet.given();
-    now.text = '';
-    for (let step = from; step < pools.stepCount; step++) {
-      const limits = widen(pools.limitsAt(step, workers), now.limits);
-      const { length } = workers.filter((worker) => isWithin(limits, worker));
-      if (length === 0) continue;
-      if (length === workers.length) break;
-      void propose(now, { outcome: 'running', step, limits, reason: '' }, () => {
-        log.notice(
-          `Rollout of revision ${toShortId(now.revision)}: step ${step + 1} of ${pools.stepCount + 1}, ${length} of ${toCountText(workers.length, 'worker')}`,
-        );
-      });
-      return;
-    }
-    const isDone = from >= pools.stepCount;
-    const why = isDone ? 'all steps are done' : 'there are no workers to compare with';
-    log.notice(`Rollout of revision ${toShortId(now.revision)}: ${why}, so everybody gets it`);
-    void propose(now, { outcome: 'in_force', reason: '' });
-  }
-
-  /** Workers that connect later may be on this side, but must not exceed the share. */
-  function shrinkToShare(now: Running): boolean {
-    if (fleet.unknown !== undefined) return false;
-    const workers = fleet.given();
-    const share = now.pools.limitsAt(now.step, workers);
-    const limits = now.limits.map((limit, pool) => {
-      const smaller = share[pool] ?? limit;
-      return smaller < 0 ? limit : Math.min(limit, smaller);
-    });
-    const losesOne = workers.some(
-      (worker) => isWithin(now.limits, worker) && !isWithin(limits, worker),
-    );
-    if (losesOne) void propose(now, { limits });
-    return losesOne;
-  }
-
   /** Here at once, everywhere when it is on record. */
   function takeBack(now: Running, reason: string, isAutomatic = true): Promise<boolean> {
     const { length } = fleet.chosen(now.limits);
@@ -401,12 +282,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
         `Rollout of revision ${toShortId(now.revision)}: paused (${reason}); 'rollout resume', 'promote' or 'abort' goes on`,
       );
     });
-  }
-
-  function enter(now: Running, phase: Phase): void {
-    if (now.phase === phase) return;
-    now.phase = phase;
-    now.phaseSinceMs = clock.monotonicMs();
   }
 
   function toFollowerPhase(now: Running): Phase {
