@@ -37,10 +37,12 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const patterns = process.argv.slice(2);
 const files = findTestFiles(root, patterns);
 if (patterns.length === 0) {
-  await runCheck('lint', 'biome', ['check', '--max-diagnostics=100']);
-  await runCheck('types', 'tsc', ['--pretty', 'false']);
-  await runCheck('types of the console', 'tsc', ['-p', consoleFolder, '--pretty', 'false']);
-  await runAudit();
+  await Promise.all([
+    runCheck('lint', 'biome', ['check', '--max-diagnostics=100']),
+    runCheck('types', 'tsc', ['--pretty', 'false']),
+    runCheck('types of the console', 'tsc', ['-p', consoleFolder, '--pretty', 'false']),
+    runAudit(),
+  ]);
 }
 for (const marked of findMarkedTests(root, [
   ...files.sideBySide,
@@ -57,7 +59,7 @@ for (const marked of findMarkedTests(root, [
 if (Object.values(files).every((lane) => lane.length === 0)) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, 2);
+await runTests('tests side by side', files.sideBySide, 3);
 await runTests('tests with servers', files.withServers, 7);
 await runTests('tests of outages', files.outages, 4);
 await runTests('tests alone', files.alone, 1);
