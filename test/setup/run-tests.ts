@@ -59,8 +59,8 @@ for (const marked of findMarkedTests(root, [
 if (Object.values(files).every((lane) => lane.length === 0)) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, 3);
-await runTests('tests with servers', files.withServers, 7);
+await runTests('tests side by side', files.sideBySide, 2);
+await runTests('tests with servers', files.withServers, 5);
 await runTests('tests of outages', files.outages, 4);
 await runTests('tests alone', files.alone, 1);
 finish();
