@@ -59,9 +59,11 @@ for (const marked of findMarkedTests(root, [
 if (Object.values(files).every((lane) => lane.length === 0)) {
   fail(`no test file matches ${patterns.join(' ')}`);
 }
-await runTests('tests side by side', files.sideBySide, 2);
+await Promise.all([
+  runTests('tests side by side', files.sideBySide, 2),
+  runTests('tests of outages', files.outages, 3),
+]);
 await runTests('tests with servers', files.withServers, 5);
-await runTests('tests of outages', files.outages, 4);
 await runTests('tests alone', files.alone, 1);
 finish();
 
