@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
+import { runInProcess } from './command-run.ts';
 import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { eventually } from './eventually.ts';
@@ -118,7 +119,13 @@ export async function createControlPlaneProcess(
     };
   }
 
-  function run(command: readonly string[]): Promise<CommandResult> {
+  /** In the process of the test where it is the program of the sources: a process for each command would take
+   * most of the time. */
+  async function run(command: readonly string[]): Promise<CommandResult> {
+    if (program === ownProgram) {
+      const { code, out, err } = await runInProcess(command, { environment });
+      return { exitCode: code, stdout: out, stderr: err };
+    }
     return new Promise((resolve) => {
       const options = { env: environment, timeout: commandMs };
       const all = [...first, ...command];
