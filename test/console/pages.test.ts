@@ -1,7 +1,7 @@
 // What the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
 // narrow. The pictures are in test-output/console, to be looked at.
 import test from 'ava';
-import { closeBrowser, look, type Page } from '../support/browser.ts';
+import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { consoleUrl, sampleRules, startFed, startPlace, visit } from './console-fixture.ts';
@@ -67,6 +67,22 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
     'nothing leaves the machine',
   );
   t.regex(await page.locator('.verdict').innerText(), /is in force on all 2 connected workers/);
+});
+
+browserTest('a page that is asked for while the console starts is shown', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const { page } = await openTab(t);
+  // Right before it would hear of another address, after the first one is shown.
+  await page.addInitScript(`
+    const listen = addEventListener;
+    globalThis.addEventListener = (type, ...rest) => {
+      if (type === 'hashchange') history.replaceState(null, '', '#/unmatched');
+      listen(type, ...rest);
+    };
+  `);
+  await page.goto(consoleUrl(place.plane, 'fleet'));
+  await shows(page, /Every descriptor has found a rule\./);
+  t.pass();
 });
 
 browserTest('a change is seen without a reload', async (t) => {

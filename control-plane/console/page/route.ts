@@ -23,6 +23,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const read = () => setHash(location.hash);
     window.addEventListener('hashchange', read);
+    // Effects run some time after the first render, in which a link may have been followed.
+    read();
     return () => window.removeEventListener('hashchange', read);
   }, []);
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
