@@ -45,6 +45,8 @@ export function createConnection(
       session.close();
     }
     cancelTimer = clock.after(limits.keepaliveTimeoutMs, () => session.destroy());
+    // Its end may come at once, or be on its way here: what is destroyed throws when it is pinged.
+    if (session.destroyed) return;
     // When it cannot be sent the connection is about to close, and the timer sees to it that it does.
     session.ping((error) => {
       if (error !== null || session.destroyed) return;

@@ -84,7 +84,8 @@ export function openCall(
   let isOpen = true;
   let trailers: Record<string, string> = {};
   stream.on('error', ignoreError);
-  stream.respond(responseHeaders, { waitForTrailers: true });
+  // One that its client has reset by now throws when it is answered.
+  if (!stream.destroyed) stream.respond(responseHeaders, { waitForTrailers: true });
   stream.once('wantTrailers', () => {
     stream.sendTrailers(trailers);
     stream.once('close', closeLater(stream, clock));

@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { connect, createServer, type ServerHttp2Session } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createConnection } from './connection.ts';
+import { defaultLimits } from './limits.ts';
+
+async function openSession(t: ExecutionContext): Promise<ServerHttp2Session> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  client.on('error', () => {});
+  t.teardown(() => {
+    client.destroy();
+    server.close();
+  });
+  const [session] = (await once(server, 'session')) as [ServerHttp2Session];
+  return session;
+}
+
+test('a connection that has ended, but has not said so yet, is not pinged', async (t) => {
+  const session = await openSession(t);
+  const clock = createManualClock();
+  let closed = 0;
+  createConnection(session, { clock, limits: defaultLimits, onClose: () => closed++ });
+  const end = once(session, 'close');
+  session.destroy();
+  clock.advance(defaultLimits.keepaliveMs + defaultLimits.keepaliveTimeoutMs);
+  await end;
+  t.is(closed, 1);
+  t.is(clock.pending, 0);
+});
+
+test('a connection without calls is closed after a period', async (t) => {
+  const session = await openSession(t);
+  const clock = createManualClock();
+  createConnection(session, { clock, limits: defaultLimits, onClose: () => {} });
+  clock.advance(defaultLimits.keepaliveMs - 1);
+  t.false(session.closed);
+  clock.advance(1);
+  t.true(session.closed);
+  clock.advance(defaultLimits.keepaliveTimeoutMs);
+  if (!session.destroyed) await once(session, 'close');
+  t.true(session.destroyed);
+});
