@@ -32,11 +32,20 @@ export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGrou
     { name: undefined, steps },
     ...groups.flatMap(({ name, rollout }) => (rollout ? [{ name, steps: rollout }] : [])),
   ];
+  /** A node is asked for at each look, and may be matched with hundreds of groups. */
+  const known = new WeakMap<NodeIdentity, number>();
+
+  function findPool(node: NodeIdentity): number {
+    const group = groups.find(({ match }) => matchesNode(match, node));
+    return group?.rollout ? pools.findIndex(({ name }) => name === group.name) : 0;
+  }
+
   return {
     poolOf(node) {
       if (pools.length === 1) return 0;
-      const group = groups.find(({ match }) => matchesNode(match, node));
-      return group?.rollout ? pools.findIndex(({ name }) => name === group.name) : 0;
+      const pool = known.get(node) ?? findPool(node);
+      known.set(node, pool);
+      return pool;
     },
     nameOf: (pool) => pools[pool]?.name,
     stepCount: Math.max(...pools.map((pool) => pool.steps.length)),

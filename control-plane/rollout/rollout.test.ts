@@ -243,6 +243,16 @@ test('groups of nodes with steps of their own take them at the same time', async
   t.is(fleet.rollout.state(), undefined);
 });
 
+test('a step in which nobody would get the revision is passed over', async (t) => {
+  const fleet = await startFleet(t, { count: 60 });
+  fleet.workers.splice(0, 10);
+  // Until nobody comes or goes any more.
+  await fleet.pass(8);
+  fleet.publish(withGroups(revisionOf(2)));
+  await fleet.pass(2);
+  t.like(fleet.rollout.state(), { step: 2, steps: 3, workers: { having: 5, others: 45 } });
+});
+
 test('a group with steps of its own is compared with its own workers only', async (t) => {
   const fleet = await startFleet(t, { count: 60 });
   fleet.publish(withGroups(revisionOf(2)));
