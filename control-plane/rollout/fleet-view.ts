@@ -33,8 +33,6 @@ const gatherQuietMs = 5_000;
 
 interface KnownWorker extends PlacedWorker {
   readonly facts: WorkerFacts;
-  /** Whether it is past the revision. */
-  readonly isPast: boolean;
 }
 
 interface Counted {
@@ -45,6 +43,7 @@ interface Counted {
 export function createFleetView(sources: FactSources, clock: Clock): FleetView {
   /** Those that can be given the revision. */
   let known: readonly KnownWorker[] = [];
+  /** Those that are past the revision. */
   let past: readonly KnownWorker[] = [];
   let unknown: string | undefined;
   /** By node id; kept from look to look, as each costs a hash. */
@@ -55,7 +54,7 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
 
   function toKnown(facts: WorkerFacts): KnownWorker {
     const place = places.get(facts.id) ?? placeOf(facts.id);
-    return { facts, pool: facts.pool, place, isPast: false };
+    return { facts, pool: facts.pool, place };
   }
 
   function noteCount(count: number): void {
@@ -78,7 +77,7 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
     update(peers, pools) {
       known = [...readOwnFacts(sources, pools), ...peers.workers].map(toKnown);
       // Their pools are those of another revision.
-      past = peers.passed.map((facts) => ({ ...toKnown(facts), pool: 0, isPast: true }));
+      past = peers.passed.map((facts) => ({ ...toKnown(facts), pool: 0 }));
       unknown = peers.unknown;
       const all = [...known, ...past];
       places = new Map(all.map(({ facts, place }) => [facts.id, place]));
@@ -104,6 +103,7 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
       baseline = readTraffic();
     },
     judge(limits, overLimitPoints, pools) {
+      const pastIds = new Set(past.map(({ facts }) => facts.id));
       const sides = new Map<number, { having: Traffic[]; others: Traffic[] }>();
       for (const [id, counted] of readTraffic()) {
         const { worker, traffic } = counted;
@@ -111,7 +111,7 @@ export function createFleetView(sources: FactSources, clock: Clock): FleetView {
         if (before === undefined) baseline.set(id, counted);
         const side = sides.get(worker.pool) ?? { having: [], others: [] };
         sides.set(worker.pool, side);
-        const has = isWithin(limits, worker) && !worker.isPast;
+        const has = isWithin(limits, worker) && !pastIds.has(id);
         (has ? side.having : side.others).push(since((before ?? counted).traffic, traffic));
       }
       const judged = [...sides].map(([pool, { having, others }]) => ({
