@@ -31,6 +31,7 @@ import { openStore } from './store/open-store.ts';
 import { withPatience } from './store/patient-store.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
+import type { ConnectedWorkers } from './xds/workers.ts';
 
 export interface ControlPlaneDeps {
   readonly settings: ControlPlaneSettings;
@@ -72,25 +73,28 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const { stateDirectory } = settings;
   const audit = createAudit(deps.auditLog);
   const peers = settings.peers && createPeers(settings.peers);
-  const opened =
-    settings.rollout && openRollout({ ...deps, plan: settings.rollout, store, peers, audit });
+  const opened = openRollout({ ...deps, store, peers, audit });
   const snapshots = createSnapshotCache({
     store: withPatience(store, { clock, log }),
     options: build,
     encode,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,
-    trials: opened,
+    rollsOut: settings.rollout !== undefined,
+    memory: opened.memory,
     log,
     clock,
   });
   let ads: AdsServer | undefined;
   let admin: AdminServer | undefined;
   let awaited: string | undefined = `the store ${store.description}`;
-  const workers = { list: () => ads?.workers.list() ?? [] };
+  const workers: ConnectedWorkers = {
+    list: () => ads?.workers.list() ?? [],
+    vanished: () => ads?.workers.vanished() ?? [],
+  };
   const fleet = createFleet({ method: loadFleetLink(), log, clock });
-  const rollout = opened?.create({ snapshots, workers, readTraffic: fleet.traffic });
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
+  const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
 
@@ -191,9 +195,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await removeLeftovers(settings);
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
-      await opened?.read();
+      await opened.read();
       await snapshots.start();
-      rollout?.start();
+      rollout.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -204,12 +208,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     async stop() {
       awaited = 'nothing: the control plane is stopping';
       for (const each of open) each.close();
+      // Before any worker leaves: another control plane goes on where this one is.
+      await rollout.stop();
       fleet.stop();
       events.stop();
       await ads?.stop(stopGraceMs);
       await admin?.stop(stopGraceMs);
-      rollout?.stop();
-      await opened?.close();
+      await opened.close();
       await snapshots.close();
       await store.close();
     },

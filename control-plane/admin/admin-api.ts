@@ -16,12 +16,11 @@ import type { Examine } from './examination.ts';
 export interface AdminApi {
   readonly store: ConfigStore;
   readonly snapshots: SnapshotCache;
-  readonly workers: ConnectedWorkers;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
   /** What the workers report of themselves. */
   readonly fleet: Fleet;
   readonly examine: Examine;
-  /** Undefined where revisions are not rolled out in steps. */
-  readonly rollout: Rollout | undefined;
+  readonly rollout: Rollout;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   /** Whether any change may remove most limits. */

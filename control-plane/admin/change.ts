@@ -9,6 +9,7 @@ import { findRemoval } from '../snapshot/removal-guard.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
+  stepsTrailer,
   supersedeTrailer,
   withTrailer,
 } from '../snapshot/revision-trailer.ts';
@@ -40,9 +41,9 @@ export interface ChangeRequest {
   readonly expectedRevision: string | undefined;
   /** Whether it may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** Where new revisions are rolled out in steps: to everybody at once, or in place of one whose rollout
-   * is under way. */
-  readonly rollout?: 'now' | 'supersede' | undefined;
+  /** Where new revisions are rolled out in steps: to everybody at once, in steps although it is an undo, or in
+   * place of one whose rollout is under way. */
+  readonly rollout?: 'now' | 'steps' | 'supersede' | undefined;
   readonly author: Author;
   readonly message: string;
 }
@@ -126,6 +127,7 @@ function toMessage({ message, allowsRemoval, rollout }: ChangeRequest): string {
   const trailers = [
     allowsRemoval ? allowRemovalTrailer : undefined,
     rollout === 'now' ? nowTrailer : undefined,
+    rollout === 'steps' ? stepsTrailer : undefined,
     rollout === 'supersede' ? supersedeTrailer : undefined,
   ];
   return trailers.reduce(

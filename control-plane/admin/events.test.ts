@@ -17,7 +17,7 @@ function start() {
   const sources = {
     snapshots: snapshots as never,
     workers: { list: () => [] },
-    rollout: undefined,
+    rollout: { state: () => undefined },
   };
   const events = createEvents(sources, clock);
   const join = () => {

@@ -28,8 +28,8 @@ const figuresMs = 5_000;
 
 export interface EventSources {
   readonly snapshots: SnapshotCache;
-  readonly workers: ConnectedWorkers;
-  readonly rollout: Rollout | undefined;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
+  readonly rollout: Pick<Rollout, 'state'>;
 }
 
 export function createEvents(sources: EventSources, clock: Clock): Events {
@@ -95,7 +95,7 @@ function toFingerprints({ snapshots, workers, rollout }: EventSources) {
   const state = JSON.stringify([
     revisions,
     [store.reachable, store.lastError],
-    rollout?.state(),
+    rollout.state(),
     countWorkers(states),
   ]);
   return { revisions, state };

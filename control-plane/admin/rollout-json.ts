@@ -16,13 +16,15 @@ export const rolloutJson = Type.Object(
     steps: Type.Integer(),
     /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
      * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
-     * for a second time. `paused`: somebody has to go on. */
+     * for a second time. `paused`: somebody has to go on. `indivisible`: no share of the workers can be made,
+     * and it waits for an approval. */
     phase: Type.Union([
       Type.Literal('gathering'),
       Type.Literal('spreading'),
       Type.Literal('holding'),
       Type.Literal('silent'),
       Type.Literal('paused'),
+      Type.Literal('indivisible'),
     ]),
     text: Type.String({ description: 'What it waits for' }),
     /** `chosen` are those of the steps so far; `having` of them have it in force. */

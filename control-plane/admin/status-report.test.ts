@@ -25,7 +25,14 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       lastError: undefined,
       revision: r1,
     },
-    newest: { revision: r1, valid: true, isHeldBack: false, isWaiting: false, problems: [] },
+    newest: {
+      revision: r1,
+      content: 'one',
+      valid: true,
+      isHeldBack: false,
+      isWaiting: false,
+      problems: [],
+    },
     inForce: {
       revision: r1,
       sinceMs: nowMs - 5_000,
@@ -43,7 +50,12 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
 function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedWorker {
   const node: NodeIdentity = { id, cluster: '', metadata: new Map() };
   const has = { version: snapshot.version, atMs: nowMs };
-  const stream = { address: '10.0.0.1:5', mode: 'sotw' as const, sinceMs: nowMs };
+  const stream = {
+    instance: undefined,
+    address: '10.0.0.1:5',
+    mode: 'sotw' as const,
+    sinceMs: nowMs,
+  };
   const wantedVersion = (wanted: Snapshot) => wanted.version;
   return { node, ...stream, sent: has, acked: has, nacked: undefined, wantedVersion, ...change };
 }
@@ -65,6 +77,12 @@ function statusOf(
     linked: [],
     nowMs,
     rollout,
+    memory: {
+      place: 'beside the rules',
+      alone: undefined,
+      trouble: undefined,
+      isForgetful: false,
+    },
   });
 }
 
@@ -73,6 +91,7 @@ const refusal = { version: snapshot.version, text: 'duplicate domain', atMs: now
 const failing = { ...stateOf().store, reachable: false, failingSinceMs: nowMs - 90_000 };
 const invalid = {
   revision: r2,
+  content: undefined,
   valid: false,
   isHeldBack: false,
   isWaiting: false,

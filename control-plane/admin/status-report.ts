@@ -8,7 +8,7 @@ import { orNull } from '../../shared/or-null.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
@@ -41,7 +41,8 @@ export type AskedJson = Type.Static<typeof askedJson>;
 
 export const statusJson = Type.Object(
   {
-    /** `held_back`: the newest revision would remove most limits, and waits for an approval. `taken_back`:
+    /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the
+     * workers can have it first. `taken_back`:
      * it did not come through its rollout, or somebody has aborted that. `no_workers`: the newest revision
      * is served, but no worker is connected. */
     verdict: Type.Union([
@@ -85,6 +86,11 @@ export const statusJson = Type.Object(
     traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
+    /** Where what was taken back, held back and approved is remembered. */
+    memory: Type.Object({
+      place: Type.String(),
+      problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
+    }),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
     /** Domains with fields that only Ratelane's own workers get, and the fields. */
@@ -119,6 +125,7 @@ export interface StatusSources {
   readonly nowMs: number;
   /** Undefined when none is under way. */
   readonly rollout: RolloutState | undefined;
+  readonly memory: MemoryState;
 }
 
 export function toStatusJson(sources: StatusSources): StatusJson {
@@ -160,6 +167,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     workers: counts,
     traffic: toTrafficJson(sources.linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
+    memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
     waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
       domain,
@@ -217,7 +225,8 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    return { verdict: 'pending', text: `${id} ${text}: ${kept}` };
+    const verdict = rollout?.phase === 'indivisible' ? 'held_back' : 'pending';
+    return { verdict, text: `${id} ${text}: ${kept}` };
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');
@@ -231,6 +240,15 @@ function judge(
   }
   const verdict = counts.connected === 0 ? 'no_workers' : 'in_force';
   return { verdict, text: `${id} ${toReach(counts.connected)}` };
+}
+
+function toMemoryProblem({ alone, trouble, isForgetful }: MemoryState): string | null {
+  if (trouble !== undefined) return trouble;
+  if (alone === undefined) return null;
+  const where = isForgetful
+    ? 'the state directory was empty at the start, so what was taken back or held back before is not known'
+    : 'only the state directory has what was taken back or held back';
+  return `it takes no writes (${alone}): ${where}`;
 }
 
 /** The text for a revision that all `connected` workers have. */

@@ -1,4 +1,4 @@
-// `approve`: serves a revision that is held back because it removes most limits.
+// `approve`: lets a revision through that waits for somebody.
 import type { RevisionJson } from '../admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -13,9 +13,9 @@ interface ApproveOptions extends AdminOptions {
 export const addApprove: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('approve')
-    .summary('serve a revision that is held back')
+    .summary('let a revision through that is held back')
     .description(
-      'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until somebody approves it. `status` names it, and what would go.',
+      'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until somebody approves it, and so is one that no share of the workers can have first. `status` names it, and why.',
     )
     .argument('<revision>', `the revision; ${revisionHelp}`, parseRevision)
     .requiredOption('--reason <text>', 'why, for the audit log');
@@ -23,10 +23,10 @@ export const addApprove: AddCommand = (program, { io, finish, fail }) => {
     .addHelpText(
       'after',
       `
-Each control plane is asked by itself.
+An approval at one control plane is one at all that share the record.
 
 Exit codes:
-  0  it is served
+  0  it is approved; 'status --wait' tells when all workers have it
   1  there is no such revision
   2  wrong usage, or the admin API gives no answer
   5  it is not held back, or not the newest one any more`,
@@ -40,7 +40,7 @@ Exit codes:
       const { status, value } = result.answer;
       if (status === 200) {
         const approved = value as RevisionJson;
-        const text = `revision ${approved.id} is served`;
+        const text = `revision ${approved.id} is approved`;
         io.write(options.json ? `${JSON.stringify(approved, undefined, 2)}\n` : `${text}\n`);
         return;
       }

@@ -10,6 +10,8 @@ const served: Overview = {
   storeSuccessAtMs: undefined,
   revisions: { accepted: 1, refused: 0, taken_back: 0 },
   rollout: undefined,
+  isRecordShared: true,
+  isForgetful: false,
   workers: { in_force: 0, pending: 0, refused: 0 },
 };
 

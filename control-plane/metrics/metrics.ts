@@ -22,6 +22,10 @@ export interface Overview {
   readonly revisions: Readonly<Record<'accepted' | 'refused' | 'taken_back', number>>;
   /** Undefined when none is under way. */
   readonly rollout: { readonly isPaused: boolean; readonly workers: number } | undefined;
+  /** Whether what was taken back or held back is on record beside the rules. */
+  readonly isRecordShared: boolean;
+  /** It is not, and nothing was in the state directory at the start. */
+  readonly isForgetful: boolean;
   /** Connected workers by what they have received. */
   readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
 }
@@ -81,6 +85,16 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge('rollout_paused', '1 when a rollout waits for somebody', ({ rollout }) =>
     Number(rollout?.isPaused ?? false),
+  );
+  gauge(
+    'record_shared',
+    '1 when what was taken back, held back or approved is on record beside the rules',
+    (given) => Number(given.isRecordShared),
+  );
+  gauge(
+    'record_forgetful',
+    '1 when it is in the state directory alone, and that was empty at the start',
+    (given) => Number(given.isForgetful),
   );
   gauge('domains', 'Domains in force', (given) => given.domains);
   gauge('stale', '1 when what is served may be older than what the author wants', (given) =>

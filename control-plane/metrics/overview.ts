@@ -2,7 +2,7 @@
 
 import { isError } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
@@ -10,10 +10,12 @@ import type { Overview } from './metrics.ts';
 
 export function toOverview(
   snapshots: SnapshotCache,
-  workers: ConnectedWorkers,
-  rollout: RolloutState | undefined,
+  workers: Pick<ConnectedWorkers, 'list'>,
+  { state: readRollout, memory }: Pick<Rollout, 'state' | 'memory'>,
 ): Overview {
   const state = snapshots.state();
+  const rollout = readRollout();
+  const { alone, trouble, isForgetful } = memory();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(
     workers.list().map((worker) => toWorkerState(worker, snapshots.current(worker.node))),
@@ -37,9 +39,11 @@ export function toOverview(
       taken_back: counts.takenBack,
     },
     rollout: rollout && {
-      isPaused: rollout.phase === 'paused',
+      isPaused: rollout.phase === 'paused' || rollout.phase === 'indivisible',
       workers: rollout.workers.chosen,
     },
+    isRecordShared: alone === undefined && trouble === undefined,
+    isForgetful,
     workers: { in_force: having.inForce, pending: having.pending, refused: having.refused },
   };
 }

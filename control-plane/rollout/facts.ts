@@ -1,42 +1,62 @@
-// What rollouts know of workers: of this control plane's own, and of those of its peers.
-import { isDeepStrictEqual } from 'node:util';
+// What control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
+import type { Counted } from '../fleet/fleet.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
-import type { ConnectedWorker, ConnectedWorkers } from '../xds/workers.ts';
-import type { Traffic } from './judgement.ts';
-import { type Limits, limitsJson, type Pools } from './pools.ts';
+import type { ConnectedWorkers } from '../xds/workers.ts';
+import type { Pools } from './pools.ts';
 
 const workerFactsJson = Type.Object({
+  /** Of one start of a worker; of one connection where that is not known. */
+  key: Type.String(),
   id: Type.String(),
+  instance: orNull(Type.String()),
   /** For people. */
   name: Type.String(),
   /** That it belongs to, in the rollout of the revision on trial. */
   pool: Type.Integer({ minimum: 0 }),
+  /** Whether the revision on trial changes anything for it. */
+  isAffected: Type.Boolean(),
   state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
   /** Why it refuses the version that it is given; null when it does not. */
   refusal: orNull(Type.String()),
-  /** Counts since its start; null when it does not report. */
-  traffic: orNull(
-    Type.Object({ decisions: Type.Number(), overLimit: Type.Number(), errors: Type.Number() }),
+  /** Sums under the version that it has; null when it does not report, or cannot be believed. */
+  counted: orNull(
+    Type.Object({
+      /** Sums of different series have nothing in common. */
+      series: Type.String(),
+      /** Whether that is the version on trial, or else the one in force. */
+      hasIt: Type.Boolean(),
+      decisions: Type.Number(),
+      overLimit: Type.Number(),
+      errors: Type.Number(),
+    }),
   ),
 });
 export type WorkerFacts = Type.Static<typeof workerFactsJson>;
 
+const goneFactsJson = Type.Object({
+  key: Type.String(),
+  /** Whether it had the version on trial, or else the one in force. */
+  hadIt: Type.Boolean(),
+  /** Since when, in milliseconds. */
+  forMs: Type.Number({ minimum: 0 }),
+});
+export type GoneFacts = Type.Static<typeof goneFactsJson>;
+
 /** Of the workers of one control plane. */
 export const factsJson = Type.Object(
   {
-    /** The revision that only some of its workers are given. */
-    trial: orNull(Type.String()),
-    inForce: orNull(Type.String()),
-    /** By pool, nodes up to this place are given the trial. */
-    limits: limitsJson,
-    /** Identifies the record of the rollout that it knows. */
-    record: orNull(Type.String()),
+    /** Identifies the record that it knows. */
+    record: Type.String(),
+    /** Identifies the record that its workers are served by; null where it lacks the revision on trial. */
+    serves: orNull(Type.String()),
     workers: Type.Array(workerFactsJson),
+    gone: Type.Array(goneFactsJson),
   },
   { title: 'RolloutFacts' },
 );
@@ -44,65 +64,88 @@ export type RolloutFacts = Type.Static<typeof factsJson>;
 
 export interface FactSources {
   readonly workers: ConnectedWorkers;
-  readonly snapshots: Pick<SnapshotCache, 'current'>;
-  /** By node id, of the workers that report: since their start. */
-  readonly readTraffic: () => ReadonlyMap<string, Traffic>;
+  readonly snapshots: Pick<SnapshotCache, 'current' | 'compare'>;
+  /** By instance, of the workers that report and can be believed. */
+  readonly readCounted: () => ReadonlyMap<string, Counted>;
 }
 
 const maxRefusalLength = 500;
-const maxNameLength = 200;
 
+/** `nowMs`: of the monotonic clock. */
 export function readOwnFacts(
-  { workers, snapshots, readTraffic }: FactSources,
+  { workers, snapshots, readCounted }: FactSources,
   pools: Pick<Pools, 'poolOf'> | undefined,
-): WorkerFacts[] {
-  const trafficByNode = readTraffic();
-  return workers.list().map((worker) => {
-    const { state, expected } = toWorkerState(worker, snapshots.current(worker.node));
-    const { nacked, node } = worker;
-    const isRefusal = state === 'refused' && nacked?.version === expected;
-    const traffic = trafficByNode.get(node.id);
-    return {
-      id: node.id,
-      name: nameOf(worker),
-      pool: pools?.poolOf(node) ?? 0,
-      state,
-      refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
-      traffic: traffic ? { ...traffic } : null,
-    };
-  });
+  nowMs: number,
+): Pick<RolloutFacts, 'workers' | 'gone'> {
+  const counted = readCounted();
+  const connected = workers.list();
+  const sharedIds = findSharedIds(connected);
+  return {
+    workers: connected.map((worker) => {
+      const { node, instance, nacked, wantedVersion } = worker;
+      const { state, expected } = toWorkerState(worker, snapshots.current(node));
+      const both = snapshots.compare(node);
+      const before = both?.before && wantedVersion(both.before);
+      const after = both?.after && wantedVersion(both.after);
+      const isRefusal = state === 'refused' && nacked?.version === expected;
+      // Figures of a link count for the worker with the same instance and node id alone.
+      const sums = instance === undefined ? undefined : counted.get(instance);
+      const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
+      return {
+        key: toKey(instance, node.id, worker.address),
+        id: node.id,
+        instance: instance ?? null,
+        name: `'${toWorkerName(worker, sharedIds.has(node.id))}'`,
+        pool: pools?.poolOf(node) ?? 0,
+        isAffected: after !== undefined && before !== after,
+        state,
+        refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
+        counted:
+          sums && isKnown && before !== after
+            ? {
+                series: sums.series,
+                hasIt: sums.version === after,
+                decisions: sums.decisions,
+                overLimit: sums.overLimit,
+                errors: sums.errors,
+              }
+            : null,
+      };
+    }),
+    gone: workers.vanished().flatMap(({ node, instance, address, acked, goneAtMs }) => {
+      const both = snapshots.compare(node);
+      const versions = [both?.before?.version, both?.after?.version];
+      if (acked === undefined || !versions.includes(acked.version) || versions[0] === versions[1]) {
+        return [];
+      }
+      return {
+        key: toKey(instance, node.id, address),
+        hadIt: acked.version === versions[1],
+        forMs: Math.max(0, nowMs - goneAtMs),
+      };
+    }),
+  };
 }
 
-function nameOf({ node, address }: ConnectedWorker): string {
-  return node.id === '' ? address : `'${node.id.slice(0, maxNameLength)}'`;
+function toKey(instance: string | undefined, id: string, address: string): string {
+  return instance === undefined ? JSON.stringify([id, address]) : instance;
 }
 
-/** The workers of all peers. */
-export interface PeerFacts {
-  /** Those that can be given the revision. */
-  readonly workers: readonly WorkerFacts[];
-  /** Those of peers that are past the revision: they are not given it any more. */
-  readonly passed: readonly WorkerFacts[];
-  /** Why nothing is decided yet, for people: a peer does not answer, or does not follow. */
+/** What the peers say. */
+export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
+  /** Why not all is known, for people: a peer does not answer, or does not follow. */
   readonly unknown: string | undefined;
 }
 
-export const noPeers: PeerFacts = { workers: [], passed: [], unknown: undefined };
+export const noPeers: PeerFacts = { workers: [], gone: [], unknown: undefined };
 
-export interface Expected {
-  readonly revision: string;
-  readonly limits: Limits;
-  /** The revision that is next, if there is one. */
-  readonly next: string | undefined;
-}
-
-/** Pure. What a peer says of another revision or share than the expected one is no answer yet. */
+/** Of a peer that does not follow the record `contentId` yet nobody has what the record says. Pure. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
-  { revision, limits, next }: Expected,
+  contentId: string,
 ): PeerFacts {
   const workers: WorkerFacts[] = [];
-  const passed: WorkerFacts[] = [];
+  const gone: GoneFacts[] = [];
   let unknown: string | undefined;
   for (const { url, value, error, ...rest } of answers) {
     if (value === undefined) {
@@ -112,20 +155,15 @@ export function toPeerFacts(
       unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
       continue;
     }
-    if (value.trial !== null && value.trial === next) {
-      passed.push(...value.workers);
+    gone.push(...value.gone);
+    if (value.serves === contentId) {
+      workers.push(...value.workers);
       continue;
     }
-    const hasIt = value.inForce === revision;
-    if (hasIt || (value.trial === revision && isDeepStrictEqual(value.limits, limits))) {
-      workers.push(...value.workers);
-    } else {
-      unknown ??= `waits for peer ${url} to follow this step`;
-      const asked = value.workers.map(
-        (each) => ({ ...each, state: 'pending', refusal: null }) as const,
-      );
-      workers.push(...asked);
-    }
+    unknown ??= `waits for peer ${url} to follow this step`;
+    workers.push(
+      ...value.workers.map((each) => ({ ...each, state: 'pending' as const, refusal: null })),
+    );
   }
-  return { workers, passed, unknown };
+  return { workers, gone, unknown };
 }

@@ -1,126 +1,193 @@
-// The workers of all control planes as a rollout sees them at one look: who is given the revision, who has it, and
-// what they have counted.
+// The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
+// counted since the step began.
 import type { Clock } from '../../shared/clock.ts';
-import { type FactSources, type PeerFacts, readOwnFacts, type WorkerFacts } from './facts.ts';
-import { type Judgement, judgeAll, since, sum, type Traffic } from './judgement.ts';
-import { isWithin, type Limits, type PlacedWorker, type Pools } from './pools.ts';
+import type { GoneFacts, PeerFacts, RolloutFacts, WorkerFacts } from './facts.ts';
+import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
+import { createIsWithin, type Pools } from './pools.ts';
+import type { RolloutOnRecord } from './record.ts';
 import { placeOf } from './share.ts';
+import type { Gone, Member, View } from './view.ts';
+
+export interface Look extends Pick<View, 'trial' | 'leads' | 'isVacant' | 'isLed'> {
+  /** That of the revision on trial; undefined before it is on record. */
+  readonly open: RolloutOnRecord | undefined;
+  readonly pools: Pools;
+  readonly overLimitPoints: number;
+  readonly own: Pick<RolloutFacts, 'workers' | 'gone'>;
+  readonly peers: PeerFacts;
+}
 
 export interface FleetView {
-  /** Takes what is known now. */
-  update(peers: PeerFacts, pools: Pools): void;
+  see(look: Look): View;
   /** For the time without a rollout: only how many workers are connected. */
-  updateCount(): void;
-  /** Why nothing can be decided yet, for people. */
-  readonly unknown: string | undefined;
-  /** Whether the workers that reconnect after a start, or after `sinceMs`, have come, as far as one can tell. */
-  isGathered(sinceMs: number): boolean;
-  /** Those that can be given the revision. */
-  given(): readonly PlacedWorker[];
-  /** Those that are within these limits. */
-  chosen(limits: Limits): readonly WorkerFacts[];
-  /** How many there are in all. */
-  count(): number;
-  /** Begins to compare what they count. */
-  startCounting(): void;
-  judge(limits: Limits, overLimitPoints: number, pools: Pools): Judgement;
+  noteCount(count: number): void;
+  /** Another control plane led until now: its workers may be on their way to this one. */
+  gatherAgain(): void;
 }
 
 /** After a start of a control plane the workers connect one by one: a share of the first few would not be
  * representative. */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
+/** A process that stood still has not watched meanwhile. */
+const longestLookMs = 2_000;
 
-interface KnownWorker extends PlacedWorker {
-  readonly facts: WorkerFacts;
+/** What a worker had counted when it was first seen in the step. */
+interface Base extends Traffic {
+  readonly series: string;
 }
 
-interface Counted {
-  readonly worker: KnownWorker;
-  readonly traffic: Traffic;
-}
-
-export function createFleetView(sources: FactSources, clock: Clock): FleetView {
-  /** Those that can be given the revision. */
-  let known: readonly KnownWorker[] = [];
-  /** Those that are past the revision. */
-  let past: readonly KnownWorker[] = [];
-  let unknown: string | undefined;
-  /** By node id; kept from look to look, as each costs a hash. */
-  let places: ReadonlyMap<string, number> = new Map();
+export function createFleetView(clock: Clock): FleetView {
+  let gatherSinceMs = clock.monotonicMs();
   let connected = { count: 0, sinceMs: clock.monotonicMs() };
-  /** Each worker's counts at the start, or when it was first seen after that. */
-  let baseline = new Map<string, Counted>();
-
-  function toKnown(facts: WorkerFacts): KnownWorker {
-    const place = places.get(facts.id) ?? placeOf(facts.id);
-    return { facts, pool: facts.pool, place };
-  }
+  let lastMs = clock.monotonicMs();
+  let step = { key: '', sinceMs: lastMs };
+  let heldMs = 0;
+  let isHeldByAll = false;
+  /** By worker. */
+  let bases = new Map<string, Base>();
+  let refusedSinceMs = new Map<string, number>();
+  let places = new Map<string, string>();
 
   function noteCount(count: number): void {
     if (count !== connected.count) connected = { count, sinceMs: clock.monotonicMs() };
   }
 
-  /** A worker that changes its control plane is at two of them for a moment. */
-  function readTraffic(): Map<string, Counted> {
-    const all = new Map<string, Counted>();
-    for (const worker of [...known, ...past]) {
-      const { id, traffic } = worker.facts;
-      const other = all.get(id);
-      if (traffic === null || (other && other.traffic.decisions >= traffic.decisions)) continue;
-      all.set(id, { worker, traffic });
+  function isGathered(nowMs: number): boolean {
+    if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
+    const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
+    return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
+  }
+
+  function enterStep(open: RolloutOnRecord | undefined, nowMs: number): void {
+    const key = open === undefined ? '' : `${open.id} ${open.step}`;
+    if (key === step.key) return;
+    if (step.key.split(' ')[0] !== open?.id) places = new Map();
+    step = { key, sinceMs: nowMs };
+    heldMs = 0;
+    isHeldByAll = false;
+    bases = new Map();
+    refusedSinceMs = new Map();
+  }
+
+  function placeIn(rollout: string, { key, id, instance }: WorkerFacts): string {
+    const place = places.get(key) ?? placeOf(rollout, id, instance ?? undefined);
+    places.set(key, place);
+    return place;
+  }
+
+  /** What it has counted since it was first seen in this step. */
+  function countedBy({ key, name, counted }: WorkerFacts): CountedWorker | undefined {
+    if (counted === null) return undefined;
+    let base = bases.get(key);
+    if (base?.series !== counted.series) {
+      base = counted;
+      bases.set(key, base);
     }
-    return all;
+    return {
+      name,
+      decisions: counted.decisions - base.decisions,
+      overLimit: counted.overLimit - base.overLimit,
+      errors: counted.errors - base.errors,
+    };
+  }
+
+  function forMs(key: string, nowMs: number): number {
+    const sinceMs = refusedSinceMs.get(key) ?? nowMs;
+    refusedSinceMs.set(key, sinceMs);
+    return nowMs - sinceMs;
+  }
+
+  function judge(workers: readonly WorkerFacts[], { pools, overLimitPoints }: Look) {
+    const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();
+    for (const worker of workers) {
+      const counted = countedBy(worker);
+      if (counted === undefined) continue;
+      const side = sides.get(worker.pool) ?? { having: [], others: [] };
+      sides.set(worker.pool, side);
+      (worker.counted?.hasIt ? side.having : side.others).push(counted);
+    }
+    const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
+    return judgeAll(groups, overLimitPoints);
+  }
+
+  /** Those that have come back are not gone. */
+  function countGone(gone: readonly GoneFacts[], known: ReadonlySet<string>, nowMs: number): Gone {
+    const left = new Map(
+      gone
+        .filter(({ key, forMs: ageMs }) => !known.has(key) && ageMs <= nowMs - step.sinceMs)
+        .map((each) => [each.key, each]),
+    );
+    const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
+    return { having, others: left.size - having };
+  }
+
+  /** What is known of workers that have left goes when it is more than of those that are there. */
+  function forgetOthers(present: ReadonlyMap<string, unknown>): void {
+    for (const known of [bases, refusedSinceMs, places]) {
+      if (known.size <= 2 * present.size) continue;
+      for (const key of [...known.keys()]) if (!present.has(key)) known.delete(key);
+    }
   }
 
   return {
-    update(peers, pools) {
-      known = [...readOwnFacts(sources, pools), ...peers.workers].map(toKnown);
-      // Their pools are those of another revision.
-      past = peers.passed.map((facts) => ({ ...toKnown(facts), pool: 0 }));
-      unknown = peers.unknown;
-      const all = [...known, ...past];
-      places = new Map(all.map(({ facts, place }) => [facts.id, place]));
-      noteCount(all.length);
+    noteCount,
+    gatherAgain() {
+      gatherSinceMs = clock.monotonicMs();
+      heldMs = 0;
     },
-    updateCount() {
-      noteCount(sources.workers.list().length);
-    },
-    get unknown() {
-      return unknown;
-    },
-    isGathered(sinceMs) {
+    see(look) {
+      const { open, own, peers } = look;
       const nowMs = clock.monotonicMs();
-      if (nowMs - sinceMs >= gatherMs) return connected.count > 0;
-      const quietSinceMs = Math.max(connected.sinceMs, sinceMs);
-      return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
-    },
-    given: () => known,
-    chosen: (limits) =>
-      known.filter((worker) => isWithin(limits, worker)).map(({ facts }) => facts),
-    count: () => known.length + past.length,
-    startCounting() {
-      baseline = readTraffic();
-    },
-    judge(limits, overLimitPoints, pools) {
-      const pastIds = new Set(past.map(({ facts }) => facts.id));
-      const sides = new Map<number, { having: Traffic[]; others: Traffic[] }>();
-      for (const [id, counted] of readTraffic()) {
-        const { worker, traffic } = counted;
-        const before = baseline.get(id);
-        if (before === undefined) baseline.set(id, counted);
-        const side = sides.get(worker.pool) ?? { having: [], others: [] };
-        sides.set(worker.pool, side);
-        const has = isWithin(limits, worker) && !pastIds.has(id);
-        (has ? side.having : side.others).push(since((before ?? counted).traffic, traffic));
+      enterStep(open, nowMs);
+      // A worker that changes its control plane is at two of them for a moment.
+      const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
+      noteCount(byKey.size);
+      const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
+      const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
+      const members = workers.map((facts): Member => {
+        const { key, name, pool, state, refusal } = facts;
+        const place = placeIn(open?.id ?? '', facts);
+        const isChosen = isWithin({ pool, place });
+        if (refusal === null) refusedSinceMs.delete(key);
+        const isRefused = isChosen && refusal !== null;
+        return {
+          name,
+          pool,
+          place,
+          isChosen,
+          state,
+          refusal: isRefused ? { text: refusal, forMs: forMs(key, nowMs) } : undefined,
+        };
+      });
+      const chosen = members.filter(({ isChosen }) => isChosen);
+      const passedMs = Math.min(nowMs - lastMs, longestLookMs);
+      lastMs = nowMs;
+      if (isHeldByAll) heldMs += passedMs;
+      else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
+      if (chosen.length === 0) {
+        isHeldByAll = false;
+        heldMs = 0;
       }
-      const judged = [...sides].map(([pool, { having, others }]) => ({
-        name: pools.nameOf(pool),
-        having: sum(having),
-        others: sum(others),
-        isDivided: having.length > 0 && others.length > 0,
-      }));
-      return judgeAll(judged, overLimitPoints);
+      forgetOthers(byKey);
+      const { trial, leads, isVacant, isLed } = look;
+      return {
+        trial,
+        members,
+        connected: byKey.size,
+        gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
+        judgement: judge(workers, look),
+        unknown: peers.unknown,
+        isGathered: isGathered(nowMs),
+        heldMs,
+        leads,
+        isVacant,
+        isLed,
+      };
     },
   };
+}
+
+function isInForce({ state }: Member): boolean {
+  return state === 'in_force';
 }

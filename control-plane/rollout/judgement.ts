@@ -1,61 +1,104 @@
 // Compares the workers that have a revision with those that do not. Pure.
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 
-/** Counts of one or several workers, over the same time. */
+/** Counts of one or several workers. A failed request is no decision. */
 export interface Traffic {
   readonly decisions: number;
   readonly overLimit: number;
   readonly errors: number;
 }
 
+/** Of one instance of a worker. */
+export interface CountedWorker extends Traffic {
+  /** For people. */
+  readonly name: string;
+}
+
 export type Judgement =
   | { readonly kind: 'good' }
   /** Too few decisions on either side. */
   | { readonly kind: 'silent'; readonly text: string }
+  /** One worker alone makes the difference. */
+  | { readonly kind: 'unclear'; readonly text: string }
   | { readonly kind: 'bad'; readonly text: string };
 
 /** With fewer, differences may be chance. */
 const minDecisions = 100;
 const maxErrorPoints = 1;
 const maxOverLimitFactor = 3;
+/** With as many on a side, none of them decides alone. */
+const minWorkersOfSeveral = 3;
 
 /**
  * Bad when errors are more than one point above those of the others, or hits over limit more than
- * `overLimitPoints` above and more than three times as many.
+ * `overLimitPoints` above and more than three times as many; and this without the worker that weighs most, too,
+ * on each side with more than two.
  */
-export function judge(having: Traffic, others: Traffic, overLimitPoints: number): Judgement {
+export function judge(
+  having: readonly CountedWorker[],
+  others: readonly CountedWorker[],
+  overLimitPoints: number,
+): Judgement {
+  const all = compare(sum(having), sum(others), overLimitPoints);
+  if (all.kind === 'silent') return all;
+  for (const [left, side] of [
+    [withoutHeaviest(having), 'having'],
+    [withoutHeaviest(others), 'others'],
+  ] as const) {
+    if (left === undefined) continue;
+    const rest =
+      side === 'having'
+        ? compare(sum(left.rest), sum(others), overLimitPoints)
+        : compare(sum(having), sum(left.rest), overLimitPoints);
+    if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
+    const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
+    const text = `worker ${left.heaviest.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
+    return { kind: 'unclear', text };
+  }
+  return all;
+}
+
+function compare(having: Traffic, others: Traffic, overLimitPoints: number) {
   const counts = `${having.decisions} decisions with it, ${others.decisions} without`;
-  if (having.decisions < minDecisions || others.decisions < minDecisions) {
-    return { kind: 'silent', text: `${counts}: fewer than ${minDecisions}` };
+  if (
+    having.decisions + having.errors < minDecisions ||
+    others.decisions + others.errors < minDecisions
+  ) {
+    return { kind: 'silent', text: `${counts}: fewer than ${minDecisions}` } as const;
   }
   const errors = [share(having.errors, having), share(others.errors, others)] as const;
   if (errors[0] - errors[1] > maxErrorPoints / 100) {
-    return { kind: 'bad', text: `${compare('errors', errors)} (${counts})` };
+    return { kind: 'bad', text: `${describe('errors', errors)} (${counts})` } as const;
   }
   const over = [share(having.overLimit, having), share(others.overLimit, others)] as const;
   const isFarAbove = over[0] - over[1] > overLimitPoints / 100;
   if (isFarAbove && over[0] > maxOverLimitFactor * over[1]) {
-    return { kind: 'bad', text: `${compare('over limit', over)} (${counts})` };
+    return { kind: 'bad', text: `${describe('over limit', over)} (${counts})` } as const;
   }
-  return { kind: 'good' };
+  return { kind: 'good' } as const;
+}
+
+function withoutHeaviest(side: readonly CountedWorker[]) {
+  if (side.length < minWorkersOfSeveral) return undefined;
+  const weightOf = ({ decisions, errors }: Traffic) => decisions + errors;
+  const heaviest = side.reduce((a, b) => (weightOf(b) > weightOf(a) ? b : a));
+  return { heaviest, rest: side.filter((each) => each !== heaviest) };
 }
 
 export interface Compared {
   /** Of the node group; undefined for workers outside of those with steps of their own. */
   readonly name: string | undefined;
-  readonly having: Traffic;
-  readonly others: Traffic;
-  /** Whether there are workers on both sides. */
-  readonly isDivided: boolean;
+  readonly having: readonly CountedWorker[];
+  readonly others: readonly CountedWorker[];
 }
 
-/** Each group by itself, as groups differ in their traffic; where none is divided, all together. */
+/** Each group by itself, as groups differ in their traffic; where none has workers on both sides, all together. */
 export function judgeAll(groups: readonly Compared[], overLimitPoints: number): Judgement {
-  const divided = groups.filter(({ isDivided }) => isDivided);
+  const divided = groups.filter(({ having, others }) => having.length > 0 && others.length > 0);
   const together = {
     name: undefined,
-    having: sum(groups.map(({ having }) => having)),
-    others: sum(groups.map(({ others }) => others)),
+    having: groups.flatMap(({ having }) => having),
+    others: groups.flatMap(({ others }) => others),
   };
   const judgements = (divided.length > 0 ? divided : [together]).map(({ name, having, others }) => {
     const judgement = judge(having, others, overLimitPoints);
@@ -63,20 +106,10 @@ export function judgeAll(groups: readonly Compared[], overLimitPoints: number): 
     return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
   });
   const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
-  return worst('bad') ?? worst('silent') ?? { kind: 'good' };
+  return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good' };
 }
 
-/** The increase between two readings; a restarted worker counts from 0. */
-export function since(before: Traffic | undefined, now: Traffic): Traffic {
-  if (before === undefined || now.decisions < before.decisions) return now;
-  return {
-    decisions: now.decisions - before.decisions,
-    overLimit: Math.max(0, now.overLimit - before.overLimit),
-    errors: Math.max(0, now.errors - before.errors),
-  };
-}
-
-export function sum(all: Iterable<Traffic>): Traffic {
+function sum(all: readonly Traffic[]): Traffic {
   let decisions = 0;
   let overLimit = 0;
   let errors = 0;
@@ -89,12 +122,11 @@ export function sum(all: Iterable<Traffic>): Traffic {
 }
 
 function share(count: number, { decisions, errors }: Traffic): number {
-  // A failed request is not a decision.
   const all = decisions + errors;
   return all === 0 ? 0 : count / all;
 }
 
-function compare(what: string, [having, others]: readonly [number, number]): string {
+function describe(what: string, [having, others]: readonly [number, number]): string {
   return `${what} ${toPercent(having)} where it is, ${toPercent(others)} elsewhere`;
 }
 

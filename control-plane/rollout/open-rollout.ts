@@ -1,24 +1,22 @@
-// A rollout as the settings want it: with peers its record is in the store, and one control plane of all
-// decides; without, it is in the state directory.
+// A rollout as the settings want it: its record is in the store, beside the rules, and a copy in the state
+// directory.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Audit } from '../admin/audit.ts';
 import { readTokenFile } from '../command/token.ts';
 import type { Peers } from '../peers/peers.ts';
 import type { ControlPlaneSettings } from '../settings.ts';
+import type { RevisionMemory } from '../snapshot/revision-memory.ts';
 import { type OpenStoreDeps, openSharedText } from '../store/open-store.ts';
-import type { Revision } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
-import { createLeadership, directoryTiming, gitTiming } from './leader.ts';
 import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
-import type { RolloutPlan } from './plan.ts';
-import { isOpen } from './record.ts';
+import { openRolloutOf } from './record.ts';
+import { createRecordKeeper, directoryTiming, gitTiming } from './record-keeper.ts';
 import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
 
 export interface OpenRolloutDeps extends OpenStoreDeps {
-  readonly plan: RolloutPlan;
   readonly settings: ControlPlaneSettings;
   readonly store: ConfigStore;
   /** Undefined where this is the only control plane. */
@@ -27,11 +25,10 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
 }
 
 export interface OpenRollout {
+  readonly memory: RevisionMemory;
   /** Reads the record. Resolves within some seconds; never rejects. */
   read(): Promise<void>;
-  /** The revision that was in force before this one, whose rollout has not come to its end. */
-  findBase(revisionId: string): Promise<Revision | undefined>;
-  create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readTraffic'>): Rollout;
+  create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readCounted'>): Rollout;
   /** Resolves when nothing is being written any more. */
   close(): Promise<void>;
 }
@@ -40,14 +37,11 @@ const readMs = 5_000;
 
 export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
-  const ownText = openOwnText(settings.stateDirectory, store.description, log);
-  const isDirectory = settings.config.kind === 'directory';
-  const leadership = createLeadership({
-    shared: peers && {
-      text: openSharedText(deps, 'rollout'),
-      timing: isDirectory ? directoryTiming : gitTiming,
-    },
-    ownText,
+  const own = openOwnText(settings.stateDirectory, store.description, log);
+  const keeper = createRecordKeeper({
+    shared: openSharedText(deps, 'rollout'),
+    timing: settings.config.kind === 'directory' ? directoryTiming : gitTiming,
+    own,
     id: randomUUID(),
     name: `${hostname()}:${settings.admin.address.port}`.slice(-300),
     log,
@@ -55,33 +49,29 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   });
 
   return {
+    memory: keeper,
     async read() {
       const late = Promise.withResolvers<void>();
       const cancel = clock.after(readMs, late.resolve);
-      await Promise.race([leadership.start(), late.promise]);
+      await Promise.race([keeper.start(), late.promise]);
       cancel();
-    },
-    async findBase(revisionId) {
-      const { record } = leadership;
-      if (record?.revision !== revisionId || record.outcome === 'in_force') return undefined;
-      return record.base === '' ? undefined : store.readRevision(record.base);
     },
     create: (sources) =>
       createRollout({
         ...sources,
-        plan: deps.plan,
-        leadership,
+        plan: settings.rollout,
+        keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
-        lookAtStore: store.trigger,
+        store,
         onEvent({ revision, what }) {
+          const { record } = keeper;
           deps.audit({
             who: 'rollout',
             address: undefined,
             what,
             requestId: randomUUID(),
             before: revision,
-            after:
-              leadership.record && isOpen(leadership.record) ? revision : leadership.record?.base,
+            after: openRolloutOf(record) ? revision : record.inForce[0]?.revision,
             outcome: 'done',
           });
         },
@@ -89,8 +79,8 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
         clock,
       }),
     async close() {
-      await leadership.stop();
-      await ownText.settled();
+      await keeper.stop();
+      await own.settled();
     },
   };
 }

@@ -1,5 +1,5 @@
-// The record of a rollout where no other control plane has it: in memory, and in the state directory for the
-// next start of this one.
+// A copy of the record in the state directory, for the next start of this control plane: of one that takes no
+// writes beside the rules it is the record itself.
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type from 'typebox';
@@ -8,69 +8,74 @@ import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
-import type { SharedText, VersionedText } from '../store/shared-text.ts';
 
 const fileJson = Type.Object({
   /** The description of the revision's store. */
   store: Type.String(),
   text: Type.String(),
+  plane: Type.Optional(Type.String({ maxLength: 64 })),
+  /** Whether nothing beside the rules had it when it was written. */
+  isAlone: Type.Optional(Type.Boolean()),
 });
 
-export interface OwnText extends SharedText {
+export interface KeptText {
+  readonly text: string;
+  /** Identifies this control plane, the same over restarts; '' where that is not known. */
+  readonly plane: string;
+  readonly isAlone: boolean;
+}
+
+/** What cannot be read or written is logged: no call rejects. */
+export interface OwnText {
+  /** Undefined when there is none for this store. */
+  read(): Promise<KeptText | undefined>;
+  /** Returns at once. */
+  keep(kept: KeptText): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;
 }
 
-/** What cannot be read or written is logged, and the rollout starts again after a restart: no call rejects,
- * and each swap succeeds. */
 export function openOwnText(stateDirectory: string, store: string, log: Log): OwnText {
   const path = join(stateDirectory, 'rollout.json');
-  let newest: VersionedText | undefined;
-  let writes = 0;
-  let isRead = false;
+  let newest: KeptText | undefined;
+  let hasFailed = false;
   let writing: Promise<void> = Promise.resolve();
 
-  async function write(given: VersionedText): Promise<void> {
+  async function write(given: KeptText): Promise<void> {
     // A newer one is waiting.
     if (given !== newest) return;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeFileAtomically(path, JSON.stringify({ store, text: given.text }), 0o600);
+      await writeFileAtomically(path, JSON.stringify({ store, ...given }), 0o600);
+      hasFailed = false;
     } catch (error) {
-      log.warning(
-        `${path} cannot be written (${errorText(error)}): a restart begins the rollout anew`,
-      );
-    }
-  }
-
-  async function readFromDisk(): Promise<VersionedText | undefined> {
-    try {
-      const content: unknown = JSON.parse(await readFile(path, 'utf8'));
-      if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
-      return content.store === store ? { version: 'kept', text: content.text } : undefined;
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') {
-        log.warning(`${path} cannot be read (${errorText(error)}): the rollout starts again`);
+      if (!hasFailed) {
+        log.warning(
+          `${path} cannot be written (${errorText(error)}): a restart knows no more than what is beside the rules`,
+        );
       }
-      return undefined;
+      hasFailed = true;
     }
   }
 
   return {
-    description: path,
     async read() {
-      if (!isRead) newest = await readFromDisk();
-      isRead = true;
-      return newest;
+      try {
+        const content: unknown = JSON.parse(await readFile(path, 'utf8'));
+        if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
+        const { text, plane = '', isAlone = true } = content;
+        return content.store === store ? { text, plane, isAlone } : undefined;
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT') {
+          log.warning(`${path} cannot be read (${errorText(error)}): it is done without`);
+        }
+        return undefined;
+      }
     },
-    async swap(_before, text) {
-      const given = { version: String(++writes), text };
-      newest = given;
-      isRead = true;
-      writing = writing.then(() => write(given));
-      return { kind: 'written', version: given.version };
+    keep(kept) {
+      newest = kept;
+      writing = writing.then(() => write(kept));
     },
     settled: () => writing,
-    close() {},
   };
 }

@@ -1,12 +1,12 @@
 // Asks the peers about their workers, again and again, for the control plane that leads a rollout.
 import type { PeerAnswer } from '../peers/peers.ts';
-import { type Expected, noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
+import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
 
 export interface PeerWatch {
-  /** What they said last, for the look that is under way. */
-  read(expected: Expected): PeerFacts;
+  /** What they said last of the record with this content. */
+  read(contentId: string): PeerFacts;
   /** Asks, unless they are being asked. */
-  ask(contentId: string | undefined): void;
+  ask(contentId: string): void;
   /** Forgets what they said. */
   reset(): void;
 }
@@ -24,22 +24,23 @@ export function createPeerWatch(
   let asking: object | undefined;
 
   return {
-    read(expected) {
+    read(contentId) {
       if (askPeers === undefined) return noPeers;
-      if (answers === undefined) {
-        return { workers: [], passed: [], unknown: 'waits for the answers of its peers' };
-      }
-      return toPeerFacts(answers, expected);
+      if (answers === undefined)
+        return { ...noPeers, unknown: 'waits for the answers of its peers' };
+      return toPeerFacts(answers, contentId);
     },
     ask(contentId) {
       if (askPeers === undefined || asking !== undefined) return;
       const question = {};
       asking = question;
-      void askPeers(contentId ?? '').then((given) => {
+      void askPeers(contentId).then((given) => {
         if (asking !== question) return;
         asking = undefined;
         answers = given;
-        for (const { value } of given) if (value?.record) onRecord(value.record);
+        for (const { value } of given) {
+          if (value !== undefined && value.record !== contentId) onRecord(value.record);
+        }
       });
     },
     reset() {

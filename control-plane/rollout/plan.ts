@@ -8,6 +8,9 @@ export interface RolloutPlan {
   readonly steps: readonly RolloutStep[];
   /** What happens when a step has too little traffic to be judged. */
   readonly onSilence: 'proceed' | 'stop';
+  /** What happens where no share of the workers can be made: the revision waits for an approval, or everybody
+   * gets it. */
+  readonly onIndivisible: 'wait' | 'proceed';
   /** By how many points the over-limit share of a step may exceed that of the other workers. */
   readonly overLimitPoints: number;
 }
@@ -16,12 +19,13 @@ export type PlanResult =
   | { readonly ok: true; readonly plan: RolloutPlan }
   | { readonly ok: false; readonly reason: string };
 
-const names = ['canary', 'hold', 'on-silence', 'over-limit'];
+const names = ['canary', 'hold', 'on-silence', 'on-indivisible', 'over-limit'];
 const examples = "such as 'canary=10%,hold=60s' or '5%:30s,25%:60s,100%'";
 
 /**
  * `canary=10%,hold=60s` is one step, `5%:30s,25%:60s,100%` several; either may be followed by
- * `on-silence=proceed|stop` (default: proceed) and `over-limit=<points>` (default: 10).
+ * `on-silence=proceed|stop` (default: proceed), `on-indivisible=wait|proceed` (default: wait) and
+ * `over-limit=<points>` (default: 10).
  */
 export function parseRolloutPlan(text: string): PlanResult {
   const given = new Map<string, string>();
@@ -59,12 +63,16 @@ function readRest(given: ReadonlyMap<string, string>, steps: readonly RolloutSte
   if (onSilence !== 'proceed' && onSilence !== 'stop') {
     return bad(`on-silence is proceed or stop, not '${toExcerpt(onSilence)}'`);
   }
+  const onIndivisible = given.get('on-indivisible') ?? 'wait';
+  if (onIndivisible !== 'wait' && onIndivisible !== 'proceed') {
+    return bad(`on-indivisible is wait or proceed, not '${toExcerpt(onIndivisible)}'`);
+  }
   const points = given.get('over-limit') ?? '10';
   const overLimitPoints = Number(points);
   if (!/^\d{1,3}$/.test(points) || overLimitPoints < 1 || overLimitPoints > 100) {
     return bad(`over-limit is a number of points from 1 to 100, not '${toExcerpt(points)}'`);
   }
-  return { ok: true, plan: { steps, onSilence, overLimitPoints } };
+  return { ok: true, plan: { steps, onSilence, onIndivisible, overLimitPoints } };
 }
 
 function bad(reason: string): PlanResult {

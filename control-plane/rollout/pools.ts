@@ -1,16 +1,22 @@
 // Which workers go through which steps: a group of nodes with steps of its own (node-groups.yaml) is a pool, all
 // others together are the first one. Pools take their steps at the same time. Pure.
-import Type from 'typebox';
 import { matchesNode, type NodeGroup } from '../snapshot/node-group.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
-import { findLimit } from './share.ts';
+import { chooseShare } from './share.ts';
 
-/** By pool: nodes up to this place (share.ts) have the revision; below 0, or left out, for none. */
-export const limitsJson = Type.Unsafe<readonly number[]>(
-  Type.Array(Type.Number(), { maxItems: 1_000 }),
-);
-export type Limits = Type.Static<typeof limitsJson>;
+export interface PlacedWorker {
+  readonly pool: number;
+  readonly place: string;
+}
+
+/** Who has the revision. */
+export interface Share {
+  /** Places of workers. */
+  readonly chosen: readonly string[];
+  /** Pools of which all have it. */
+  readonly whole: readonly number[];
+}
 
 export interface Pools {
   poolOf(node: NodeIdentity): number;
@@ -20,12 +26,12 @@ export interface Pools {
   readonly stepCount: number;
   /** The longest of all pools, in milliseconds. */
   holdMsOf(step: number): number;
-  /** For the workers that are there. A pool that cannot be divided waits for the end. */
-  limitsAt(step: number, workers: readonly PlacedWorker[]): Limits;
+  /** For the workers that are there: those of `before` stay in it as far as the step allows. A pool that cannot
+   * be divided waits for the end. */
+  shareAt(step: number, workers: readonly PlacedWorker[], before: Share): Share;
+  /** Whether some pool has a share to make at this step or a later one. */
+  dividesAt(step: number, workers: readonly PlacedWorker[]): boolean;
 }
-
-const whole = 1;
-const none = -1;
 
 export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGroup[]): Pools {
   const pools: readonly { name: string | undefined; steps: readonly RolloutStep[] }[] = [
@@ -50,32 +56,35 @@ export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGrou
     nameOf: (pool) => pools[pool]?.name,
     stepCount: Math.max(...pools.map((pool) => pool.steps.length)),
     holdMsOf: (step) => Math.max(0, ...pools.map((pool) => pool.steps[step]?.holdMs ?? 0)),
-    limitsAt: (step, workers) =>
-      pools.map((pool, index) => {
-        const percent = pool.steps[step]?.percent;
-        if (percent === undefined) return whole;
-        if (percent === 0) return none;
-        const members = workers.filter((worker) => worker.pool === index);
-        return (
-          findLimit(
-            members.map(({ place }) => place),
-            percent,
-          ) ?? none
-        );
-      }),
+    shareAt(step, workers, before) {
+      const kept = new Set(before.chosen);
+      const whole = [...before.whole];
+      const chosen: string[] = [];
+      for (const [pool, members] of Map.groupBy(workers, (worker) => worker.pool)) {
+        const percent = pools[pool]?.steps[step]?.percent;
+        if (whole.includes(pool)) continue;
+        if (percent === undefined) whole.push(pool);
+        else if (percent > 0) {
+          chosen.push(
+            ...chooseShare(
+              members.map(({ place }) => place),
+              percent,
+              kept,
+            ),
+          );
+        }
+      }
+      return { chosen: chosen.sort(), whole: whole.sort((a, b) => a - b) };
+    },
+    dividesAt: (step, workers) =>
+      workers.some(({ pool }) =>
+        (pools[pool]?.steps ?? []).slice(step).some(({ percent }) => percent > 0),
+      ),
   };
 }
 
-export function isWithin(limits: Limits, { pool, place }: PlacedWorker): boolean {
-  return place <= (limits[pool] ?? none);
-}
-
-export interface PlacedWorker {
-  readonly pool: number;
-  readonly place: number;
-}
-
-/** The larger share of each pool. */
-export function widen(limits: Limits, others: Limits): Limits {
-  return limits.map((limit, pool) => Math.max(limit, others[pool] ?? none));
+/** Whether the worker has the revision. */
+export function createIsWithin({ chosen, whole }: Share): (worker: PlacedWorker) => boolean {
+  const places = new Set(chosen);
+  return ({ pool, place }) => places.has(place) || whole.includes(pool);
 }

@@ -1,16 +1,20 @@
-// How far a rollout is, or how it ended, as text: for a control plane that is killed during it, and for the
-// other control planes of a fleet.
+// What control planes must remember together, beside the rules: how far a rollout is or how it ended, what was
+// in force before, and what was held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
-import { limitsJson } from './pools.ts';
 
-const recordJson = Type.Object({
-  format: Type.Literal(2),
-  /** Of this rollout: a directory's revision may come again. */
+const revisionId = Type.String({ maxLength: 128 });
+/** `content` of a build (snapshot/build.ts): equal where every node gets the same. */
+const content = Type.String({ maxLength: 64 });
+const reason = Type.String({ maxLength: 8_192 });
+
+const rolloutJson = Type.Object({
+  /** Of this rollout: a revision may come again. Unknown to workers, whose places follow from it. */
   id: Type.String({ maxLength: 64 }),
-  revision: Type.String({ maxLength: 128 }),
+  revision: revisionId,
+  content,
   /** In force before; '' where it is not known. */
-  base: Type.String({ maxLength: 128 }),
+  base: revisionId,
   outcome: Type.Union([
     Type.Literal('running'),
     Type.Literal('paused'),
@@ -19,42 +23,168 @@ const recordJson = Type.Object({
   ]),
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
-  /** By pool (pools.ts), nodes up to this place have it; empty for none. */
-  limits: limitsJson,
-  /** Why it is paused or was taken back. */
-  reason: Type.String({ maxLength: 8_192 }),
+  /** The places (share.ts) of the workers that have it. */
+  chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
+  /** Pools (pools.ts) of which all workers have it. */
+  whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
+  /** Why it is paused or was taken back; '' else. */
+  reason,
+});
+export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
+
+const verdictJson = Type.Object({
+  revision: revisionId,
+  content,
+  outcome: Type.Union([
+    Type.Literal('held_back'),
+    Type.Literal('approved'),
+    Type.Literal('taken_back'),
+  ]),
+  reason,
+  /** Who said so, for people; '' for a control plane. */
+  by: Type.String({ maxLength: 300 }),
+  /** Wall time in milliseconds. */
+  atMs: Type.Number(),
+});
+export type Verdict = Type.Static<typeof verdictJson>;
+
+const recordJson = Type.Object({
+  format: Type.Literal(3),
+  /** The last one; null before the first. */
+  rollout: Type.Union([rolloutJson, Type.Null()]),
+  /** What everybody was given, the newest first: that is in force, but for the workers of an open rollout. */
+  inForce: Type.Array(Type.Object({ revision: revisionId, content }), { maxItems: 20 }),
+  /** The last word about a content, the newest first. */
+  verdicts: Type.Array(verdictJson, { maxItems: 50 }),
   /** The control plane that decides. */
   leader: Type.Object({
     /** Of the process. */
     id: Type.String({ maxLength: 64 }),
+    /** The same over restarts of one control plane. */
+    plane: Type.String({ maxLength: 64 }),
     /** For people. */
     name: Type.String({ maxLength: 300 }),
+    /** It has stopped, and another one may lead at once. */
+    hasLeft: Type.Boolean(),
   }),
   /** The name of the leader before, which has stopped; '' where this one began the rollout. */
   after: Type.String({ maxLength: 300 }),
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
 });
-type StoredRecord = Type.Static<typeof recordJson>;
-export type RolloutRecord = Omit<StoredRecord, 'format'>;
+export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
 
-/** Whether workers may still get the revision, or lose it. */
-export function isOpen({ outcome }: RolloutRecord): boolean {
-  return outcome === 'running' || outcome === 'paused';
+/** Before anything is on record. */
+export const emptyRecord: RolloutRecord = {
+  rollout: null,
+  inForce: [],
+  verdicts: [],
+  leader: { id: '', plane: '', name: '', hasLeft: true },
+  after: '',
+  beat: 0,
+};
+
+const maxInForce = 20;
+const maxVerdicts = 50;
+
+/** The rollout whose revision workers may still get, or lose. */
+export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | undefined {
+  return rollout?.outcome === 'running' || rollout?.outcome === 'paused' ? rollout : undefined;
+}
+
+/** What was said last of this revision, or of another one with the same content. */
+export function verdictOf(
+  { verdicts }: RolloutRecord,
+  revision: string,
+  content: string,
+): Verdict | undefined {
+  return verdicts.find((each) => each.revision === revision || each.content === content);
+}
+
+export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
+  const others = withoutVerdict(record, verdict.content).verdicts;
+  return { ...record, verdicts: [verdict, ...others].slice(0, maxVerdicts) };
+}
+
+/** The content is tried again, or has come through. */
+export function withoutVerdict(record: RolloutRecord, content: string): RolloutRecord {
+  return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
+}
+
+/** Everybody is given this from now on. */
+export function withInForce(
+  record: RolloutRecord,
+  now: { readonly revision: string; readonly content: string },
+): RolloutRecord {
+  const others = record.inForce.filter((each) => each.content !== now.content);
+  const { revision, content } = now;
+  return {
+    ...withoutVerdict(record, content),
+    inForce: [{ revision, content }, ...others].slice(0, maxInForce),
+  };
+}
+
+/** The open rollout has come to this end. */
+export function withEnd(
+  record: RolloutRecord,
+  outcome: 'in_force' | 'taken_back',
+  end: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
+): RolloutRecord {
+  const { rollout } = record;
+  if (rollout === null) return record;
+  const { revision, content } = rollout;
+  const ended = {
+    ...record,
+    rollout: { ...rollout, outcome, chosen: [], whole: [], reason: end.reason },
+  };
+  return outcome === 'in_force'
+    ? withInForce(ended, rollout)
+    : withVerdict(ended, { revision, content, outcome, ...end });
+}
+
+/** `theirs`, with what only `ours` knows: what was taken back is taken back. */
+export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
+  const open = openRolloutOf(theirs);
+  const isTheirs = open !== undefined && ours.rollout?.revision === open.revision;
+  const { rollout } = ours;
+  const end = rollout && verdictOf(ours, rollout.revision, rollout.content);
+  const isTakenBack = isTheirs && rollout?.outcome === 'taken_back';
+  const merged = isTakenBack
+    ? withEnd(theirs, 'taken_back', end ?? { reason: rollout.reason, by: '', atMs: 0 })
+    : { ...theirs, rollout: open ?? openRolloutOf(ours) ?? theirs.rollout };
+  const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
+  return ours.verdicts
+    .filter(({ content }) => !known.has(content))
+    .reduceRight(withVerdict, merged);
 }
 
 export function toRecordText(record: RolloutRecord): string {
-  return JSON.stringify({ format: 2, ...record });
+  return JSON.stringify({ format: 3, ...record });
 }
 
-/** Undefined for anything else. */
-export function parseRecord(text: string): RolloutRecord | undefined {
+export type RecordReading =
+  | { readonly ok: true; readonly record: RolloutRecord }
+  /** For people. */
+  | { readonly ok: false; readonly problem: string };
+
+export function parseRecord(text: string): RecordReading {
+  let given: unknown;
   try {
-    const content: unknown = JSON.parse(text);
-    if (!Value.Check(recordJson, content)) return undefined;
-    const { format, ...record } = content;
-    return record;
+    given = JSON.parse(text);
   } catch {
-    return undefined;
+    return { ok: false, problem: 'it is cut or damaged' };
   }
+  if (Value.Check(recordJson, given)) {
+    const { format, ...record } = given;
+    return { ok: true, record };
+  }
+  const { format } = Object(given) as { format?: unknown };
+  if (format === 2) return { ok: true, record: emptyRecord };
+  const isNewer = typeof format === 'number' && format > 3;
+  return {
+    ok: false,
+    problem: isNewer
+      ? `it is of a newer version (format ${format})`
+      : 'it is not a record of a rollout',
+  };
 }

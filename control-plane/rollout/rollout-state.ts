@@ -25,5 +25,18 @@ export interface RolloutLeader {
 }
 
 /** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
- * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. */
-export type Phase = 'gathering' | 'spreading' | 'holding' | 'silent' | 'paused';
+ * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
+ * share of the workers can be made, and it waits for an approval. */
+export type Phase = 'gathering' | 'spreading' | 'holding' | 'silent' | 'paused' | 'indivisible';
+
+/** Where what control planes have to remember is. */
+export interface MemoryState {
+  /** For people: beside the rules. */
+  readonly place: string;
+  /** Why it is in the state directory alone; undefined where it is shared. */
+  readonly alone: string | undefined;
+  /** Why it cannot be read or written now. */
+  readonly trouble: string | undefined;
+  /** It is in the state directory alone, and that was empty at the start. */
+  readonly isForgetful: boolean;
+}

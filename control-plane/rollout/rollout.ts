@@ -1,27 +1,38 @@
 // Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the
-// others before the next ones get it; otherwise it is taken back. The snapshot cache starts rollouts and
-// serves nodes, steps.ts decides on them, leader.ts says which control plane does. Whoever decides
-// changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
+// others before the next ones get it; otherwise it is taken back. One loop: what is on record is served
+// (follow), what has to outlive the process is put on record (remember), and then decide.ts says what is next.
+// Whoever decides changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
-import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
+import type { Counted } from '../fleet/fleet.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { NodeIdentity } from '../snapshot/snapshot.ts';
+import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
-import type { ConnectedWorkers } from '../xds/workers.ts';
-import { noPeers, type RolloutFacts, readOwnFacts } from './facts.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { type ConnectedWorkers, toInstance } from '../xds/workers.ts';
+import { type Change, type Decision, decide } from './decide.ts';
+import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
-import type { Traffic } from './judgement.ts';
-import type { Leadership } from './leader.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { isWithin, type Limits } from './pools.ts';
-import { isOpen, type RolloutRecord } from './record.ts';
-import type { Phase, RolloutState } from './rollout-state.ts';
-import { begin, enter, type Running } from './running.ts';
+import { createIsWithin, type Pools, toPools } from './pools.ts';
+import {
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  verdictOf,
+  withEnd,
+  withInForce,
+  withoutVerdict,
+  withVerdict,
+} from './record.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import type { MemoryState, RolloutState } from './rollout-state.ts';
 import { placeOf } from './share.ts';
-import { createSteps } from './steps.ts';
+import type { View } from './view.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
 
@@ -33,337 +44,562 @@ export interface RolloutEvent {
 }
 
 export interface Rollout {
-  /** Starts following the snapshots' trials and the record, which has been read. */
+  /** Whether revisions reach the workers in steps. */
+  readonly isOn: boolean;
+  /** Starts following the snapshots and the record, which have been read. */
   start(): void;
   /** Undefined without a rollout. */
   state(): RolloutState | undefined;
-  /** Why it was not done, for people; undefined when it was. */
-  act(action: RolloutAction, reason: string): Promise<string | undefined>;
+  /** Where what has to be remembered is, and why it may get lost. */
+  memory(): MemoryState;
+  /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
+  act(action: RolloutAction, reason: string, by: string): Promise<string | undefined>;
+  /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
+  approve(revision: string, reason: string, by: string): Promise<string | undefined>;
   /** For the control plane that leads, which knows the record with this content. */
   tellPeer(contentId: string | undefined): RolloutFacts;
-  stop(): void;
+  /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
+  stop(): Promise<void>;
 }
 
 export interface RolloutDeps {
-  readonly plan: RolloutPlan;
+  /** Undefined: every worker gets a new revision at once. */
+  readonly plan: RolloutPlan | undefined;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
-  /** By node id, of the workers that report: since their start. */
-  readonly readTraffic: () => ReadonlyMap<string, Traffic>;
-  readonly leadership: Leadership;
+  /** By instance, of the workers that report and can be believed. */
+  readonly readCounted: () => ReadonlyMap<string, Counted>;
+  readonly keeper: RecordKeeper;
   /** Undefined without peers. */
   readonly askPeers: AskPeers | undefined;
-  /** Looks for a newer revision. Never rejects. */
-  readonly lookAtStore: () => Promise<void>;
+  readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
   readonly onEvent: (event: RolloutEvent) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 const lookMs = 1_000;
-const maxEndsTold = 5;
-/** Before the first record. */
-const nothing = { base: '', after: '', outcome: 'running', reason: '' } as const;
+/** How often peers are told of a record that this control plane wrote while no rollout is under way. */
+const maxTold = 5;
+const handOverMs = 3_000;
+/** A leader that has neither asked nor written for so long may be gone. */
+const ledMs = 5_000;
+const retryMs = 5_000;
+
+/** The rollout of the revision on trial, as this control plane has it. */
+interface Running {
+  readonly revision: string;
+  /** Wall time. */
+  readonly sinceMs: number;
+  readonly pools: Pools;
+  /** Of the record when it began here: that is the end of another rollout. */
+  readonly endedBefore: string | undefined;
+  /** The share that is served. */
+  offered: RolloutOnRecord | undefined;
+  decision: Omit<Decision, 'change'>;
+  /** What is taken back here before it is on record. */
+  takenBack: { readonly reason: string; readonly by: string } | undefined;
+}
 
 export function createRollout(deps: RolloutDeps): Rollout {
-  const { plan, snapshots, leadership, log, clock } = deps;
-  const fleet = createFleetView(deps, clock);
-  const steps = createSteps({
-    plan,
-    fleet,
-    propose: (now, change, onWritten) => void propose(now, change, onWritten),
-    takeBack: (now, reason) => void takeBack(now, reason),
-    pause: (now, reason) => void pause(now, reason),
-    log,
-    clock,
-  });
-  const peerWatch = createPeerWatch(deps.askPeers, leadership.hear);
-  const startedMs = clock.monotonicMs();
+  const { plan, snapshots, keeper, store, log, clock } = deps;
+  const fleet = createFleetView(clock);
+  const peerWatch = createPeerWatch(deps.askPeers, keeper.hear);
   let running: Running | undefined;
-  /** Of the last rollout that came to its end here: the same revision may come again. */
-  let endedId: string | undefined;
-  let endsTold = 0;
-  let lookedFor: string | undefined;
+  let view: View | undefined;
+  /** Identifies the record that is served. */
+  let serves: string | undefined;
+  let told = { contentId: '', times: 0 };
+  let ledAtMs = clock.monotonicMs();
+  let ledBy = keeper.contentId;
+  /** The rollout of a revision that is looked for, and since when. */
+  let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
+  /** In force here when it was last compared with the record. */
+  let noted: string | undefined;
   let stops: (() => void)[] = [];
   let isLooking = false;
-  let isProposing = false;
+  let isWriting = false;
+  let isStopped = false;
 
   function lookOnce(): void {
     // A look changes the snapshots, which triggers another one.
-    if (isLooking) return;
+    if (isLooking || isStopped) return;
     isLooking = true;
     look();
     isLooking = false;
   }
 
   function look(): void {
-    const { trial } = snapshots.state();
-    leadership.tend(trial !== undefined);
-    if (running !== undefined && running.revision !== trial?.revision.id) giveUp(running);
-    if (trial === undefined) {
-      fleet.updateCount();
-      tellEnd();
-      lookForOthers();
+    follow();
+    remember();
+    const { trial, newest } = snapshots.state();
+    keeper.tend(trial !== undefined || newest?.isHeldBack === true || isOpen());
+    tellPeers();
+    if (running === undefined || plan === undefined) {
+      fleet.noteCount(deps.workers.list().length);
       return;
     }
-    if (running === undefined) {
-      running = begin(trial, plan, startedMs, clock);
-      endsTold = 0;
-    }
-    follow(running);
-    if (running === undefined) return;
-    if (leadership.isShared && leadership.leads) peerWatch.ask(leadership.contentId);
-    const expected = { ...running, next: nextRevision() };
-    const peers = leadership.isShared && leadership.leads ? peerWatch.read(expected) : noPeers;
-    fleet.update(peers, running.pools);
-    if (!isProposing) decide(running);
+    decideOn(running, plan);
   }
 
-  /** Another revision has taken its place in the store. */
-  function giveUp(now: Running): void {
-    running = undefined;
-    const record = recordOf(now);
-    endedId = record?.id;
-    if (!leadership.leads || record === undefined || !isOpen(record)) return;
-    const reason = 'another revision has taken its place';
-    void leadership.propose({ ...record, outcome: 'taken_back', reason });
-  }
-
-  /** Peers hear of the end when they are asked. One that misses it reads the record by itself. */
-  function tellEnd(): void {
-    const { record, leads, isShared, contentId } = leadership;
-    if (!isShared || !leads || record === undefined || isOpen(record)) return;
-    if (endsTold++ < maxEndsTold) peerWatch.ask(contentId);
-  }
-
-  /** A peer may roll out a revision that is not known here yet. */
-  function lookForOthers(): void {
-    const { record } = leadership;
-    if (record === undefined || !isOpen(record) || record.revision === lookedFor) return;
-    lookedFor = record.revision;
-    void deps.lookAtStore();
-  }
-
-  function recordOf({ revision }: Running): RolloutRecord | undefined {
-    const { record } = leadership;
-    return record?.revision === revision && record.id !== endedId ? record : undefined;
+  function isOpen(): boolean {
+    return openRolloutOf(keeper.record) !== undefined;
   }
 
   /** Serves what is on record. */
-  function follow(now: Running): void {
-    const record = recordOf(now);
-    if (record === undefined) return;
-    if (!isOpen(record)) {
+  function follow(): void {
+    const { record } = keeper;
+    const open = openRolloutOf(record);
+    const state = snapshots.state();
+    if (plan === undefined) {
+      reconsider(state, record);
+      return;
+    }
+    begin(state.trial, record);
+    if (running !== undefined && open?.revision !== running.revision) settle(running, record);
+    if (running !== undefined && open?.revision === running.revision) offer(running, open);
+    else if (open !== undefined && !state.trial?.supersedes) seek(open);
+    else serves = open === undefined ? keeper.contentId : undefined;
+    reconsider(state, record);
+  }
+
+  function begin(trial: TrialState | undefined, { rollout }: RolloutRecord): void {
+    if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
+    running = trial && {
+      revision: trial.revision.id,
+      sinceMs: trial.sinceMs,
+      pools: toPools(plan?.steps ?? [], trial.groups),
+      endedBefore: openRolloutOf(keeper.record) ? undefined : rollout?.id,
+      offered: undefined,
+      decision: { phase: 'gathering', text: '' },
+      takenBack: undefined,
+    };
+    serves = undefined;
+  }
+
+  /** What is on record is not the rollout of the revision on trial, or not any more. */
+  function settle(now: Running, record: RolloutRecord): void {
+    const { rollout } = record;
+    if (rollout === null || rollout.id === now.endedBefore) return;
+    const { content, supersedes } = snapshots.state().trial ?? {};
+    if (content === undefined) return;
+    const verdict = verdictOf(record, now.revision, content);
+    if (verdict?.outcome === 'taken_back') {
       running = undefined;
-      endedId = record.id;
-      tellEnd();
-      if (record.outcome === 'in_force') snapshots.endTrial();
-      else snapshots.takeBackTrial(record.reason);
-      return;
-    }
-    if (now.withdrawn !== undefined) return;
-    if (record.step !== now.step) {
-      now.step = record.step;
-      if (now.phase !== 'gathering') enter(now, 'spreading', clock);
-    }
-    if (!isDeepStrictEqual(record.limits, now.limits)) offer(now, record.limits);
-    if (record.outcome === 'paused') {
-      enter(now, 'paused', clock);
-      now.text = record.reason;
-    } else if (now.phase === 'paused') {
-      enter(now, now.limits.length === 0 ? 'gathering' : 'spreading', clock);
+      snapshots.takeBackTrial(verdict.reason);
+    } else if (record.inForce.slice(0, 2).some((each) => each.content === content)) {
+      // The rollout after it may be under way already.
+      running = undefined;
+      snapshots.endTrial();
+    } else if (openRolloutOf(record) && !supersedes) {
+      // Another control plane has not come as far as this one.
+      snapshots.offerTrial(() => false);
     }
   }
 
-  function offer(now: Running, limits: Limits): void {
-    now.limits = limits;
+  function offer(now: Running, open: RolloutOnRecord): void {
+    serves = keeper.contentId;
+    if (now.takenBack !== undefined || isSameShare(now.offered, open)) return;
+    now.offered = open;
     const { poolOf } = now.pools;
-    snapshots.offerTrial((node) =>
-      isWithin(limits, { pool: poolOf(node), place: placeOf(node.id) }),
-    );
-  }
-
-  function decide(now: Running): void {
-    const { record, leads, isVacant } = leadership;
-    const isOnRecord = recordOf(now) !== undefined;
-    if (now.withdrawn !== undefined) {
-      void withdraw(now, now.withdrawn);
-      return;
-    }
-    const refusal = fleet.chosen(now.limits).find((worker) => worker.refusal !== null);
-    if (isOnRecord && refusal !== undefined) {
-      void takeBack(now, `worker ${refusal.name} refuses it: ${refusal.refusal}`);
-    } else if (isOnRecord && leads) {
-      if (now.phase !== 'paused') steps.watch(now);
-      if (leadership.trouble !== undefined) now.text = leadership.trouble;
-    } else if (isVacant || (record !== undefined && leads)) {
-      takeOver(now);
-    } else {
-      now.text = toFollowerText(now);
-      if (!isOnRecord) lookForOthers();
-      else if (now.phase !== 'paused') enter(now, toFollowerPhase(now), clock);
-    }
-  }
-
-  function toFollowerText(now: Running): string {
-    const { record, trouble } = leadership;
-    if (trouble !== undefined) return trouble;
-    if (record === undefined || record.revision === now.revision)
-      return recordOf(now)?.reason ?? '';
-    return `waits for the rollout of ${toShortId(record.revision)}`;
-  }
-
-  /** Begins the rollout, or goes on with one whose leader has stopped. */
-  function takeOver(now: Running): void {
-    const before = recordOf(now);
-    const { inForce } = snapshots.state();
-    enter(now, before?.outcome === 'paused' ? 'paused' : 'gathering', clock);
-    peerWatch.reset();
-    if (before === undefined) {
-      void propose(now, { base: inForce?.revision.id ?? '', after: '' }, () =>
-        log.notice(`Rollout of revision ${toShortId(now.revision)}: begins`),
-      );
-      return;
-    }
-    now.gatherSinceMs = leadership.isShared ? clock.monotonicMs() : startedMs;
-    void propose(now, { after: before.leader.name }, () => {
-      const where = `at step ${before.step + 1}`;
-      const how = before.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
-      const whose = `${leadership.name} leads after ${before.leader.name}`;
-      log.notice(`Rollout of revision ${toShortId(now.revision)}: ${how}, ${whose}`);
-      const id = toShortId(now.revision);
-      tell(now, `lead the rollout of revision ${id} after ${before.leader.name}: it ${how}`);
+    const isWithin = createIsWithin(open);
+    /** A node is asked for at each change. */
+    const known = new WeakMap<NodeIdentity, boolean>();
+    snapshots.offerTrial((node) => {
+      const isIn =
+        known.get(node) ??
+        isWithin({ pool: poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) });
+      known.set(node, isIn);
+      return isIn;
     });
   }
 
-  /** Changes the record, and tells what has been done when it has. */
-  function propose(
+  /** The revision of this rollout is not on trial here: it is not known yet, or there is a newer one. */
+  function seek(open: RolloutOnRecord): void {
+    serves = undefined;
+    const nowMs = clock.monotonicMs();
+    if (snapshots.state().withdrawn?.revision === open.revision) return;
+    if (sought.id === open.id && nowMs - sought.atMs < retryMs) return;
+    sought = { id: open.id, atMs: nowMs };
+    void find(open).catch(() => {
+      // The store is away: its own state says so, and it is looked for again.
+    });
+  }
+
+  async function find(open: RolloutOnRecord): Promise<void> {
+    await store.trigger();
+    const { newest, inForce, trial } = snapshots.state();
+    if (isStopped || newest === undefined || newest.revision.id === open.revision) return;
+    if (trial?.revision.id === open.revision) return;
+    const place = await store.locate(open.revision, newest.revision.id);
+    const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
+    const revision = isPast ? undefined : await store.readRevision(open.revision);
+    if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
+      snapshots.followTrial(revision);
+    } else if (isPast || keeper.isVacant || keeper.leads) {
+      await giveWay(open, newest.revision.id);
+    }
+  }
+
+  /** Nobody wants its revision any more. */
+  function giveWay(open: RolloutOnRecord, newest: string): Promise<boolean> {
+    const reason = `revision ${toShortId(newest)} has taken its place`;
+    return write((record) => {
+      if (openRolloutOf(record)?.id !== open.id) return undefined;
+      return withEnd(record, 'taken_back', { reason, by: '', atMs: clock.wallMs() });
+    });
+  }
+
+  /** Somebody has approved the revision that is held back, at any control plane. */
+  function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
+    if (!newest?.isHeldBack) return;
+    const verdict = verdictOf(record, newest.revision.id, newest.content ?? '');
+    if (verdict?.outcome === 'approved') snapshots.reconsider();
+  }
+
+  /** Puts on record what another control plane, or this one after a restart, has to know. */
+  function remember(): void {
+    if (isWriting || keeper.trouble !== undefined) return;
+    const { record } = keeper;
+    const { newest, inForce, withdrawn } = snapshots.state();
+    const isHeldBack = newest?.isHeldBack === true;
+    const isUsed = plan !== undefined || record.verdicts.length > 0 || record.inForce.length > 0;
+    const open = openRolloutOf(record);
+    if (open !== undefined && (plan === undefined || open.revision === withdrawn?.revision)) {
+      void giveWay(open, newest?.revision.id ?? '');
+      return;
+    }
+    if (isUsed && inForce !== undefined && inForce.revision.id === newest?.revision.id) {
+      const { content } = inForce;
+      if (content === noted) return;
+      noted = content;
+      if (record.inForce[0]?.content === content) return;
+      const now = { revision: inForce.revision.id, content };
+      void write((before) => withInForce(before, now)).then((isWritten) => {
+        if (!isWritten) noted = undefined;
+      });
+      return;
+    }
+    if (!isHeldBack || newest?.content === undefined) return;
+    const { content, revision, problems } = newest;
+    if (verdictOf(record, revision.id, content) !== undefined) return;
+    const reason = problems.find(({ rule }) => rule === 'large-removal')?.message ?? 'held back';
+    const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
+    void write((before) => {
+      const known = inForce && before.inForce.length === 0;
+      const kept = known
+        ? withInForce(before, { revision: inForce.revision.id, content: inForce.content })
+        : before;
+      return withVerdict(kept, { ...verdict, by: '', atMs: clock.wallMs() });
+    });
+  }
+
+  /** The leader asks all the time; others hear of what is new when they are asked. */
+  function tellPeers(): void {
+    if (keeper.alone !== undefined || !keeper.leads) return;
+    const { contentId } = keeper;
+    if (told.contentId !== contentId) told = { contentId, times: 0 };
+    if (isOpen() || told.times < maxTold) peerWatch.ask(contentId);
+    told.times++;
+  }
+
+  function decideOn(now: Running, { overLimitPoints }: RolloutPlan): void {
+    const { record } = keeper;
+    const { trial } = snapshots.state();
+    if (trial === undefined || plan === undefined) return;
+    const open = openRolloutOf(record);
+    const isOurs = open?.revision === now.revision;
+    noteLeader();
+    view = fleet.see({
+      trial: {
+        revision: now.revision,
+        content: trial.content,
+        supersedes: trial.supersedes,
+      },
+      open: isOurs ? open : undefined,
+      pools: now.pools,
+      overLimitPoints,
+      own: readOwnFacts(deps, now.pools, clock.monotonicMs()),
+      peers: readPeers(),
+      leads: keeper.leads,
+      isVacant: keeper.isVacant,
+      isLed: clock.monotonicMs() - ledAtMs < ledMs,
+    });
+    const { change, phase, text } = decide(view, record, { plan, pools: now.pools });
+    const isNews = now.decision.phase !== phase;
+    now.decision = { phase, text: keeper.trouble ?? text };
+    if (isNews && phase === 'indivisible') say(now, log.warning, text);
+    if (isWriting) return;
+    if (now.takenBack !== undefined) void takeBack(now, now.takenBack.reason, now.takenBack.by);
+    else if (change !== undefined) void perform(now, change, record);
+  }
+
+  /** A change of the record is a sign of life too. */
+  function noteLeader(): void {
+    if (keeper.leads || ledBy !== keeper.contentId) ledAtMs = clock.monotonicMs();
+    ledBy = keeper.contentId;
+  }
+
+  function readPeers(): PeerFacts {
+    return keeper.alone === undefined && keeper.leads ? peerWatch.read(keeper.contentId) : noPeers;
+  }
+
+  /** `seen`: the record that it was decided on. */
+  async function perform(now: Running, change: Change, seen: RolloutRecord): Promise<void> {
+    const isSame = (record: RolloutRecord) => isDeepStrictEqual(record.rollout, seen.rollout);
+    switch (change.kind) {
+      case 'begin':
+        await beginOnRecord(now, isSame);
+        break;
+      case 'lead':
+        await lead(now, seen);
+        break;
+      case 'take_back':
+        await takeBack(now, change.reason, '');
+        break;
+      case 'pause':
+        if (
+          await write((record) => (isSame(record) ? withPause(record, change.reason) : undefined))
+        ) {
+          say(
+            now,
+            log.warning,
+            `paused (${change.reason}); 'rollout resume', 'promote' or 'abort' goes on`,
+          );
+        }
+        break;
+      case 'give': {
+        const { step, share, text } = change;
+        const { chosen, whole } = share;
+        const given = { outcome: 'running' as const, step, chosen: [...chosen], whole: [...whole] };
+        const isWritten = await write((record) =>
+          record.rollout && isSame(record)
+            ? { ...record, rollout: { ...record.rollout, ...given, reason: '' } }
+            : undefined,
+        );
+        if (isWritten && text !== '') say(now, log.notice, text);
+        break;
+      }
+      case 'complete': {
+        const end = { reason: '', by: '', atMs: clock.wallMs() };
+        const isWritten = await write((record) =>
+          isSame(record) ? withEnd(record, 'in_force', end) : undefined,
+        );
+        if (isWritten) say(now, log.notice, change.text);
+      }
+    }
+  }
+
+  async function beginOnRecord(
     now: Running,
-    change: Partial<RolloutRecord>,
-    onWritten = () => {},
-  ): Promise<boolean> {
-    const { revision, step, limits } = now;
-    const before = recordOf(now) ?? { ...nothing, id: randomUUID() };
-    isProposing = true;
-    const proposed = leadership.propose({ ...before, revision, step, limits, ...change });
-    return proposed.then((isWritten) => {
-      isProposing = false;
-      if (isWritten) onWritten();
-      lookOnce();
-      return isWritten;
+    isSame: (record: RolloutRecord) => boolean,
+  ): Promise<void> {
+    const { trial, inForce } = snapshots.state();
+    if (trial === undefined) return;
+    const rollout: RolloutOnRecord = {
+      id: randomUUID(),
+      revision: now.revision,
+      content: trial.content,
+      base: inForce?.revision.id ?? '',
+      outcome: 'running',
+      step: 0,
+      chosen: [],
+      whole: [],
+      reason: '',
+    };
+    const reason = `revision ${toShortId(now.revision)} has taken its place`;
+    const isWritten = await write((record) => {
+      if (!isSame(record)) return undefined;
+      const before = openRolloutOf(record)
+        ? withEnd(record, 'taken_back', { reason, by: '', atMs: clock.wallMs() })
+        : record;
+      return { ...withoutVerdict(before, trial.content), rollout, after: '' };
     });
+    if (isWritten) say(now, log.notice, 'begins');
+  }
+
+  /** Goes on with a rollout whose leader has stopped. */
+  async function lead(now: Running, { leader, rollout }: RolloutRecord): Promise<void> {
+    fleet.gatherAgain();
+    peerWatch.reset();
+    const isWritten = await write((record) =>
+      record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
+        ? { ...record, after: leader.name }
+        : undefined,
+    );
+    if (!isWritten || rollout === null) return;
+    const where = `at step ${rollout.step + 1}`;
+    const how = rollout.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
+    say(now, log.notice, `${how}, ${keeper.name} leads after ${leader.name}`);
+    const id = toShortId(now.revision);
+    tell(now, `lead the rollout of revision ${id} after ${leader.name}: it ${how}`);
+  }
+
+  /** Here at once, everywhere when it is on record. */
+  async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
+    now.takenBack = { reason, by };
+    now.offered = undefined;
+    snapshots.offerTrial(() => false);
+    const isWritten = await write((record) =>
+      openRolloutOf(record)?.revision === now.revision
+        ? withEnd(record, 'taken_back', { reason, by, atMs: clock.wallMs() })
+        : undefined,
+    );
+    if (isWritten && by === '') {
+      tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
+    }
+    return isWritten;
+  }
+
+  async function write(change: (record: RolloutRecord) => RolloutRecord | undefined) {
+    isWriting = true;
+    const isWritten = await keeper.write(change);
+    isWriting = false;
+    if (isWritten) lookOnce();
+    return isWritten;
+  }
+
+  function say({ revision }: Running, to: (text: string) => void, what: string): void {
+    to(`Rollout of revision ${toShortId(revision)}: ${what}`);
   }
 
   function tell({ revision }: Running, what: string): void {
     deps.onEvent({ revision, what });
   }
 
-  /** Here at once, everywhere when it is on record. */
-  function takeBack(now: Running, reason: string, isAutomatic = true): Promise<boolean> {
-    const { length } = fleet.chosen(now.limits);
-    now.withdrawn = { reason: `${reason}; ${toCountText(length, 'worker')} had it`, isAutomatic };
-    const proposed = withdraw(now, now.withdrawn);
-    offer(now, []);
-    return proposed;
+  /** What somebody wants of the rollout on record. */
+  function toActed(
+    record: RolloutRecord,
+    action: Exclude<RolloutAction, 'abort'>,
+    { reason, by }: { readonly reason: string; readonly by: string },
+  ): RolloutRecord | undefined {
+    const open = openRolloutOf(record);
+    if (open === undefined) return undefined;
+    if (action === 'pause') return withPause(record, reason);
+    if (action === 'promote') {
+      return withEnd(record, 'in_force', { reason: '', by, atMs: clock.wallMs() });
+    }
+    return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
   }
 
-  function withdraw(
-    now: Running,
-    { reason, isAutomatic }: NonNullable<Running['withdrawn']>,
-  ): Promise<boolean> {
-    return propose(now, { outcome: 'taken_back', limits: [], reason }, () => {
-      if (isAutomatic) tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
-    });
-  }
-
-  function pause(now: Running, reason: string): Promise<boolean> {
-    return propose(now, { outcome: 'paused', reason }, () => {
-      log.warning(
-        `Rollout of revision ${toShortId(now.revision)}: paused (${reason}); 'rollout resume', 'promote' or 'abort' goes on`,
+  async function doAct(action: RolloutAction, reason: string, by: string): Promise<boolean> {
+    const id = openRolloutOf(keeper.record)?.id;
+    if (action === 'abort') {
+      const open = openRolloutOf(keeper.record);
+      if (running !== undefined && open?.revision === running.revision) {
+        return takeBack(running, reason, by);
+      }
+      return write((record) =>
+        openRolloutOf(record)?.id === id
+          ? withEnd(record, 'taken_back', { reason, by, atMs: clock.wallMs() })
+          : undefined,
       );
-    });
+    }
+    return write((record) =>
+      openRolloutOf(record)?.id === id ? toActed(record, action, { reason, by }) : undefined,
+    );
   }
 
-  function toFollowerPhase(now: Running): Phase {
-    if (now.limits.length === 0) return 'gathering';
-    return fleet.chosen(now.limits).every(({ state }) => state === 'in_force')
-      ? 'holding'
-      : 'spreading';
-  }
-
-  function nextRevision(): string | undefined {
-    const { newest } = snapshots.state();
-    return newest?.isWaiting ? newest.revision.id : undefined;
-  }
-
-  /** The control plane that decides. */
-  function leader(): RolloutState['leader'] {
-    const { record, isShared, leads } = leadership;
-    if (!isShared || record === undefined || !isOpen(record)) return undefined;
-    return { name: record.leader.name, isThis: leads, after: record.after || undefined };
-  }
-
-  function doAct(now: Running, action: RolloutAction, reason: string): Promise<boolean> {
-    if (action === 'pause') return pause(now, reason);
-    if (action === 'promote') return propose(now, { outcome: 'in_force', reason: '' });
-    if (action === 'abort') return takeBack(now, reason, false);
-    return propose(now, { outcome: 'running', reason: '' });
+  async function act(
+    action: RolloutAction,
+    reason: string,
+    by: string,
+  ): Promise<string | undefined> {
+    const open = openRolloutOf(keeper.record);
+    if (open === undefined) {
+      if (running !== undefined && keeper.trouble !== undefined) return keeper.trouble;
+      return 'no rollout is under way';
+    }
+    if (action === 'resume' && open.outcome !== 'paused') return 'the rollout is not paused';
+    if (action === 'pause' && open.outcome === 'paused') return 'the rollout is paused already';
+    if (await doAct(action, reason, by)) return undefined;
+    return keeper.trouble ?? 'the rollout has changed meanwhile: look at its state and try again';
   }
 
   return {
+    isOn: plan !== undefined,
     start() {
-      leadership.onChange(lookOnce);
+      keeper.onChange(lookOnce);
       stops = [snapshots.onChange(lookOnce), repeatAfter(clock, lookMs, lookOnce)];
       lookOnce();
     },
     state() {
       if (running === undefined) return undefined;
-      const { revision, sinceMs, pools, step, limits, phase, text } = running;
-      const having = fleet.chosen(limits);
+      const { record } = keeper;
+      const open = openRolloutOf(record);
+      const { revision, sinceMs, pools, decision } = running;
+      const members = view?.trial.revision === revision ? view.members : [];
+      const chosen = members.filter(({ isChosen }) => isChosen);
+      const hasShare = open !== undefined && open.chosen.length + open.whole.length > 0;
+      const isAlone = deps.askPeers === undefined && keeper.leads;
       return {
         revision,
         sinceMs,
-        step: phase === 'gathering' && limits.length === 0 ? 0 : step + 1,
+        step: hasShare ? open.step + 1 : 0,
         steps: pools.stepCount + 1,
-        phase,
-        text,
+        ...decision,
         workers: {
-          having: having.filter(({ state }) => state === 'in_force').length,
-          chosen: having.length,
-          others: fleet.count() - having.length,
+          having: chosen.filter(({ state }) => state === 'in_force').length,
+          chosen: chosen.length,
+          others: (view?.connected ?? 0) - chosen.length,
         },
-        leader: leader(),
+        leader:
+          open === undefined || isAlone
+            ? undefined
+            : { name: record.leader.name, isThis: keeper.leads, after: record.after || undefined },
       };
     },
-    async act(action, reason) {
-      if (running === undefined) return 'no rollout is under way';
-      const { record } = leadership;
-      const { phase } = running;
-      if (record !== undefined && record.revision !== running.revision && isOpen(record)) {
-        return `the rollout of ${toShortId(record.revision)} is under way, which ${record.leader.name} leads`;
+    memory: () => ({
+      place: keeper.place,
+      alone: keeper.alone,
+      trouble: keeper.trouble,
+      isForgetful: keeper.isForgetful,
+    }),
+    act,
+    async approve(revision, reason, by) {
+      const { newest } = snapshots.state();
+      if (running?.revision === revision && running.decision.phase === 'indivisible') {
+        return act('promote', reason, by);
       }
-      if (action === 'resume' && phase !== 'paused') return 'the rollout is not paused';
-      if (action === 'pause' && phase === 'paused') return 'the rollout is paused already';
-      if (await doAct(running, action, reason)) return undefined;
-      if (leadership.trouble !== undefined) return leadership.trouble;
-      return 'the rollout has changed meanwhile: look at its state and try again';
+      const id = toShortId(revision);
+      if (newest?.revision.id !== revision) {
+        return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
+      }
+      if (!newest.isHeldBack || newest.content === undefined)
+        return `revision ${id} is not held back`;
+      const { content } = newest;
+      const verdict = { revision, content, outcome: 'approved', reason, by } as const;
+      const isWritten = await write((record) =>
+        withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
+      );
+      return isWritten ? undefined : (keeper.trouble ?? 'it could not be put on record: try again');
     },
     tellPeer(contentId) {
-      const { trial, inForce } = snapshots.state();
       if (contentId !== undefined) {
-        leadership.hear(contentId);
-        leadership.tend(trial !== undefined);
+        keeper.hear(contentId);
+        ledAtMs = clock.monotonicMs();
       }
-      return {
-        trial: trial?.revision.id ?? null,
-        inForce: inForce?.revision.id ?? null,
-        limits: running?.limits ?? [],
-        record: leadership.contentId ?? null,
-        workers: readOwnFacts(deps, running?.pools),
-      };
+      const facts = readOwnFacts(deps, running?.pools, clock.monotonicMs());
+      return { record: keeper.contentId, serves: serves ?? null, ...facts };
     },
-    stop() {
+    async stop() {
+      isStopped = true;
       for (const end of stops) end();
+      const late = Promise.withResolvers<void>();
+      const cancel = clock.after(handOverMs, late.resolve);
+      await Promise.race([keeper.handOver(), late.promise]);
+      cancel();
+      if (keeper.alone === undefined && isOpen()) peerWatch.ask(keeper.contentId);
     },
   };
+}
+
+function withPause(record: RolloutRecord, reason: string): RolloutRecord | undefined {
+  const open = openRolloutOf(record);
+  return open && { ...record, rollout: { ...open, outcome: 'paused', reason } };
+}
+
+function isSameShare(a: RolloutOnRecord | undefined, b: RolloutOnRecord): boolean {
+  return a?.id === b.id && isDeepStrictEqual([a.chosen, a.whole], [b.chosen, b.whole]);
 }

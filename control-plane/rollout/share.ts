@@ -1,26 +1,39 @@
-// Chooses the workers of a share: each node has a place between 0 and 1, derived from its id alone, and a
-// share is all nodes up to some place. So a worker that reconnects, or changes its control plane, stays on
-// its side.
+// Chooses the workers of a share. Each worker has a place, derived from the rollout's id, its node id and its
+// instance: nobody can choose one that comes first, and other workers come first each time. Pure.
 import { createHash } from 'node:crypto';
 
-/** From 0 to below 1. */
-export function placeOf(nodeId: string): number {
-  return createHash('sha256').update(nodeId).digest().readUIntBE(0, 6) / 2 ** 48;
+/** 12 hexadecimal digits. Workers of other makes have no instance: those with one node id share a place. */
+export function placeOf(rolloutId: string, nodeId: string, instance: string | undefined): string {
+  return createHash('sha256')
+    .update(JSON.stringify([rolloutId, nodeId, instance ?? null]))
+    .digest('hex')
+    .slice(0, 12);
 }
 
 /**
- * The place up to which nodes are `percent` of the workers at these places, rounded down, but at least one of them and
- * never all. Undefined with fewer than two different places.
+ * Places with `percent` of the workers, rounded down, but at least one worker and never all; those of `kept`
+ * first. Workers that share a place stay together, and are passed over where they are more than that. Empty
+ * when no such share can be made.
  */
-export function findLimit(nodePlaces: readonly number[], percent: number): number | undefined {
-  const places = nodePlaces.toSorted((a, b) => a - b);
-  const first = places[0];
-  const last = places.at(-1);
-  if (first === undefined || last === undefined || first === last) return undefined;
-  const wanted = Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000));
-  // Nodes with the same id are on one side together: the share may be smaller for that, never larger.
-  const limit = places[wanted - 1] ?? first;
-  const fits = limit !== places[wanted] && limit !== last;
-  if (fits) return limit;
-  return places.findLast((place) => place < limit) ?? first;
+export function chooseShare(
+  places: readonly string[],
+  percent: number,
+  kept: ReadonlySet<string> = new Set(),
+): readonly string[] {
+  const most = Math.min(
+    Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000)),
+    places.length - 1,
+  );
+  const counts = Map.groupBy(places, (place) => place);
+  const inOrder = [...counts.keys()].sort((a, b) => {
+    const isKept = Number(kept.has(b)) - Number(kept.has(a));
+    return isKept !== 0 ? isKept : a < b ? -1 : 1;
+  });
+  let left = most;
+  return inOrder.filter((place) => {
+    const { length } = counts.get(place) ?? [];
+    if (length > left) return false;
+    left -= length;
+    return true;
+  });
 }

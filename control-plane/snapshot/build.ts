@@ -10,6 +10,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Revision } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
+import { toContent } from './group-identity.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
 import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
 import { largestResponseBytes } from './response-body.ts';
@@ -24,6 +25,8 @@ export interface BuiltSnapshots {
   readonly domains: readonly string[];
   /** In the order in which nodes are matched; the last one matches all others. */
   readonly groups: readonly GroupSnapshots[];
+  /** Equal where every node gets the same. */
+  readonly content: string;
   /** Domains with fields that only our own workers get (behaviour: fields-of-our-own), and the fields. */
   readonly leftOut: ReadonlyMap<string, readonly string[]>;
 }
@@ -114,7 +117,14 @@ export function buildSnapshots(
   if (problems.some(isError)) return { ok: false, problems };
   return {
     ok: true,
-    built: Object.freeze({ ruleSet: rules.ruleSet, documents, domains, groups: built, leftOut }),
+    built: Object.freeze({
+      ruleSet: rules.ruleSet,
+      documents,
+      domains,
+      groups: built,
+      content: toContent(built),
+      leftOut,
+    }),
     warnings: problems,
   };
 }

@@ -1,6 +1,6 @@
 // The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last
-// good one while the newest is bad. control-plane/xds serves them; control-plane/rollout decides who gets
-// a new revision first.
+// good one while the newest is bad. Decides what becomes of a new revision; served.ts has what every node gets,
+// control-plane/rollout decides who gets a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
@@ -9,43 +9,45 @@ import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
-import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
+import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
 import {
   type BuildOptions,
   type BuildOutcome,
   type BuiltSnapshots,
   buildSnapshots,
-  selectGroup,
-  selectSnapshot,
 } from './build.ts';
-import { isSameToAll, keepIdentities } from './group-identity.ts';
 import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
+import type { RevisionMemory } from './revision-memory.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
   saysTrailer,
+  stepsTrailer,
   supersedeTrailer,
 } from './revision-trailer.ts';
-import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
+import { createServed, type InForce, type Served, type Trial } from './served.ts';
+import type { NodeIdentity } from './snapshot.ts';
 import type { InForceState, SnapshotState, Staleness, TrialState } from './snapshot-state.ts';
 
-export interface SnapshotCache extends SnapshotProvider {
+export interface SnapshotCache
+  extends Pick<Served, 'current' | 'groupOf' | 'compare' | 'onChange'> {
   /**
-   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or the
-   * last good one that an earlier process kept, or nothing (`current` gives undefined, so that workers
-   * keep what they have). From then on the store is followed. Never rejects for problems of the store or
-   * its files; `state` and the log have them.
+   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial, or
+   * what was in force before is, or nothing (`current` gives undefined, so that workers keep what they have). From
+   * then on the store is followed. Never rejects for problems of the store or its files; `state` and the log have
+   * them.
    */
   start(): Promise<void>;
-  /** The name of a node's group; undefined while nothing is in force. */
-  groupOf(node: NodeIdentity): string | undefined;
   state(): SnapshotState;
-  /** Serves the revision that is held back; false when that is another one. */
-  approve(revisionId: string): boolean;
+  /** Looks at the newest revision again: somebody has approved it, or taken it back. */
+  reconsider(): void;
+  /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`.
+   * False when the revision is invalid here. */
+  followTrial(revision: Revision): boolean;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
   offerTrial(takes: (node: NodeIdentity) => boolean): void;
   /** The revision on trial is in force for everybody. */
@@ -65,13 +67,9 @@ export interface SnapshotCacheDeps {
   readonly options: BuildOptions;
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  /** Given where a revision that changes something is on trial first, with nobody until `offerTrial`. */
-  readonly trials:
-    | {
-        /** What was in force before this revision, where its trial was begun and has not come through. */
-        findBase(revisionId: string): Promise<Revision | undefined>;
-      }
-    | undefined;
+  /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
+  readonly rollsOut: boolean;
+  readonly memory: RevisionMemory;
   readonly encode: (message: RateLimitConfigMessage) => Buffer;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
@@ -79,156 +77,179 @@ export interface SnapshotCacheDeps {
   readonly clock: Clock;
 }
 
-interface InForce {
-  readonly revision: RevisionInfo;
-  readonly sinceMs: number;
-  readonly built: BuiltSnapshots;
-}
-
-interface Trial extends InForce {
-  /** As a whole, to be kept when it has come through. */
-  readonly whole: Revision;
-  readonly takes: (node: NodeIdentity) => boolean;
-}
-
-/** A valid one that removes too much is refused like one with errors. */
-type TakenOutcome =
-  | (BuildOutcome & { readonly ok: true })
-  | (BuildOutcome & { readonly ok: false; readonly isHeldBack?: boolean });
-
 type Kept =
   | { readonly revision: Revision; readonly outcome: BuildOutcome }
   | { readonly trouble: string };
 
 interface Newest {
-  readonly revision: RevisionInfo;
+  readonly whole: Revision;
+  /** Undefined when it is invalid. */
+  readonly content: string | undefined;
   readonly problems: readonly Problem[];
   /**
    * Wall time since which the newest revision, whichever it was, has been invalid; undefined when it is
    * valid.
    */
   readonly invalidSinceMs: number | undefined;
-  /** The revision, when it is valid but held back. */
-  readonly heldBack: Revision | undefined;
-  /** The revision, when it is good and waits for the end of a trial before it. */
-  readonly waiting: Revision | undefined;
+  /** Valid, but it waits for an approval. */
+  readonly isHeldBack: boolean;
+  /** Good, and waits for the end of a trial before it. */
+  readonly isWaiting: boolean;
+  /** Whether it came after others, so that what was said of it before does not count. */
+  readonly isRetry: boolean;
 }
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
-  const { store, options, encode, stateDirectory, log, clock } = deps;
+  const { store, options, memory, rollsOut, encode, stateDirectory, log, clock } = deps;
   const lastGood = createLastGood({ stateDirectory, store: store.description, log });
   const say = createRevisionLog(store.description, log);
   const parse = createRememberingParser();
-  const listeners = new Set<() => void>();
-  let approvedId: string | undefined;
-  let inForce: InForce | undefined;
-  let trial: Trial | undefined;
+  const served = createServed();
   /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
+  let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
   let accepted = 0;
   let refused = 0;
   let takenBack = 0;
 
   function apply(revision: Revision): void {
-    if (revision.id === newest?.revision.id) return;
-    take(revision, heldBackUnlessAllowed(revision, build(revision)));
+    if (revision.id !== newest?.whole.id) take(revision);
   }
 
-  function heldBackUnlessAllowed(revision: Revision, outcome: BuildOutcome): TakenOutcome {
-    const before = inForce
-      ? { id: inForce.revision.id, ruleSet: inForce.built.ruleSet }
-      : servedBefore;
-    if (!outcome.ok || before === undefined || before.id === revision.id) return outcome;
-    if (deps.allowsRemoval || revision.id === approvedId) return outcome;
-    if (saysTrailer(revision, allowRemovalTrailer)) return outcome;
-    const removal = findRemoval(before.ruleSet, outcome.built.ruleSet);
-    if (removal === undefined) return outcome;
-    return { ok: false, problems: [...outcome.warnings, removal], isHeldBack: true };
-  }
-
-  function take(revision: Revision, outcome: TakenOutcome): void {
-    const info = toRevisionInfo(revision);
-    const problems = outcome.ok ? outcome.warnings : outcome.problems;
-    const wasInvalid = newest?.invalidSinceMs !== undefined;
+  /** Decides what becomes of the newest revision, when it arrives and when something else is known of it. */
+  function take(whole: Revision): void {
+    const outcome = build(whole);
+    const content = outcome.ok ? outcome.built.content : undefined;
+    const before = newest;
     newest = {
-      revision: info,
-      problems,
-      invalidSinceMs: outcome.ok ? undefined : (newest?.invalidSinceMs ?? clock.wallMs()),
-      heldBack: outcome.ok || !outcome.isHeldBack ? undefined : revision,
-      waiting: undefined,
+      whole,
+      content,
+      problems: outcome.ok ? outcome.warnings : outcome.problems,
+      invalidSinceMs: undefined,
+      isHeldBack: false,
+      isWaiting: false,
+      isRetry: before !== undefined && (before.content !== content || before.isRetry),
     };
     if (!outcome.ok) {
-      refused++;
-      say.refused(info, problems, inForce?.revision.id);
+      refuse(outcome.problems, before);
+      return;
+    }
+    const { built } = outcome;
+    const goesBack = isBack(whole, built);
+    // Whatever becomes of it: its author wants the revision on trial no more.
+    if (goesBack) withdrawTrial(whole);
+    const takenBackFor = newest.isRetry ? undefined : findTakenBack(whole, built);
+    if (takenBackFor !== undefined) {
+      refuse([...outcome.warnings, toTakenBack(takenBackFor)], before);
+      return;
+    }
+    const removal = findGuarded(whole, built);
+    if (removal !== undefined) {
+      newest = { ...newest, isHeldBack: true };
+      refuse([...outcome.warnings, removal], before);
       return;
     }
     say.warnings(outcome.warnings);
-    if (needsTrial(revision, outcome.built)) {
-      if (trial === undefined || saysTrailer(revision, supersedeTrailer)) {
-        beginTrial(revision, outcome.built);
-      } else {
-        newest = { ...newest, waiting: revision };
-        say.waits(info, trial.revision);
-      }
-      return;
-    }
-    trial = undefined;
-    accepted++;
-    const isFirst = inForce === undefined;
-    const isNews = serve(info, outcome.built);
-    lastGood.keep(revision);
-    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
-    say.inForce(info, outcome.built, isNews, isFirst || wasInvalid);
+    if (goesBack || !needsTrial(whole, built))
+      serve(whole, built, before?.invalidSinceMs !== undefined);
+    else tryOut(whole, built);
+  }
+
+  function refuse(problems: readonly Problem[], before: Newest | undefined): void {
+    if (newest === undefined) return;
+    newest = { ...newest, problems, invalidSinceMs: before?.invalidSinceMs ?? clock.wallMs() };
+    refused++;
+    say.refused(newest.whole, problems, served.now.inForce?.revision.id);
+  }
+
+  /** To what everybody has, or had before: that is an undo, which needs no steps. */
+  function isBack(whole: Revision, { content }: BuiltSnapshots): boolean {
+    const { inForce, trial } = served.now;
+    if (content === inForce?.built.content) return true;
+    if (content === trial?.built.content || saysTrailer(whole, stepsTrailer)) return false;
+    return memory.wasInForce(content);
+  }
+
+  function findTakenBack({ id }: Revision, { content }: BuiltSnapshots): string | undefined {
+    const verdict = memory.verdictOf(id, content);
+    return verdict?.outcome === 'taken_back' ? verdict.reason : undefined;
+  }
+
+  function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
+    const { inForce } = served.now;
+    const before = inForce
+      ? { id: inForce.revision.id, ruleSet: inForce.built.ruleSet }
+      : servedBefore;
+    const verdict = memory.verdictOf(whole.id, content);
+    if (deps.allowsRemoval || verdict?.outcome === 'approved' || before?.id === whole.id)
+      return undefined;
+    if (saysTrailer(whole, allowRemovalTrailer)) return undefined;
+    if (before !== undefined) return findRemoval(before.ruleSet, ruleSet);
+    // What it would remove is not known here any more, but that it was held back for it is.
+    return verdict?.outcome === 'held_back'
+      ? problemOf('error', 'large-removal', '(all files)', verdict.reason)
+      : undefined;
   }
 
   /** What changes nothing for anybody has nothing to try. */
-  function needsTrial(revision: Revision, built: BuiltSnapshots): boolean {
-    if (deps.trials === undefined || inForce === undefined || saysTrailer(revision, nowTrailer))
-      return false;
-    return !isSameToAll(inForce.built.groups, built.groups);
+  function needsTrial(whole: Revision, { content }: BuiltSnapshots): boolean {
+    if (!rollsOut || saysTrailer(whole, nowTrailer)) return false;
+    const before = served.now.inForce?.built.content ?? memory.inForce?.content;
+    return before !== undefined && before !== content;
+  }
+
+  function tryOut(whole: Revision, built: BuiltSnapshots): void {
+    const { trial } = served.now;
+    if (trial?.whole.id === whole.id) return;
+    if (trial === undefined || saysTrailer(whole, supersedeTrailer)) {
+      beginTrial(whole, built);
+      return;
+    }
+    if (newest !== undefined) newest = { ...newest, isWaiting: true };
+    say.waits(whole, trial.revision);
   }
 
   function beginTrial(whole: Revision, built: BuiltSnapshots): void {
+    withdrawn = undefined;
+    served.change({
+      trial: {
+        whole,
+        revision: toRevisionInfo(whole),
+        sinceMs: clock.wallMs(),
+        built,
+        takes: () => false,
+      },
+    });
+  }
+
+  function withdrawTrial(by: Revision): void {
+    const { trial } = served.now;
+    if (trial === undefined) return;
+    withdrawn = { revision: trial.revision.id, by: by.id };
+    served.change({ trial: undefined });
+  }
+
+  function serve(whole: Revision, built: BuiltSnapshots, wasInvalid: boolean): void {
+    withdrawTrial(whole);
+    const before = served.now.inForce;
+    accepted++;
     const revision = toRevisionInfo(whole);
-    const groups = inForce ? keepIdentities(built.groups, inForce.built.groups) : built.groups;
-    trial = {
-      whole,
-      revision,
-      sinceMs: clock.wallMs(),
-      built: { ...built, groups },
-      takes: () => false,
-    };
-    tellAll();
+    served.change({ inForce: { revision, sinceMs: clock.wallMs(), built } });
+    lastGood.keep(whole);
+    const isNews = before?.built.content !== built.content;
+    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
+    say.inForce(revision, built, isNews, before === undefined || wasInvalid);
   }
 
   /** What waited for the end of a trial is next. */
   function takeWaiting(): void {
-    const waiting = newest?.waiting;
-    if (waiting !== undefined) take(waiting, heldBackUnlessAllowed(waiting, build(waiting)));
-  }
-
-  function tellAll(): void {
-    for (const listener of [...listeners]) listener();
+    if (newest?.isWaiting) take(newest.whole);
   }
 
   function build(revision: Revision): BuildOutcome {
     return buildSnapshots(revision, options, { encode, parse: parse.next() });
-  }
-
-  function servedTo(node: NodeIdentity): InForce | undefined {
-    return trial?.takes(node) ? trial : inForce;
-  }
-
-  /** True when any node gets something else. */
-  function serve(revision: RevisionInfo, built: BuiltSnapshots): boolean {
-    const before = inForce;
-    const groups = before ? keepIdentities(built.groups, before.built.groups) : built.groups;
-    inForce = { revision, sinceMs: clock.wallMs(), built: { ...built, groups } };
-    const isNews = before === undefined || !isSameToAll(before.built.groups, groups);
-    if (isNews) tellAll();
-    return isNews;
   }
 
   /** The revision that an earlier process kept; undefined without one, `trouble` when it cannot be read. */
@@ -241,13 +262,23 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
   }
 
-  /** For a process without a kept revision: to begin with one on trial would give it to everybody. */
-  async function readBase(newest: Revision | undefined): Promise<Kept | undefined> {
+  /** What is remembered to be in force, where this control plane has not kept it itself. */
+  async function readBase(
+    kept: Kept | undefined,
+    found: Revision | undefined,
+  ): Promise<Kept | undefined> {
+    const wanted = memory.inForce;
+    const keptContent =
+      kept && 'outcome' in kept && kept.outcome.ok ? kept.outcome.built.content : undefined;
+    if (wanted === undefined || keptContent === wanted.content) return kept;
+    if (found?.id === wanted.revision) return kept;
     try {
-      const revision = newest && (await deps.trials?.findBase(newest.id));
-      return revision && { revision, outcome: build(revision) };
+      const revision = await store.readRevision(wanted.revision);
+      return revision ? { revision, outcome: build(revision) } : kept;
     } catch (error) {
-      return { trouble: `The revision before the rollout cannot be read: ${errorText(error)}` };
+      return (
+        kept ?? { trouble: `The revision in force before cannot be read: ${errorText(error)}` }
+      );
     }
   }
 
@@ -267,7 +298,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       say.refused(info, outcome.problems, undefined);
       return;
     }
-    serve(info, outcome.built);
+    served.change({ inForce: { revision: info, sinceMs: clock.wallMs(), built: outcome.built } });
     say.restored(info, outcome.built, why, clock.wallMs());
   }
 
@@ -293,102 +324,111 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   return {
     async start() {
       const found = await readStore();
-      const kept = (await readKept()) ?? (await readBase(found.revision));
+      const kept = await readBase(await readKept(), found.revision);
       if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
         servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
       }
       // A revision that has not come through its trial goes on with it: workers keep what they have.
-      if (deps.trials && found.revision !== undefined && isOther(kept, found.revision)) {
+      if (rollsOut && found.revision !== undefined && isOther(kept, found.revision)) {
         restore(kept, `Revision ${toShortId(found.revision.id)} was not in force yet`);
       }
       if (found.revision !== undefined) apply(found.revision);
-      if (inForce === undefined) restore(kept, found.trouble);
+      const { inForce, trial } = served.now;
+      if (inForce === undefined && trial === undefined) restore(kept, found.trouble);
       servedBefore = undefined;
       stopWatching = store.watch(apply);
     },
-    current: (node) => {
-      const served = servedTo(node);
-      return served && selectSnapshot(served.built.groups, node);
-    },
-    groupOf: (node) => {
-      const served = servedTo(node);
-      return served && selectGroup(served.built.groups, node)?.group.name;
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => {
-        listeners.delete(listener);
-      };
-    },
+    current: served.current,
+    groupOf: served.groupOf,
+    compare: served.compare,
+    onChange: served.onChange,
     get ruleSet() {
-      return inForce?.built.ruleSet;
+      return served.now.inForce?.built.ruleSet;
     },
     get documents() {
-      return inForce?.built.documents ?? [];
+      return served.now.inForce?.built.documents ?? [];
     },
     state() {
       const status = store.status();
+      const { inForce, trial } = served.now;
       return {
         store: status,
         newest: newest && {
-          revision: newest.revision,
+          revision: toRevisionInfo(newest.whole),
+          content: newest.content,
           valid: newest.invalidSinceMs === undefined,
-          isHeldBack: newest.heldBack !== undefined,
-          isWaiting: newest.waiting !== undefined,
+          isHeldBack: newest.isHeldBack,
+          isWaiting: newest.isWaiting,
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),
         trial: trial && toTrialState(trial),
+        withdrawn,
         stale: toStaleness(status),
         counts: { accepted, refused, takenBack },
       };
     },
-    approve(revisionId) {
-      const heldBack = newest?.heldBack;
-      if (heldBack?.id !== revisionId) return false;
-      approvedId = revisionId;
-      take(heldBack, build(heldBack));
+    reconsider() {
+      const { inForce, trial } = served.now;
+      const settled = [inForce?.revision.id, trial?.revision.id];
+      if (newest !== undefined && !settled.includes(newest.whole.id)) take(newest.whole);
+    },
+    followTrial(revision) {
+      const outcome = build(revision);
+      if (!outcome.ok) return false;
+      beginTrial(revision, outcome.built);
+      if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
+        newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
+      }
       return true;
     },
     offerTrial(takes) {
-      if (trial === undefined) return;
-      trial = { ...trial, takes };
-      tellAll();
+      const { trial } = served.now;
+      if (trial !== undefined) served.change({ trial: { ...trial, takes } });
     },
     endTrial() {
+      const { trial } = served.now;
       if (trial === undefined) return;
       const { whole, revision, built } = trial;
-      trial = undefined;
       accepted++;
-      serve(revision, built);
+      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built }, trial: undefined });
       lastGood.keep(whole);
       say.inForce(revision, built, true, true);
       takeWaiting();
     },
     takeBackTrial(reason) {
+      const { trial, inForce } = served.now;
       if (trial === undefined) return;
       const { revision } = trial;
-      trial = undefined;
       takenBack++;
-      tellAll();
-      const problem = problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
+      served.change({ trial: undefined });
+      const problem = toTakenBack(reason);
       say.refused(revision, [problem], inForce?.revision.id);
-      if (newest?.revision.id === revision.id) {
+      if (newest?.whole.id === revision.id) {
         const problems = [...newest.problems, problem];
-        newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };
+        newest = { ...newest, problems, invalidSinceMs: clock.wallMs(), isRetry: false };
       }
       takeWaiting();
     },
     async close() {
       stopWatching();
-      listeners.clear();
       await lastGood.settled();
     },
   };
 }
 
-function toTrialState({ revision, sinceMs, built }: Trial): TrialState {
-  return { revision, sinceMs, groups: built.groups.map(({ group }) => group) };
+function toTakenBack(reason: string): Problem {
+  return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
+}
+
+function toTrialState({ whole, revision, sinceMs, built }: Trial): TrialState {
+  return {
+    revision,
+    sinceMs,
+    content: built.content,
+    supersedes: saysTrailer(whole, supersedeTrailer),
+    groups: built.groups.map(({ group }) => group),
+  };
 }
 
 function isOther(kept: Kept | undefined, found: Revision): boolean {
@@ -399,6 +439,7 @@ function toState({ revision, sinceMs, built }: InForce): InForceState {
   return {
     revision,
     sinceMs,
+    content: built.content,
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
     groups: built.groups.map(({ group, domains, ours, others }) => ({

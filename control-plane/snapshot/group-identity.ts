@@ -1,5 +1,6 @@
-// Keeps equal snapshots of two builds the same objects, by which senders see that there is nothing to
-// send.
+// Tells whether two builds are the same to every node, and keeps equal snapshots of them the same objects, by
+// which senders see that there is nothing to send.
+import { createHash } from 'node:crypto';
 import type { GroupSnapshots } from './build.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -14,21 +15,17 @@ export function keepIdentities(
   return groups.map((each) => ({ ...each, ours: keep(each.ours), others: keep(each.others) }));
 }
 
-/** Whether every node gets the same. */
-export function isSameToAll(
-  before: readonly GroupSnapshots[],
-  after: readonly GroupSnapshots[],
-): boolean {
+/** Equal exactly where every node gets the same. */
+export function toContent(groups: readonly GroupSnapshots[]): string {
   // Conditions matter too: a node may change groups while no group changes its content.
-  const shown = (groups: readonly GroupSnapshots[]) =>
-    JSON.stringify(
-      groups.map(({ group: { match }, ours, others }) => [
-        match.id?.map(({ text }) => text),
-        match.cluster?.map(({ text }) => text),
-        [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
-        ours.version,
-        others.version,
-      ]),
-    );
-  return shown(before) === shown(after);
+  const shown = JSON.stringify(
+    groups.map(({ group: { match }, ours, others }) => [
+      match.id?.map(({ text }) => text),
+      match.cluster?.map(({ text }) => text),
+      [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
+      ours.version,
+      others.version,
+    ]),
+  );
+  return createHash('sha256').update(shown).digest('hex').slice(0, 32);
 }

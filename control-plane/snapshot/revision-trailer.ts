@@ -11,6 +11,8 @@ export interface Trailer {
 export const allowRemovalTrailer: Trailer = { name: 'Allow-Removal', value: 'yes' };
 /** Every worker gets the revision at once, whatever rollout is configured. */
 export const nowTrailer: Trailer = { name: 'Rollout', value: 'now' };
+/** It goes through its steps, also when it goes back to rules that were in force before. */
+export const stepsTrailer: Trailer = { name: 'Rollout', value: 'steps' };
 /** The revision replaces one with a running rollout. */
 export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' };
 

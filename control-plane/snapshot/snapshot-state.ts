@@ -11,6 +11,8 @@ export interface SnapshotState {
   readonly newest:
     | {
         readonly revision: RevisionInfo;
+        /** Equal where every node gets the same; undefined when it is invalid. */
+        readonly content: string | undefined;
         readonly valid: boolean;
         /** Valid, but it would remove most limits without an approval. */
         readonly isHeldBack: boolean;
@@ -22,6 +24,8 @@ export interface SnapshotState {
   readonly inForce: InForceState | undefined;
   /** A good revision that only some workers are given, until its rollout has come to an end. */
   readonly trial: TrialState | undefined;
+  /** A revision whose trial was given up here, because this newer one wants something else. */
+  readonly withdrawn: { readonly revision: string; readonly by: string } | undefined;
   /** Why the revision in force may be out of date; undefined when it is current. */
   readonly stale: Staleness | undefined;
   /** Since the start of the process. */
@@ -35,6 +39,10 @@ export interface SnapshotState {
 export interface TrialState {
   readonly revision: RevisionInfo;
   readonly sinceMs: number;
+  /** Equal where every node gets the same. */
+  readonly content: string;
+  /** Whether its author wants it in place of another one's rollout. */
+  readonly supersedes: boolean;
   /** In the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
 }
@@ -43,6 +51,8 @@ export interface InForceState {
   readonly revision: RevisionInfo;
   /** Wall time since when this revision is served by this process. */
   readonly sinceMs: number;
+  /** Equal where every node gets the same. */
+  readonly content: string;
   readonly domains: readonly string[];
   readonly limitCount: number;
   readonly groups: readonly GroupState[];

@@ -31,4 +31,4 @@ export type SwapResult =
   | { readonly kind: 'denied'; readonly reason: string };
 
 /** In bytes; one that is longer is damaged. */
-export const maxSharedTextBytes = 64 * 1024;
+export const maxSharedTextBytes = 512 * 1024;

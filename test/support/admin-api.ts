@@ -11,6 +11,8 @@ import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.t
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers } from '../../control-plane/peers/peers.ts';
+import { createRecordKeeper, directoryTiming } from '../../control-plane/rollout/record-keeper.ts';
+import { createRollout } from '../../control-plane/rollout/rollout.ts';
 import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
@@ -19,6 +21,7 @@ import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { createMemoryText, createSimulatedText } from './record-texts.ts';
 import { createRecordedLog } from './recorded-log.ts';
 import { createRulesFolder } from './rules-folder.ts';
 
@@ -32,7 +35,7 @@ export interface AdminApiOptions {
   readonly maxResponseBytes: number;
   readonly peers?: readonly PeerSource[];
   /** Without them none are connected. */
-  readonly workers?: ConnectedWorkers;
+  readonly workers?: Pick<ConnectedWorkers, 'list'>;
   /** In place of parts of one without links. */
   readonly fleet?: Partial<Fleet>;
   /** In place of a free one. */
@@ -55,22 +58,44 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const store =
     api.store ??
     createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
+  const keeper = createRecordKeeper({
+    shared: createSimulatedText(),
+    timing: directoryTiming,
+    own: createMemoryText(),
+    id: 'this',
+    name: 'this:1',
+    log,
+    clock,
+  });
   const snapshots = createSnapshotCache({
     store,
     options,
     encode,
     stateDirectory,
     allowsRemoval: false,
-    trials: undefined,
+    rollsOut: false,
+    memory: keeper,
     log,
     clock,
   });
-  const workers = api.workers ?? { list: () => [] };
+  const workers = { vanished: () => [], list: () => [], ...api.workers };
   const fleet = { ...createFleet({ method: loadFleetLink(), log, clock }), ...api.fleet };
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, undefined));
+  const rollout = createRollout({
+    plan: undefined,
+    snapshots,
+    workers,
+    readCounted: fleet.counted,
+    keeper,
+    askPeers: undefined,
+    store,
+    onEvent() {},
+    log,
+    clock,
+  });
+  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
   const audit = createAudit(log);
   const authorizer = createAuthorizer(toTokens(api.tokens), audit);
-  const events = createEvents({ snapshots, workers, rollout: undefined }, clock);
+  const events = createEvents({ snapshots, workers, rollout }, clock);
   const server = await createAdminServer(
     {
       api: {
@@ -79,7 +104,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         workers,
         fleet,
         examine: createExamine({ encode, options }),
-        rollout: undefined,
+        rollout,
         peers: api.peers && createPeers(api.peers),
         allowsRemoval: false,
         clock,
@@ -104,11 +129,13 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   );
   t.teardown(async () => {
     events.stop();
+    await rollout.stop();
     await server.stop(100);
     await snapshots.close();
     await store.close();
   });
   await snapshots.start();
+  rollout.start();
   return { port: await server.start(), log, rules, store };
 }
 

@@ -15,9 +15,9 @@ export function revisionOf(number: number, message?: string): Revision {
   return { id, atMs: 0, author: undefined, message, files, problems: [] };
 }
 
-/** Has no more than the revision that was published last. */
 export function createRevisionStore(first: Revision): RevisionStore {
-  let newest = first;
+  /** Each state in its order, the newest last. */
+  const all = [first];
   const watchers = new Set<(revision: Revision) => void>();
   const status = {
     reachable: true,
@@ -26,10 +26,9 @@ export function createRevisionStore(first: Revision): RevisionStore {
     lastError: undefined,
     revision: undefined,
   };
-  const unused = () => Promise.reject(new Error('not used'));
   return {
     description: 'a store',
-    read: async () => newest,
+    read: async () => all.at(-1) ?? first,
     watch(onRevision) {
       watchers.add(onRevision);
       return () => {
@@ -37,14 +36,18 @@ export function createRevisionStore(first: Revision): RevisionStore {
       };
     },
     status: () => status,
-    history: unused,
-    readRevision: unused,
-    locate: unused,
-    write: unused,
+    history: async (limit) => all.toReversed().slice(0, limit),
+    readRevision: async (id) => all.findLast((each) => each.id === id),
+    async locate(id, newest) {
+      const at = all.findIndex((each) => each.id === id);
+      const newestAt = all.findLastIndex((each) => each.id === newest);
+      return at === -1 ? undefined : { id, isIncluded: at <= newestAt };
+    },
+    write: () => Promise.reject(new Error('not used')),
     trigger: async () => {},
     close: async () => {},
     publish(revision) {
-      newest = revision;
+      all.push(revision);
       for (const tell of [...watchers]) tell(revision);
     },
   };

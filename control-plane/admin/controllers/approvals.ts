@@ -1,4 +1,5 @@
-// `/approvals`: serves a revision that is held back because it removes most limits.
+// `/approvals`: lets a revision through that waits for somebody: it removes most limits, or no share of the workers
+// can have it first.
 
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
@@ -9,7 +10,9 @@ import { revisionJson, toRevisionJson } from '../revision-json.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({
-    summary: 'Serve the revision that is held back because it removes most limits',
+    summary: 'Let the revision through that is held back, at all control planes',
+    description:
+      'It removes most limits, or no share of the workers can have it first. Where revisions reach the workers in steps, one that removes most limits begins them.',
     body: Type.Object({
       revision: Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }),
       reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
@@ -21,14 +24,9 @@ export class Default extends AdminController {
   async POST({ revision, reason }: Fields<typeof Default.POST>) {
     return this.audited(`approve revision ${toShortId(revision)}: ${reason}`, async (entry) => {
       const { id, ...info } = await this.findRevision(revision);
-      const { newest, inForce } = this.api.snapshots.state();
-      if (!this.api.snapshots.approve(id)) {
-        const isNewest = newest?.revision.id === id;
-        const detail = isNewest
-          ? `revision ${toShortId(id)} is not held back`
-          : `revision ${toShortId(id)} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
-        throw new HttpError(409, { detail });
-      }
+      const { inForce } = this.api.snapshots.state();
+      const refusal = await this.api.rollout.approve(id, reason, entry.who);
+      if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       entry.before = inForce?.revision.id;
       entry.after = id;
       return toRevisionJson({ id, ...info });

@@ -72,7 +72,7 @@ export class Access extends AdminController {
     return {
       name: api.callerOf(request),
       scope: api.scopeOf(request),
-      rollout: api.rollout !== undefined,
+      rollout: api.rollout.isOn,
     };
   }
 }
@@ -121,7 +121,8 @@ export class Status extends AdminController {
       workers: workers.list(),
       linked: fleet.list(),
       nowMs: clock.wallMs(),
-      rollout: rollout?.state(),
+      rollout: rollout.state(),
+      memory: rollout.memory(),
     });
   }
 

@@ -30,11 +30,12 @@ export class Default extends AdminController {
       const target = await this.findRevision(revision);
       return {
         what: `roll back to ${toShortId(target.id)}`,
-        message,
+        // Whoever goes back wants it now.
+        message: message ?? `Roll back to ${toShortId(target.id)}`,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
         allowsRemoval: asked.allowRemoval === true,
-        rollout: asked.rollout,
+        rollout: asked.rollout ?? 'now',
         plan(current) {
           // A file that was unreadable then cannot be restored: it would be deleted silently.
           const unread = target.problems.filter(isError);

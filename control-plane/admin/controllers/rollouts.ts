@@ -16,7 +16,7 @@ export class Default extends AdminController {
   });
 
   GET() {
-    const state = this.api.rollout?.state();
+    const state = this.api.rollout.state();
     return { rollout: state ? toRolloutJson(state) : null };
   }
 
@@ -38,12 +38,11 @@ export class Default extends AdminController {
   async POST({ action, reason }: Fields<typeof Default.POST>) {
     return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
       const { rollout } = this.api;
-      const before = rollout?.state();
-      const who = `${words[action]} by ${entry.who}: ${reason}`;
-      const refusal =
-        rollout === undefined
-          ? 'revisions are not rolled out in steps here (serve --rollout)'
-          : await rollout.act(action, who);
+      const before = rollout.state();
+      const said = `${words[action]} by ${entry.who}: ${reason}`;
+      const refusal = rollout.isOn
+        ? await rollout.act(action, said, entry.who)
+        : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       entry.after = before?.revision;
       return this.GET();
@@ -54,7 +53,7 @@ export class Default extends AdminController {
 export class Workers extends AdminController {
   static readonly GET = op({
     summary: 'What a rollout knows of the workers of this control plane',
-    description: 'For the control plane that leads the rollout; without --rollout there is none.',
+    description: 'For the control plane that leads the rollout.',
     query: Type.Object({
       record: Type.Optional(
         Type.String({
@@ -67,16 +66,12 @@ export class Workers extends AdminController {
       ),
     }),
     returns: { 200: factsJson },
-    failures: { 404: undefined, 409: undefined },
+    failures: { 409: undefined },
   });
 
   GET({ record, peer }: Fields<typeof Workers.GET>) {
     this.refuseItself(peer);
-    const { rollout } = this.api;
-    if (rollout === undefined) {
-      throw new HttpError(404, { detail: 'revisions are not rolled out in steps here' });
-    }
-    return rollout.tellPeer(record);
+    return this.api.rollout.tellPeer(record);
   }
 }
 

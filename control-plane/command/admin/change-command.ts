@@ -18,6 +18,7 @@ export interface ChangeOptions extends AdminOptions, WaitOptions {
   readonly message?: string;
   readonly allowRemoval?: boolean;
   readonly now?: boolean;
+  readonly steps?: boolean;
   readonly supersede?: boolean;
   readonly json?: boolean;
 }
@@ -36,6 +37,12 @@ export function addChangeOptions(command: Command): Command {
         '--now',
         'where revisions are rolled out in steps: to all workers at once; --message has to say why',
       ).conflicts('supersede'),
+    )
+    .addOption(
+      new Option(
+        '--steps',
+        'in steps, also where it goes back to what was in force before: that reaches all workers at once else',
+      ).conflicts(['now', 'supersede']),
     )
     .option('--supersede', 'in place of a rollout that is under way, instead of after it');
   return addWaitOptions(
@@ -107,7 +114,8 @@ export async function sendChange(
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) return fail(opened.message);
   const { expectedRevision, message, allowRemoval } = options;
-  const rollout = options.now ? 'now' : options.supersede ? 'supersede' : undefined;
+  const { now, steps, supersede } = options;
+  const rollout = now ? 'now' : steps ? 'steps' : supersede ? 'supersede' : undefined;
   const sent = { ...body, expectedRevision, message, allowRemoval, rollout };
   const call = { method: 'POST' as const, path, body: sent };
   const stopProgress = startProgress(io, () => 'the control plane is making the revision');

@@ -1,0 +1,217 @@
+// The only place that decides on a rollout: from what is known to the next change, or nothing. Pure. rollout.ts
+// puts the change on record, from which every control plane takes it.
+import { toCountText } from '../../shared/count-text.ts';
+import { formatDuration } from '../../shared/duration.ts';
+import { toShortId } from '../store/revision.ts';
+import type { RolloutPlan } from './plan.ts';
+import { createIsWithin, type Pools, type Share } from './pools.ts';
+import { openRolloutOf, type RolloutOnRecord, type RolloutRecord } from './record.ts';
+import type { Phase } from './rollout-state.ts';
+import type { Member, View } from './view.ts';
+
+export type Change =
+  /** Nobody has it yet. */
+  | { readonly kind: 'begin' }
+  /** In place of a leader that has stopped. */
+  | { readonly kind: 'lead' }
+  | { readonly kind: 'take_back'; readonly reason: string }
+  | { readonly kind: 'pause'; readonly reason: string }
+  | { readonly kind: 'give'; readonly step: number; readonly share: Share; readonly text: string }
+  /** Everybody gets it. */
+  | { readonly kind: 'complete'; readonly text: string };
+
+export interface Decision {
+  readonly change: Change | undefined;
+  readonly phase: Phase;
+  /** One sentence for people: what it waits for; '' for nothing. */
+  readonly text: string;
+}
+
+export interface DecideOptions {
+  readonly plan: RolloutPlan;
+  readonly pools: Pools;
+}
+
+/** How long a refusal waits for the answers of the others that were given the revision. */
+const answersMs = 3_000;
+/** More than a third. */
+const manyOf = 3;
+
+export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
+  const open = openRolloutOf(record);
+  if (open?.revision !== view.trial.revision) return decideToBegin(view, open);
+  const evidence = findEvidence(view, open);
+  if (!view.leads) {
+    if (view.isVacant) return { change: { kind: 'lead' }, phase: 'gathering', text: '' };
+    // One that is cut off from its leader does not leave a bad revision where it is.
+    const change = !view.isLed && evidence?.kind === 'take_back' ? evidence : undefined;
+    return { change, phase: toFollowerPhase(view, open), text: open.reason };
+  }
+  const isPaused = open.outcome === 'paused';
+  if (evidence?.kind === 'take_back' || (evidence?.kind === 'pause' && !isPaused)) {
+    return { change: evidence, phase: 'holding', text: evidence.reason };
+  }
+  if (isPaused) return { change: undefined, phase: 'paused', text: open.reason };
+  return decideToGoOn(view, open, options);
+}
+
+/** `other` is the rollout of another revision, where one is under way. */
+function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision {
+  const waits = (text: string): Decision => ({ change: undefined, phase: 'gathering', text });
+  if (other !== undefined && !view.trial.supersedes) {
+    return waits(`waits for the rollout of ${toShortId(other.revision)}`);
+  }
+  if (other === undefined && !view.leads && !view.isVacant) return waits('');
+  return { change: { kind: 'begin' }, phase: 'gathering', text: '' };
+}
+
+type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
+
+/** What is bad is bad at every moment: while workers still spread, are silent or unknown. */
+function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
+  const chosen = view.members.filter(({ isChosen }) => isChosen);
+  const takeBack = (reason: string): Evidence => ({
+    kind: 'take_back',
+    reason: `${reason}; ${toCountText(chosen.length + view.gone.having, 'worker')} had it`,
+  });
+  const refused = chosen.filter(({ refusal }) => refusal !== undefined);
+  const [first] = refused;
+  if (first !== undefined) {
+    const text = `worker ${first.name} refuses it: ${first.refusal?.text}`;
+    const accepted = chosen.filter(({ state }) => state === 'in_force').length;
+    if (refused.length * manyOf >= chosen.length) return takeBack(text);
+    if (accepted > 0) {
+      return {
+        kind: 'pause',
+        reason: `${text}; ${toCountText(accepted, 'other worker')} accepted it`,
+      };
+    }
+    if (refused.some(({ refusal }) => refusal !== undefined && refusal.forMs >= answersMs)) {
+      return takeBack(text);
+    }
+  }
+  const gone = findGone(view, chosen);
+  if (gone !== undefined) return takeBack(gone);
+  const hasShare = open.chosen.length > 0 || open.whole.length > 0;
+  return hasShare && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
+}
+
+/** More than a third of the workers with it, and more than elsewhere. */
+function findGone({ members, gone }: View, chosen: readonly Member[]): string | undefined {
+  const having = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
+  const others = members.length - chosen.length + gone.others;
+  if (gone.having * manyOf <= having) return undefined;
+  if (others > 0 && gone.having / having <= gone.others / others) return undefined;
+  return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
+}
+
+function decideToGoOn(view: View, open: RolloutOnRecord, options: DecideOptions): Decision {
+  const { pools } = options;
+  const { members, unknown } = view;
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  if (unknown !== undefined || !view.isGathered) {
+    const hasShare = open.chosen.length > 0 || open.whole.length > 0;
+    const none = view.connected === 0 ? 'no worker is connected' : 'workers are still connecting';
+    return {
+      change: undefined,
+      phase: hasShare ? toFollowerPhase(view, open) : 'gathering',
+      text: unknown ?? none,
+    };
+  }
+  if (chosen.length === 0) return give(view, open, options, open.step);
+  const smaller = pools.shareAt(open.step, members, open);
+  const isIn = createIsWithin(smaller);
+  if (chosen.some((worker) => !isIn(worker))) {
+    const share = {
+      chosen: smaller.chosen.filter((place) => open.chosen.includes(place)),
+      whole: open.whole,
+    };
+    return toGiven(open.step, share, '');
+  }
+  const waiting = chosen.filter(({ state }) => state !== 'in_force');
+  if (waiting[0] !== undefined) {
+    const text = `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0].name}`;
+    return { change: undefined, phase: 'spreading', text };
+  }
+  return hold(view, open, options);
+}
+
+/** All workers of the step have it. With too little traffic, or one worker that is unlike the others, they are
+ * watched for a second hold. */
+function hold(view: View, open: RolloutOnRecord, options: DecideOptions): Decision {
+  const { judgement, heldMs } = view;
+  const holdMs = options.pools.holdMsOf(open.step);
+  const isFirst = heldMs < holdMs;
+  if (isFirst || (judgement.kind !== 'good' && heldMs < 2 * holdMs)) {
+    const leftMs = (isFirst ? holdMs : 2 * holdMs) - heldMs;
+    const left = formatDuration(Math.ceil(leftMs / 1000) * 1000);
+    const why = judgement.kind === 'good' ? '' : ` (${judgement.text})`;
+    const phase = isFirst ? 'holding' : 'silent';
+    return { change: undefined, phase, text: `is watched for another ${left}${why}` };
+  }
+  const step = `step ${open.step + 1}`;
+  if (judgement.kind === 'good') {
+    return give(view, open, options, open.step + 1, `${step} did as well as the others`);
+  }
+  if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {
+    return give(
+      view,
+      open,
+      options,
+      open.step + 1,
+      `${step} could not be judged: ${judgement.text}`,
+    );
+  }
+  const what = judgement.kind === 'silent' ? 'too little traffic to judge: ' : '';
+  const reason = `${what}${judgement.text}`;
+  return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+}
+
+/** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
+function give(
+  { members }: View,
+  open: RolloutOnRecord,
+  { plan, pools }: DecideOptions,
+  from: number,
+  why = '',
+): Decision {
+  const because = why === '' ? '' : `${why}; `;
+  for (let step = from; step < pools.stepCount; step++) {
+    const share = pools.shareAt(step, members, open);
+    const { length } = members.filter(createIsWithin(share));
+    if (length === members.length) break;
+    if (length === 0) continue;
+    const reach = `${length} of ${toCountText(members.length, 'worker')}`;
+    return toGiven(step, share, `${because}step ${step + 1} of ${pools.stepCount + 1}, ${reach}`);
+  }
+  const complete = (text: string): Decision => ({
+    change: { kind: 'complete', text: `${because}${text}, so everybody gets it` },
+    phase: 'holding',
+    text: '',
+  });
+  if (from > open.step) return complete('all steps are done');
+  if (members.length === 0)
+    return complete('it changes nothing for the workers that are connected');
+  if (!pools.dividesAt(from, members)) return complete('its steps leave nobody out');
+  const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
+  if (plan.onIndivisible === 'proceed') return complete(reason);
+  const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
+  return { change: undefined, phase: 'indivisible', text };
+}
+
+function whyIndivisible(members: readonly Member[]): string {
+  if (members.length === 1) return 'there is only one that the revision changes something for';
+  const places = new Set(members.map(({ place }) => place)).size;
+  return `${members.length} share ${toCountText(places, 'node id')}, such as that of ${members[0]?.name}, and do not tell their instances`;
+}
+
+function toGiven(step: number, share: Share, text: string): Decision {
+  return { change: { kind: 'give', step, share, text }, phase: 'spreading', text: '' };
+}
+
+function toFollowerPhase({ members }: View, open: RolloutOnRecord): Phase {
+  if (open.outcome === 'paused') return 'paused';
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  if (open.chosen.length === 0 && open.whole.length === 0) return 'gathering';
+  return chosen.every(({ state }) => state === 'in_force') ? 'holding' : 'spreading';
+}

@@ -1,0 +1,363 @@
+// Keeps the record that control planes share: reads and writes it beside the rules, and says which control plane
+// decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
+// left, or has given no sign of life for the length of a lease (behaviour: one-leader). Where the place takes no
+// writes, the record is kept in the state directory alone until it does.
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { RevisionMemory } from '../snapshot/revision-memory.ts';
+import type { SharedText } from '../store/shared-text.ts';
+import type { OwnText } from './own-text.ts';
+import {
+  emptyRecord,
+  mergeRecords,
+  openRolloutOf,
+  parseRecord,
+  type RolloutRecord,
+  toRecordText,
+  verdictOf,
+} from './record.ts';
+
+/** What to write, from what is on record at that moment; undefined where that makes it pointless. */
+export type ChangeRecord = (record: RolloutRecord) => RolloutRecord | undefined;
+
+export interface RecordKeeper extends RevisionMemory {
+  /** Of this control plane, for people. */
+  readonly name: string;
+  /** Beside the rules, for people. */
+  readonly place: string;
+  /** As last read or written. */
+  readonly record: RolloutRecord;
+  /** Identifies the record, the same with each sign of life. */
+  readonly contentId: string;
+  /** Whether this control plane wrote the record. */
+  readonly leads: boolean;
+  /** Whether nobody decides on what is on record: it ended, or its leader has stopped. */
+  readonly isVacant: boolean;
+  /** Why the record cannot be read or written now, for people. */
+  readonly trouble: string | undefined;
+  /** Why this control plane has the record for itself alone, for people; undefined where it is shared. */
+  readonly alone: string | undefined;
+  /** Whether nothing could be read at the start, here or beside the rules. */
+  readonly isForgetful: boolean;
+  /** Reads the record. Never rejects. */
+  start(): Promise<void>;
+  /** `listener` is called after each change of the record, by whomever. */
+  onChange(listener: () => void): void;
+  /** Changes the record, and leads from then on. False when nothing was written: the change has become
+   * pointless, another control plane was faster again and again, or `trouble` says why. */
+  write(change: ChangeRecord): Promise<boolean>;
+  /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
+  tend(isWaiting: boolean): void;
+  /** A peer knows a record with this content: where that is another one, it is read soon. */
+  hear(contentId: string): void;
+  /** Another control plane may lead from now on. */
+  handOver(): Promise<void>;
+  /** Resolves when nothing is being read or written. */
+  settled(): Promise<void>;
+  /** The same, without waiting for what takes long. */
+  stop(): Promise<void>;
+}
+
+/** Milliseconds. */
+export interface LeaseTiming {
+  readonly poll: number;
+  readonly renew: number;
+  /** Without a sign of life for so long, on its own clock, another control plane takes over. */
+  readonly lease: number;
+  /** Least time between two reads that peers cause. */
+  readonly hear: number;
+  /** So many refusals of a write in a row, and this control plane goes on alone. */
+  readonly denials: number;
+}
+
+export const directoryTiming: LeaseTiming = {
+  poll: 1_000,
+  renew: 2_000,
+  lease: 8_000,
+  hear: 1_000,
+  denials: 1,
+};
+/** Each look and each renewal is a call of the remote, whose refusal may be a passing one. */
+export const gitTiming: LeaseTiming = {
+  poll: 5_000,
+  renew: 10_000,
+  lease: 30_000,
+  hear: 2_000,
+  denials: 3,
+};
+
+export interface RecordKeeperDeps {
+  /** Beside the rules. */
+  readonly shared: SharedText;
+  readonly timing: LeaseTiming;
+  /** In the state directory: a copy, and where `shared` takes no writes the record itself. */
+  readonly own: OwnText;
+  /** Of this process, never used before. */
+  readonly id: string;
+  readonly name: string;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+interface Known {
+  /** Of the shared text; undefined where that has none. */
+  readonly version: string | undefined;
+  readonly record: RolloutRecord;
+  /** When this version was first seen, on the monotonic clock. */
+  readonly sinceMs: number;
+  readonly contentId: string;
+}
+
+const retryMs = 2_000;
+const maxAttempts = 3;
+
+export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
+  const { shared, timing, own, id, name, log, clock } = deps;
+  /** Of this control plane, the same over restarts. */
+  let plane = id;
+  let listener = () => {};
+  let known = toKnown(undefined, emptyRecord);
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  /** Nothing is tried before. */
+  let restUntilMs = Number.NEGATIVE_INFINITY;
+  let heard: string | undefined;
+  let trouble: string | undefined;
+  let alone: string | undefined;
+  let isForgetful = false;
+  let denials = 0;
+  let queue: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+
+  /** One after the other. */
+  function enqueue<Result>(task: () => Promise<Result>): Promise<Result> {
+    waiting++;
+    const result = queue.then(task).finally(() => waiting--);
+    queue = result.catch(() => {});
+    return result;
+  }
+
+  function toKnown(version: string | undefined, record: RolloutRecord): Known {
+    return { version, record, sinceMs: clock.monotonicMs(), contentId: toContentId(record) };
+  }
+
+  function learn(version: string | undefined, record: RolloutRecord): void {
+    known = toKnown(version, record);
+    own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
+    listener();
+  }
+
+  async function read(): Promise<void> {
+    const startedMs = clock.monotonicMs();
+    try {
+      const found = await shared.read();
+      const theirs = found && parse(found.text);
+      readAtMs = startedMs;
+      if (alone !== undefined) {
+        await rejoin(found?.version, theirs);
+        return;
+      }
+      noteReachable();
+      if (found?.version === known.version) return;
+      if (theirs !== undefined) learn(found?.version, theirs);
+      // One that somebody has removed is written again with the next change.
+      else known = { ...known, version: undefined };
+    } catch (error) {
+      if (alone === undefined) fail(`${shared.description} cannot be read (${errorText(error)})`);
+    }
+  }
+
+  function parse(text: string): RolloutRecord {
+    const parsed = parseRecord(text);
+    if (parsed.ok) return parsed.record;
+    throw new AppError('store', `${parsed.problem}: somebody has to remove it`);
+  }
+
+  function noteReachable(): void {
+    if (trouble !== undefined) log.notice(`Rollout: ${shared.description} is there again`);
+    trouble = undefined;
+  }
+
+  function fail(reason: string): void {
+    if (trouble === undefined) log.warning(`Rollout: ${reason}; no step is taken until it can`);
+    trouble = reason;
+    restUntilMs = clock.monotonicMs() + retryMs;
+  }
+
+  /** What others wrote meanwhile counts, but for what was taken back here. */
+  async function rejoin(
+    version: string | undefined,
+    theirs: RolloutRecord | undefined,
+  ): Promise<void> {
+    const isNews = theirs !== undefined && version !== known.version;
+    const record = toOwn(isNews ? mergeRecords(theirs, known.record) : known.record);
+    const result = await shared.swap(version, toRecordText(record));
+    if (result.kind !== 'written') return;
+    alone = undefined;
+    denials = 0;
+    log.notice(`Rollout: ${shared.description} takes writes again, and is shared`);
+    learn(result.version, record);
+  }
+
+  function toOwn(record: RolloutRecord): RolloutRecord {
+    return { ...record, leader: { id, plane, name, hasLeft: false }, beat: 0 };
+  }
+
+  async function swap(record: RolloutRecord): Promise<boolean> {
+    if (alone !== undefined) {
+      learn(known.version, record);
+      return true;
+    }
+    try {
+      const result = await shared.swap(known.version, toRecordText(record));
+      if (result.kind === 'written') {
+        denials = 0;
+        readAtMs = clock.monotonicMs();
+        noteReachable();
+        learn(result.version, record);
+        return true;
+      }
+      if (result.kind === 'stale') {
+        await read();
+        return false;
+      }
+      denials++;
+      if (denials >= timing.denials) goAlone(result.reason);
+      else fail(`${shared.description} cannot be written (${result.reason})`);
+    } catch (error) {
+      fail(`${shared.description} cannot be written (${errorText(error)})`);
+    }
+    return false;
+  }
+
+  function goAlone(reason: string): void {
+    log.warning(
+      `Rollout: ${shared.description} takes no writes from this control plane (${reason}): it rolls out to its own workers by itself, and remembers in its state directory alone what was taken back, held back or approved, until it does`,
+    );
+    alone = reason;
+    trouble = undefined;
+    restUntilMs = clock.monotonicMs();
+  }
+
+  function isDue(nowMs: number): boolean {
+    return openRolloutOf(known.record) !== undefined && nowMs - known.sinceMs >= timing.renew;
+  }
+
+  function isOwn(): boolean {
+    return known.record.leader.id === id;
+  }
+
+  async function renew(): Promise<void> {
+    if (!isOwn() || alone !== undefined || openRolloutOf(known.record) === undefined) return;
+    await swap({ ...known.record, beat: known.record.beat + 1 });
+  }
+
+  /** Of an earlier process; what only this control plane knows is written when there is something to write. */
+  async function readOwn(): Promise<void> {
+    const kept = await own.read();
+    const parsed = kept && parseRecord(kept.text);
+    isForgetful = parsed?.ok !== true;
+    plane = kept?.plane || plane;
+    if (kept === undefined || parsed?.ok !== true) return;
+    known = toKnown(undefined, parsed.record);
+    if (kept.isAlone) alone = 'when it was written last';
+  }
+
+  async function settled(): Promise<void> {
+    await queue;
+  }
+
+  return {
+    name,
+    place: shared.description,
+    get record() {
+      return known.record;
+    },
+    get contentId() {
+      return known.contentId;
+    },
+    get inForce() {
+      return known.record.inForce[0];
+    },
+    wasInForce: (content) => known.record.inForce.some((each) => each.content === content),
+    verdictOf: (revision, content) => verdictOf(known.record, revision, content),
+    get leads() {
+      return isOwn() && !known.record.leader.hasLeft;
+    },
+    get isVacant() {
+      if (trouble !== undefined) return false;
+      const { leader } = known.record;
+      if (openRolloutOf(known.record) === undefined || leader.hasLeft) return true;
+      if (leader.id === id) return false;
+      if (alone !== undefined || leader.plane === plane) return true;
+      return readAtMs - known.sinceMs >= timing.lease;
+    },
+    get trouble() {
+      return trouble;
+    },
+    get alone() {
+      return alone;
+    },
+    get isForgetful() {
+      return isForgetful && alone !== undefined;
+    },
+    start: () =>
+      enqueue(async () => {
+        await readOwn();
+        await read();
+      }),
+    onChange(given) {
+      listener = given;
+    },
+    write(change) {
+      if (clock.monotonicMs() < restUntilMs) return Promise.resolve(false);
+      return enqueue(async () => {
+        // Others may write at the same time: a sign of life is in the way, but changes nothing.
+        for (let again = 0; again < maxAttempts; again++) {
+          const changed = change(known.record);
+          if (changed === undefined) return false;
+          if (await swap(toOwn(changed))) return true;
+          if (trouble !== undefined) return false;
+        }
+        return false;
+      });
+    },
+    tend(isWaiting) {
+      const nowMs = clock.monotonicMs();
+      if (waiting > 0 || nowMs < restUntilMs) return;
+      const sinceReadMs = nowMs - readAtMs;
+      const isNews = heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.hear;
+      if (isNews) heard = undefined;
+      const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
+      if (isOwn() && isDue(nowMs) && alone === undefined) void enqueue(renew);
+      else if (isNews || isTimely || trouble !== undefined) void enqueue(read);
+    },
+    hear(contentId) {
+      heard = contentId;
+    },
+    async handOver() {
+      if (!isOwn() || openRolloutOf(known.record) === undefined) return;
+      await enqueue(async () => {
+        if (!isOwn()) return;
+        const { record } = known;
+        await swap({
+          ...record,
+          leader: { ...record.leader, hasLeft: true },
+          beat: record.beat + 1,
+        });
+      });
+    },
+    settled,
+    stop() {
+      shared.close();
+      return settled();
+    },
+  };
+}
+
+/** Without the signs of life. */
+function toContentId(record: RolloutRecord): string {
+  const text = toRecordText({ ...record, beat: 0 });
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}

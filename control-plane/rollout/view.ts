@@ -1,0 +1,48 @@
+// What a control plane knows when it decides on a rollout. Plain data, made by fleet-view.ts.
+import type { Judgement } from './judgement.ts';
+import type { PlacedWorker } from './pools.ts';
+
+/** A worker that the revision changes something for, of any control plane. */
+export interface Member extends PlacedWorker {
+  /** For people. */
+  readonly name: string;
+  /** Whether it is given the revision. */
+  readonly isChosen: boolean;
+  /** Of what it is given. */
+  readonly state: 'in_force' | 'pending' | 'refused';
+  /** Why it refuses the revision, and for how long. */
+  readonly refusal: { readonly text: string; readonly forMs: number } | undefined;
+}
+
+/** Workers whose connection broke without a goodbye in this step, and that have not come back. */
+export interface Gone {
+  readonly having: number;
+  readonly others: number;
+}
+
+/** Times are counted while this process watches: what passed while it stood still is no evidence. */
+export interface View {
+  readonly trial: {
+    readonly revision: string;
+    readonly content: string;
+    readonly supersedes: boolean;
+  };
+  readonly members: readonly Member[];
+  /** Those that get the same with or without the revision, too. */
+  readonly connected: number;
+  readonly gone: Gone;
+  /** Of the figures since the step began here. */
+  readonly judgement: Judgement;
+  /** What is not known of other control planes, for people. */
+  readonly unknown: string | undefined;
+  /** Whether the workers that reconnect after a start have come, as far as one can tell. */
+  readonly isGathered: boolean;
+  /** How long all workers of the step have had it. */
+  readonly heldMs: number;
+  /** Whether this control plane wrote the record. */
+  readonly leads: boolean;
+  /** Whether nobody decides on the record. */
+  readonly isVacant: boolean;
+  /** Whether the control plane that leads gives signs of life. */
+  readonly isLed: boolean;
+}

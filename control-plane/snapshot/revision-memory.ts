@@ -1,0 +1,18 @@
+// What outlives a control plane of the revisions before: given by rollout/record-keeper.ts.
+
+export interface RevisionMemory {
+  /** What everybody had when this was written last; undefined where nothing is remembered. */
+  readonly inForce: { readonly revision: string; readonly content: string } | undefined;
+  /** Whether everybody had this content, lately. */
+  wasInForce(content: string): boolean;
+  /** The last word about a revision, or about another one with the same content. */
+  verdictOf(
+    revision: string,
+    content: string,
+  ):
+    | {
+        readonly outcome: 'held_back' | 'approved' | 'taken_back';
+        readonly reason: string;
+      }
+    | undefined;
+}

@@ -1,0 +1,89 @@
+// What every node is served at this moment, and the only place that changes it: whoever listens is told of each
+// change, and compares what a node got before with what it gets now (xds/session.ts sends nothing twice).
+import type { Revision, RevisionInfo } from '../store/revision.ts';
+import { type BuiltSnapshots, selectGroup, selectSnapshot } from './build.ts';
+import { keepIdentities } from './group-identity.ts';
+import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
+
+export interface InForce {
+  readonly revision: RevisionInfo;
+  /** Wall time. */
+  readonly sinceMs: number;
+  readonly built: BuiltSnapshots;
+}
+
+export interface Trial extends InForce {
+  /** To be kept when it has come through. */
+  readonly whole: Revision;
+  /** The nodes that get it. */
+  readonly takes: (node: NodeIdentity) => boolean;
+}
+
+export interface Serving {
+  /** What all others get; undefined: they keep what they have. */
+  readonly inForce: InForce | undefined;
+  /** What only some nodes get. */
+  readonly trial: Trial | undefined;
+}
+
+export interface Served extends SnapshotProvider {
+  readonly now: Serving;
+  /** From now on; what is left out stays as it is. */
+  change(to: Partial<Serving>): void;
+  /** The name of a node's group; undefined while nothing is served to it. */
+  groupOf(node: NodeIdentity): string | undefined;
+  /** What a node gets without and with the trial; undefined when nothing is on trial. */
+  compare(
+    node: NodeIdentity,
+  ): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined;
+}
+
+export function createServed(): Served {
+  const listeners = new Set<() => void>();
+  let now: Serving = { inForce: undefined, trial: undefined };
+
+  function servedTo(node: NodeIdentity): BuiltSnapshots | undefined {
+    return (now.trial?.takes(node) ? now.trial : now.inForce)?.built;
+  }
+
+  function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {
+    return built && selectSnapshot(built.groups, node);
+  }
+
+  /** Equal snapshots stay the same objects, so that what is derived from them is kept. */
+  function keep<Part extends InForce>(part: Part | undefined): Part | undefined {
+    const known = [now.inForce, now.trial];
+    if (part === undefined || known.some((each) => each?.built === part.built)) return part;
+    const before = known.flatMap((each) => each?.built.groups ?? []);
+    const { built } = part;
+    return { ...part, built: { ...built, groups: keepIdentities(built.groups, before) } };
+  }
+
+  return {
+    get now() {
+      return now;
+    },
+    current: (node) => select(servedTo(node), node),
+    groupOf(node) {
+      const built = servedTo(node);
+      return built && selectGroup(built.groups, node)?.group.name;
+    },
+    compare: (node) =>
+      now.trial && {
+        before: select(now.inForce?.built, node),
+        after: select(now.trial.built, node),
+      },
+    change(to) {
+      const { inForce, trial } = { ...now, ...to };
+      if (inForce === now.inForce && trial === now.trial) return;
+      now = { inForce: keep(inForce), trial: keep(trial) };
+      for (const listener of [...listeners]) listener();
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+      };
+    },
+  };
+}

@@ -1,0 +1,50 @@
+// Where control planes keep their record, in the memory of a test: beside the rules, and in a state directory.
+import type { KeptText, OwnText } from '../../control-plane/rollout/own-text.ts';
+import type { SharedText } from '../../control-plane/store/shared-text.ts';
+
+export interface SimulatedText extends SharedText {
+  mode: 'fine' | 'denied' | 'away';
+  content: string | undefined;
+  /** How many writes succeeded. */
+  writes: number;
+  /** Asked before a write of a control plane: whether it is killed at it. */
+  onWrite: ((plane: string, text: string) => 'before' | 'after' | undefined) | undefined;
+}
+
+export function createMemoryText(): OwnText {
+  let kept: KeptText | undefined;
+  return {
+    read: async () => kept,
+    keep(given) {
+      kept = given;
+    },
+    settled: async () => {},
+  };
+}
+
+export function createSimulatedText(): SimulatedText {
+  const text: SimulatedText = {
+    description: 'the shared record',
+    mode: 'fine',
+    content: undefined,
+    writes: 0,
+    onWrite: undefined,
+    async read() {
+      if (text.mode === 'away') throw new Error('no route to it');
+      return text.content === undefined
+        ? undefined
+        : { version: String(text.writes), text: text.content };
+    },
+    async swap(before, given) {
+      if (text.mode === 'away') throw new Error('no route to it');
+      if (text.mode === 'denied') return { kind: 'denied', reason: 'may only read' };
+      const version = text.content === undefined ? undefined : String(text.writes);
+      if (before !== version) return { kind: 'stale' };
+      text.writes++;
+      text.content = given;
+      return { kind: 'written', version: String(text.writes) };
+    },
+    close() {},
+  };
+  return text;
+}

@@ -1,0 +1,469 @@
+// A fleet in one process: control planes with real snapshots, records and rollouts, and workers that take what
+// they are told, count, refuse, leave and lie as a test wants. The clock is turned by hand.
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import type { Counted } from '../../control-plane/fleet/fleet.ts';
+import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
+import type { OwnText } from '../../control-plane/rollout/own-text.ts';
+import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
+import { parseRecord, type RolloutRecord } from '../../control-plane/rollout/record.ts';
+import {
+  createRecordKeeper,
+  directoryTiming,
+  type LeaseTiming,
+  type RecordKeeper,
+} from '../../control-plane/rollout/record-keeper.ts';
+import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
+import { createSnapshotCache, type SnapshotCache } from '../../control-plane/snapshot/cache.ts';
+import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
+import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import type { ConnectedWorker, VanishedWorker } from '../../control-plane/xds/workers.ts';
+import { instanceKey } from '../../shared/instance-key.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
+import { createMemoryText, createSimulatedText, type SimulatedText } from './record-texts.ts';
+import { createRecordedLog } from './recorded-log.ts';
+import { createRevisionStore, type RevisionStore, revisionOf } from './revision-store.ts';
+import { createRulesFolder } from './rules-folder.ts';
+
+/** What a revision does to the workers that have it. */
+export interface Effect {
+  readonly isRefused?: boolean;
+  /** Share of the decisions. */
+  readonly overLimit?: number;
+  readonly errors?: number;
+}
+
+export interface SimulatedWorker {
+  readonly id: string;
+  /** Undefined for a worker of another make. */
+  instance: string | undefined;
+  /** The name of its control plane; undefined while it is not connected. */
+  plane: string | undefined;
+  decisionsPerSecond: number;
+  /** What it does with the version that it is given. */
+  answer: 'take' | 'refuse' | 'ignore';
+  /** In place of what the revision does. */
+  lies: Effect | undefined;
+  /** The version that it was told last on its stream. */
+  told: Snapshot | undefined;
+  /** The version that it has; kept over streams. */
+  has: Snapshot | undefined;
+  nacked: string | undefined;
+  counted: Counted | undefined;
+}
+
+export interface SimulatedPlane {
+  readonly name: string;
+  readonly rollout: Rollout;
+  readonly cache: SnapshotCache;
+  readonly keeper: RecordKeeper;
+  /** Gives peers no answer, and gets none. */
+  isCutOff: boolean;
+}
+
+/** A process: what it does is over when it is killed, and waits while it stands still. */
+interface Process {
+  readonly name: string;
+  readonly death: PromiseWithResolvers<void>;
+  isDead: boolean;
+  /** What is due, while it stands still. */
+  deferred: (() => void)[] | undefined;
+}
+
+export interface FleetOptions {
+  readonly plan?: string | undefined;
+  readonly workers?: number;
+  /** Names of the control planes; more than one are peers. */
+  readonly planes?: readonly string[];
+  readonly timing?: LeaseTiming;
+  readonly effects?: ReadonlyMap<number, Effect>;
+  readonly allowsRemoval?: boolean;
+}
+
+export interface SimulatedFleet {
+  readonly clock: ManualClock;
+  readonly log: ReturnType<typeof createRecordedLog>;
+  /** What the audit log gets. */
+  readonly events: string[];
+  readonly store: RevisionStore;
+  readonly text: SimulatedText;
+  readonly planes: ReadonlyMap<string, SimulatedPlane>;
+  readonly workers: SimulatedWorker[];
+  readonly effects: Map<number, Effect>;
+  /** The first control plane. */
+  readonly plane: SimulatedPlane;
+  addWorker(worker: Partial<SimulatedWorker> & { readonly id: string }): SimulatedWorker;
+  /** `how`: with a goodbye, or as a connection that breaks. */
+  disconnect(worker: SimulatedWorker, how: 'goodbye' | 'broken'): void;
+  connect(worker: SimulatedWorker, plane: string): void;
+  /** `isFresh`: with an empty state directory. */
+  startPlane(name: string, isFresh?: boolean): Promise<void>;
+  /** As SIGTERM: its workers go to `next`. */
+  stopPlane(name: string, next?: string): Promise<void>;
+  /** As SIGKILL. */
+  killPlane(name: string, next?: string): void;
+  /** As SIGSTOP, until it goes on. */
+  standStill(name: string): void;
+  goOn(name: string): void;
+  /** Seconds, one after the other. */
+  pass(seconds: number): Promise<void>;
+  /** Until nothing is under way at this moment. */
+  settle(): Promise<void>;
+  /** The workers that have this revision. */
+  having(number: number): SimulatedWorker[];
+  /** As it is beside the rules. */
+  readRecord(): RolloutRecord | undefined;
+}
+
+const encode = loadProtos().rateLimitConfig.serialize;
+
+export async function startSimulatedFleet(
+  t: Pick<ExecutionContext, 'teardown'>,
+  options: FleetOptions = {},
+): Promise<SimulatedFleet> {
+  const {
+    plan: planText = 'canary=10%,hold=60s',
+    workers: count = 20,
+    planes: names = ['a'],
+  } = options;
+  const parsed = planText === '' ? undefined : parseRolloutPlan(planText);
+  if (parsed?.ok === false) throw new Error(parsed.reason);
+  const plan = parsed?.plan;
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  const store = createRevisionStore(revisionOf(1));
+  const text = createSimulatedText();
+  const events: string[] = [];
+  const planes = new Map<string, SimulatedPlane>();
+  const workers: SimulatedWorker[] = [];
+  const effects = new Map(options.effects);
+  const folder = createRulesFolder(t as ExecutionContext).path;
+  const ownTexts = new Map<string, OwnText>();
+  const vanished = new Map<string, VanishedWorker[]>();
+  const processes = new Map<string, Process>();
+  let series = 0;
+  let states = 0;
+  const folders = new Map<string, string>();
+
+  function nodeOf({ id, instance }: SimulatedWorker): NodeIdentity {
+    return nodes.get(`${id} ${instance}`) ?? makeNode(id, instance);
+  }
+  const nodes = new Map<string, NodeIdentity>();
+  function makeNode(id: string, instance: string | undefined): NodeIdentity {
+    const metadata = new Map(instance === undefined ? [] : [[instanceKey, instance]]);
+    const node = { id, cluster: '', metadata };
+    nodes.set(`${id} ${instance}`, node);
+    return node;
+  }
+
+  function listOf(name: string): ConnectedWorker[] {
+    return workers
+      .filter(({ plane }) => plane === name)
+      .map((worker) => ({
+        node: nodeOf(worker),
+        instance: worker.instance,
+        address: `${worker.id}:1`,
+        mode: 'sotw',
+        sinceMs: 0,
+        sent: worker.told && { version: worker.told.version, atMs: 0 },
+        acked: worker.has && { version: worker.has.version, atMs: 0 },
+        nacked: worker.nacked
+          ? { version: worker.nacked, text: 'no such unit', atMs: 0 }
+          : undefined,
+        wantedVersion: (snapshot) => snapshot.version,
+      }));
+  }
+
+  /** As a stream does when the snapshots say that something has changed. */
+  function refresh(worker: SimulatedWorker): void {
+    const plane = planes.get(worker.plane ?? '');
+    const current = plane?.cache.current(nodeOf(worker));
+    if (current === undefined || current.version === worker.told?.version) return;
+    worker.told = current;
+  }
+
+  function answer(worker: SimulatedWorker): void {
+    const { told, has } = worker;
+    if (worker.plane === undefined || told === undefined || worker.answer === 'ignore') return;
+    const isRefused = worker.answer === 'refuse' || effects.get(numberOf(told) ?? 0)?.isRefused;
+    if (told.version === has?.version) worker.nacked = undefined;
+    else if (isRefused) worker.nacked = told.version;
+    else {
+      worker.has = told;
+      worker.nacked = undefined;
+    }
+  }
+
+  function report(worker: SimulatedWorker): void {
+    const { has, instance, decisionsPerSecond } = worker;
+    if (has === undefined || instance === undefined) return;
+    const before = worker.counted;
+    if (before?.version !== has.version) {
+      series++;
+      worker.counted = {
+        nodeId: worker.id,
+        series: String(series),
+        version: has.version,
+        decisions: 0,
+        overLimit: 0,
+        errors: 0,
+      };
+      return;
+    }
+    const { overLimit = 0, errors = 0 } = worker.lies ?? effects.get(numberOf(has) ?? 0) ?? {};
+    const failed = Math.round(decisionsPerSecond * errors);
+    worker.counted = {
+      ...before,
+      decisions: before.decisions + decisionsPerSecond - failed,
+      overLimit: before.overLimit + Math.round(decisionsPerSecond * overLimit),
+      errors: before.errors + failed,
+    };
+  }
+
+  function run(process: Process, task: () => void): void {
+    if (process.isDead) return;
+    if (process.deferred === undefined) task();
+    else process.deferred.push(task);
+  }
+
+  function die(process: Process): void {
+    process.isDead = true;
+    planes.delete(process.name);
+    process.death.resolve();
+  }
+
+  /** The shared record as one process has it. */
+  function textFor(process: Process): SharedText {
+    return {
+      ...text,
+      async swap(before, given) {
+        const when = text.onWrite?.(process.name, given);
+        if (when === 'after') await text.swap(before, given);
+        if (when === undefined) return text.swap(before, given);
+        die(process);
+        return new Promise(() => {});
+      },
+    };
+  }
+
+  async function startPlane(name: string, isFresh = false): Promise<void> {
+    const process: Process = {
+      name,
+      death: Promise.withResolvers(),
+      isDead: false,
+      deferred: undefined,
+    };
+    processes.set(name, process);
+    const ownClock = {
+      ...clock,
+      after: (delayMs: number, task: () => void) => clock.after(delayMs, () => run(process, task)),
+    };
+    if (isFresh || !folders.has(name)) {
+      folders.set(name, join(folder, `${name}-${++states}`));
+      ownTexts.set(name, createMemoryText());
+    }
+    const own = ownTexts.get(name) ?? createMemoryText();
+    const keeper = createRecordKeeper({
+      shared: textFor(process),
+      timing: options.timing ?? directoryTiming,
+      own,
+      id: randomUUID(),
+      name,
+      log,
+      clock: ownClock,
+    });
+    const cache = createSnapshotCache({
+      store: {
+        ...store,
+        watch: (onRevision) => store.watch((revision) => run(process, () => onRevision(revision))),
+      },
+      options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+      encode,
+      stateDirectory: folders.get(name) ?? folder,
+      allowsRemoval: options.allowsRemoval ?? false,
+      rollsOut: plan !== undefined,
+      memory: keeper,
+      log,
+      clock: ownClock,
+    });
+    const rollout = createRollout({
+      plan,
+      snapshots: cache,
+      workers: { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] },
+      readCounted: () =>
+        new Map(
+          workers.flatMap(({ plane, instance, counted }) =>
+            plane === name && instance !== undefined && counted ? [[instance, counted]] : [],
+          ),
+        ),
+      keeper,
+      askPeers:
+        names.length === 1
+          ? undefined
+          : async (record) =>
+              names
+                .filter((other) => other !== name)
+                .map((other) => {
+                  const peer = planes.get(other);
+                  const isAway =
+                    peer?.isCutOff || planes.get(name)?.isCutOff || processes.get(other)?.deferred;
+                  return peer === undefined || isAway
+                    ? { url: other, error: 'refused', last: undefined }
+                    : {
+                        url: other,
+                        value: structuredClone<RolloutFacts>(peer.rollout.tellPeer(record)),
+                      };
+                }),
+      store,
+      onEvent: ({ what }) => events.push(what),
+      log,
+      clock: ownClock,
+    });
+    await keeper.start();
+    await cache.start();
+    cache.onChange(() => {
+      for (const worker of workers) if (worker.plane === name) refresh(worker);
+    });
+    rollout.start();
+    const plane = { name, rollout, cache, keeper, isCutOff: false };
+    planes.set(name, plane);
+    vanished.set(name, []);
+    t.teardown(async () => {
+      if (!process.isDead) await Promise.race([rollout.stop(), process.death.promise]);
+      await cache.close();
+    });
+  }
+
+  function leaveAll(name: string, next: string | undefined): void {
+    planes.delete(name);
+    for (const worker of workers) {
+      if (worker.plane !== name) continue;
+      worker.plane = undefined;
+      if (next !== undefined) connect(worker, next);
+    }
+  }
+
+  function connect(worker: SimulatedWorker, plane: string): void {
+    worker.plane = plane;
+    worker.told = worker.has;
+    worker.counted = undefined;
+    const gone = vanished.get(plane) ?? [];
+    vanished.set(
+      plane,
+      gone.filter(({ instance }) => instance !== worker.instance),
+    );
+    refresh(worker);
+  }
+
+  const fleet: SimulatedFleet = {
+    clock,
+    log,
+    events,
+    store,
+    text,
+    planes,
+    workers,
+    effects,
+    get plane() {
+      const [first] = planes.values();
+      if (first === undefined) throw new Error('no control plane is running');
+      return first;
+    },
+    addWorker(given) {
+      const worker: SimulatedWorker = {
+        instance: randomUUID(),
+        plane: undefined,
+        decisionsPerSecond: 200,
+        answer: 'take',
+        lies: undefined,
+        told: undefined,
+        has: undefined,
+        nacked: undefined,
+        counted: undefined,
+        ...given,
+      };
+      workers.push(worker);
+      if (given.plane !== undefined) connect(worker, given.plane);
+      return worker;
+    },
+    connect,
+    disconnect(worker, how) {
+      const { plane, has, instance } = worker;
+      if (plane === undefined) return;
+      worker.plane = undefined;
+      if (how === 'goodbye') return;
+      const acked = has && { version: has.version, atMs: 0 };
+      const goneAtMs = clock.monotonicMs();
+      vanished
+        .get(plane)
+        ?.push({ node: nodeOf(worker), instance, address: `${worker.id}:1`, acked, goneAtMs });
+    },
+    startPlane,
+    async stopPlane(name, next) {
+      const plane = planes.get(name);
+      const process = processes.get(name);
+      const stopping = plane?.rollout.stop();
+      await fleet.settle();
+      await stopping;
+      if (process !== undefined) die(process);
+      leaveAll(name, next);
+      await plane?.cache.close();
+    },
+    killPlane(name, next) {
+      const process = processes.get(name);
+      if (process !== undefined) die(process);
+      leaveAll(name, next);
+    },
+    standStill(name) {
+      const process = processes.get(name);
+      if (process !== undefined) process.deferred ??= [];
+    },
+    goOn(name) {
+      const process = processes.get(name);
+      const due = process?.deferred ?? [];
+      if (process !== undefined) process.deferred = undefined;
+      for (const task of due) task();
+    },
+    async pass(seconds) {
+      for (let second = 0; second < seconds; second++) {
+        for (const worker of workers) {
+          answer(worker);
+          report(worker);
+        }
+        clock.advance(1_000);
+        await fleet.settle();
+      }
+      for (const worker of workers) answer(worker);
+    },
+    async settle() {
+      for (let round = 0; round < 3; round++) {
+        for (const { name, keeper } of planes.values()) {
+          await Promise.race([keeper.settled(), processes.get(name)?.death.promise]);
+        }
+        await new Promise(setImmediate);
+      }
+    },
+    having: (number) => workers.filter(({ has }) => has?.resources.has(`revision-${number}`)),
+    readRecord() {
+      const read = text.content === undefined ? undefined : parseRecord(text.content);
+      return read?.ok ? read.record : undefined;
+    },
+  };
+  for (const name of names) await startPlane(name);
+  for (let index = 0; index < count; index++) {
+    fleet.addWorker({ id: `worker-${index}`, plane: names[index % names.length] ?? 'a' });
+  }
+  // The workers of a start are awaited.
+  await fleet.pass(8);
+  return fleet;
+}
+
+function numberOf(snapshot: Snapshot): number | undefined {
+  for (const name of snapshot.resources.keys()) {
+    const [, number] = /^revision-(\d+)$/.exec(name) ?? [];
+    if (number !== undefined) return Number(number);
+  }
+  return undefined;
+}
