@@ -1,16 +1,23 @@
 // The Helm chart: rendered and linted by Helm's own library and read by Kubernetes' own, strictly
-// (test/setup/go-tools/chart-check); what it sets is held against what the programs know and need.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+// (test/setup/go-tools/chart-check); what it sets is held against what the programs know and need. How the
+// control planes find each other: helm-chart-peers.test.ts.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
-import { runTool, testWith } from '../support/installed-tool.ts';
+import { testWith } from '../support/installed-tool.ts';
+import {
+  chartFolder as chart,
+  environmentOf,
+  isPartOf,
+  type Manifest,
+  readManifests,
+  renderChart as render,
+} from '../support/rendered-chart.ts';
 
 const project = join(import.meta.dirname, '..', '..');
-const chart = join(project, 'compose', 'helm', 'ratelane');
 /** After SIGTERM, as worker/docs/failures.md says. */
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
@@ -90,16 +97,11 @@ const shapes = {
   },
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: manifests of many kinds
-type Manifest = any;
-
 for (const [title, values] of Object.entries(shapes)) {
   testChart(`the chart ${title} gives manifests that fit together`, async (t) => {
     const { code, output } = await render(t, values);
     t.is(code, 0, output);
-    const manifests = parseAllDocuments(output)
-      .map((document): Manifest => document.toJS())
-      .filter((manifest) => manifest !== null);
+    const manifests = readManifests(output);
     const pods = new Map<string, Manifest>();
     for (const { kind, metadata, spec } of manifests) {
       if (kind === 'Deployment') pods.set(metadata.name, spec.template);
@@ -163,9 +165,7 @@ testChart('what a pod may be given besides, accounts, alerts and a Redis arrive'
     shapes['with TLS, tokens and what a cluster asks for besides'],
   );
   t.is(code, 0, output);
-  const manifests = parseAllDocuments(output)
-    .map((document): Manifest => document.toJS())
-    .filter((manifest) => manifest !== null);
+  const manifests = readManifests(output);
   const find = (kind: string, name: string) =>
     manifests.find((each) => each.kind === kind && each.metadata.name === name);
   for (const program of ['worker', 'control-plane']) {
@@ -189,9 +189,16 @@ testChart('what a pod may be given besides, accounts, alerts and a Redis arrive'
   );
   const written = parse(readFileSync(join(project, 'compose/observability/alerts.yaml'), 'utf8'));
   t.deepEqual(
-    alerts.map((rule: Manifest) => rule.expr),
+    alerts.map((rule: Manifest) => rule.expr.replace('(ratelane|sample-limits)', 'ratelane')),
     written.groups.flatMap((group: Manifest) => group.rules).map((rule: Manifest) => rule.expr),
   );
+  // The job of a pod that a ServiceMonitor finds is its Service's name.
+  const jobs = alerts.flatMap(({ expr }: Manifest) => /up\{job=~"(.*)"\}/.exec(expr)?.[1] ?? []);
+  t.is(jobs.length, 2);
+  for (const program of ['worker', 'control-plane']) {
+    const own = jobs.filter((job: string) => RegExp(`^${job}$`).test(`sample-limits-${program}`));
+    t.is(own.length, 1, program);
+  }
   for (const { annotations } of alerts) {
     t.is(annotations.runbook_url, `https://wiki.example/ratelane/${annotations.runbook}`);
   }
@@ -218,9 +225,8 @@ testChart('settings that are numbers reach the programs as they were written', a
   });
   t.is(code, 0, output);
   const pods = new Map<string, Manifest>(
-    parseAllDocuments(output)
-      .map((document): Manifest => document.toJS())
-      .filter((manifest) => manifest?.kind === 'Deployment')
+    readManifests(output)
+      .filter((manifest) => manifest.kind === 'Deployment')
       .map(({ metadata, spec }) => [metadata.name, spec.template]),
   );
   for (const [program, settings] of Object.entries(written)) {
@@ -279,22 +285,4 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
 
 function portNames(pod: Manifest): Set<string> {
   return new Set(pod.spec.containers[0].ports.map((port: Manifest) => port.name));
-}
-
-/** What comes from the pod itself is there only when it runs. */
-function environmentOf(pod: Manifest): Record<string, string> {
-  const rows: Manifest[] = pod.spec.containers[0].env;
-  return Object.fromEntries(rows.map(({ name, value = 'a-pod' }) => [name, value]));
-}
-
-function isPartOf(part: Record<string, string>, whole: Record<string, string>): boolean {
-  return Object.entries(part).every(([key, value]) => whole[key] === value);
-}
-
-function render(t: ExecutionContext, values: object) {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-chart-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'values.yaml');
-  writeFileSync(file, JSON.stringify(values));
-  return runTool('chart-check', [chart, file], 60_000);
 }

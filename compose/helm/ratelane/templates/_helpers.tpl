@@ -23,6 +23,11 @@ app.kubernetes.io/instance: {{ (first .).Release.Name }}
 app.kubernetes.io/component: {{ last . }}
 {{- end }}
 
+{{/* Of the control planes among themselves: the name of their headless Service, and of the Secret that is made. */}}
+{{- define "ratelane.peers" -}}
+{{- include "ratelane.fullname" . }}-control-plane-peers
+{{- end }}
+
 {{- define "ratelane.image" -}}
 image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
 imagePullPolicy: {{ .Values.image.pullPolicy }}

@@ -2,10 +2,13 @@
 // the values of a file, and reads what comes out as the API server would, strictly. Prints the
 // manifests, or what is wrong with exit code 1.
 //
-//	chart-check CHART VALUES
+//	chart-check CHART VALUES [OBJECT]
+//
+// The templates find the object of that file, a manifest, in the cluster; without one they find nothing.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,21 +21,35 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	"helm.sh/helm/v3/pkg/releaseutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const namespace = "limits"
 
 func main() {
-	if err := check(os.Args[1], os.Args[2]); err != nil {
+	existing := cluster{}
+	if len(os.Args) > 3 {
+		object, err := chartutil.ReadValuesFile(os.Args[3])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		existing.object.Object = object
+	}
+	if err := check(os.Args[1], os.Args[2], existing); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 }
 
-func check(folder, valuesFile string) error {
+func check(folder, valuesFile string, existing cluster) error {
 	values, err := chartutil.ReadValuesFile(valuesFile)
 	if err != nil {
 		return err
@@ -52,7 +69,7 @@ func check(folder, valuesFile string) error {
 	if err != nil {
 		return err
 	}
-	files, err := engine.Render(chart, all)
+	files, err := engine.RenderWithClientProvider(chart, all, existing)
 	if err != nil {
 		return err
 	}
@@ -87,4 +104,33 @@ func checkManifest(manifest string) error {
 		return nil
 	}
 	return err
+}
+
+// cluster answers the lookups of templates for one object: a cluster that has it and nothing else.
+type cluster struct {
+	object unstructured.Unstructured
+}
+
+func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return lookup{object: c.object, kind: schema.FromAPIVersionAndKind(apiVersion, kind)}, true, nil
+}
+
+// lookup has of its interface what Helm calls for an object with a name.
+type lookup struct {
+	dynamic.NamespaceableResourceInterface
+	object    unstructured.Unstructured
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+func (l lookup) Namespace(namespace string) dynamic.ResourceInterface {
+	l.namespace = namespace
+	return l
+}
+
+func (l lookup) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	if l.object.GroupVersionKind() != l.kind || l.object.GetNamespace() != l.namespace || l.object.GetName() != name {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: l.kind.Group, Resource: l.kind.Kind}, name)
+	}
+	return &l.object, nil
 }

@@ -1,0 +1,43 @@
+// The Helm chart with some values, as Helm renders it for the release "sample" in the namespace "limits".
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { parseAllDocuments } from 'yaml';
+import { runTool, type ToolRun } from './installed-tool.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: manifests of many kinds
+export type Manifest = any;
+
+export const chartFolder = join(import.meta.dirname, '..', '..', 'compose', 'helm', 'ratelane');
+
+/** `existing` is what lookups find in the cluster. The output has the manifests, and NOTES.txt as comments. */
+export function renderChart(
+  t: ExecutionContext,
+  values: object,
+  existing?: Manifest,
+): Promise<ToolRun> {
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-chart-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const [valuesFile, existingFile] = [join(folder, 'values.json'), join(folder, 'existing.json')];
+  writeFileSync(valuesFile, JSON.stringify(values));
+  if (existing !== undefined) writeFileSync(existingFile, JSON.stringify(existing));
+  const files = existing === undefined ? [valuesFile] : [valuesFile, existingFile];
+  return runTool('chart-check', [chartFolder, ...files], 60_000);
+}
+
+export function readManifests(output: string): Manifest[] {
+  return parseAllDocuments(output)
+    .map((document): Manifest => document.toJS())
+    .filter((manifest) => manifest !== null);
+}
+
+/** What comes from the pod itself is there only when it runs. */
+export function environmentOf(pod: Manifest): Record<string, string> {
+  const rows: Manifest[] = pod.spec.containers[0].env;
+  return Object.fromEntries(rows.map(({ name, value = 'a-pod' }) => [name, value]));
+}
+
+export function isPartOf(part: Record<string, string>, whole: Record<string, string>): boolean {
+  return Object.entries(part).every(([key, value]) => whole[key] === value);
+}
