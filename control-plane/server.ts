@@ -19,10 +19,11 @@ import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
 import { openTokenFile, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
-import { createFleet } from './fleet/fleet.ts';
+import { type Counted, createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createPeers } from './peers/peers.ts';
+import type { Traffic } from './rollout/judgement.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
@@ -31,6 +32,7 @@ import { openStore } from './store/open-store.ts';
 import { withPatience } from './store/patient-store.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
+import type { ConnectedWorkers } from './xds/workers.ts';
 
 export interface ControlPlaneDeps {
   readonly settings: ControlPlaneSettings;
@@ -87,9 +89,16 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let ads: AdsServer | undefined;
   let admin: AdminServer | undefined;
   let awaited: string | undefined = `the store ${store.description}`;
-  const workers = { list: () => ads?.workers.list() ?? [] };
+  const workers: ConnectedWorkers = {
+    list: () => ads?.workers.list() ?? [],
+    vanished: () => ads?.workers.vanished() ?? [],
+  };
   const fleet = createFleet({ method: loadFleetLink(), log, clock });
-  const rollout = opened?.create({ snapshots, workers, readTraffic: fleet.traffic });
+  const rollout = opened?.create({
+    snapshots,
+    workers,
+    readTraffic: createReadTraffic(fleet.counted),
+  });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout?.state()));
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
@@ -227,6 +236,37 @@ function createEncoder() {
   return {
     encode: (message: Parameters<typeof rateLimitConfig.serialize>[0]) =>
       rateLimitConfig.serialize(message),
+  };
+}
+
+/** By node id, what its instances have counted since they were first seen here, under whatever version. */
+function createReadTraffic(
+  counted: () => ReadonlyMap<string, Counted>,
+): () => ReadonlyMap<string, Traffic> {
+  let known = new Map<string, { readonly last: Counted; readonly sum: Traffic }>();
+  return () => {
+    const next: typeof known = new Map();
+    const byNode = new Map<string, Traffic>();
+    for (const [instance, last] of counted()) {
+      const before = known.get(instance);
+      const from = before?.last.series === last.series ? before.last : noTraffic;
+      const passed = add(last, from, -1);
+      const sum = add(before?.sum ?? noTraffic, passed, 1);
+      next.set(instance, { last, sum });
+      byNode.set(last.nodeId, add(byNode.get(last.nodeId) ?? noTraffic, sum, 1));
+    }
+    known = next;
+    return byNode;
+  };
+}
+
+const noTraffic: Traffic = { decisions: 0, overLimit: 0, errors: 0 };
+
+function add(one: Traffic, other: Traffic, sign: 1 | -1): Traffic {
+  return {
+    decisions: one.decisions + sign * other.decisions,
+    overLimit: one.overLimit + sign * other.overLimit,
+    errors: one.errors + sign * other.errors,
   };
 }
 

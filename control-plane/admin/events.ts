@@ -28,7 +28,7 @@ const figuresMs = 5_000;
 
 export interface EventSources {
   readonly snapshots: SnapshotCache;
-  readonly workers: ConnectedWorkers;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
   readonly rollout: Rollout | undefined;
 }
 

@@ -43,7 +43,12 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
 function workerOf(id: string, change: Partial<ConnectedWorker> = {}): ConnectedWorker {
   const node: NodeIdentity = { id, cluster: '', metadata: new Map() };
   const has = { version: snapshot.version, atMs: nowMs };
-  const stream = { address: '10.0.0.1:5', mode: 'sotw' as const, sinceMs: nowMs };
+  const stream = {
+    instance: undefined,
+    address: '10.0.0.1:5',
+    mode: 'sotw' as const,
+    sinceMs: nowMs,
+  };
   const wantedVersion = (wanted: Snapshot) => wanted.version;
   return { node, ...stream, sent: has, acked: has, nacked: undefined, wantedVersion, ...change };
 }

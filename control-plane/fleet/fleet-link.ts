@@ -56,6 +56,8 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
       if (hasHello) refuse(grpcStatus.invalidArgument, 'a second hello');
       else if (texts.some(({ length }) => length > maxNameLength)) {
         refuse(grpcStatus.invalidArgument, 'the hello has too long a name');
+      } else if (hello.instance === '') {
+        refuse(grpcStatus.invalidArgument, 'the hello has no instance');
       } else {
         hasHello = true;
         deps.onHello(hello);

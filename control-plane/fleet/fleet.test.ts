@@ -95,20 +95,31 @@ test('the figures are the rates between the last two reports, of all workers tog
     store: { serversAway: 1 },
   });
   t.is(find('w-3', address), null);
-  t.deepEqual(fleet.traffic().get('w-1'), { decisions: 1_095, overLimit: 10, errors: 5 });
-  t.false(fleet.traffic().has('w-3'));
+  t.like(fleet.counted().get('i-1'), { nodeId: 'w-1', version: 'v1' });
+  t.like(fleet.counted().get('i-1'), { decisions: 95, overLimit: 10, errors: 5 });
+  t.like(fleet.counted().get('i-2'), { nodeId: 'w-2', decisions: 0 });
 });
 
-test('a worker that has left, or has come back on another connection, is there once or not at all', async (t) => {
-  const { fleet, connect } = await setUp(t);
+test('a second link of a connected instance is refused by name, and the first one stays', async (t) => {
+  const { fleet, log, connect } = await setUp(t);
   const first = connect({ hello }, { report: toReport({}) });
-  await eventually('it is there', () => fleet.list().length === 1);
-  const second = connect({ hello }, { report: toReport({}) });
+  await eventually('it reports', () => fleet.list()[0]?.figures !== undefined);
+  const [{ address } = { address: '' }] = fleet.list();
+  const other = { ...hello, nodeId: 'w-2' };
+  const { code, details } = await connect({ hello: other }, { report: toReport({}) }).status();
+  const text = `instance 'i-1' of worker 'w-1' is connected already, from ${address}`;
+  t.deepEqual([code, details], [6, text]);
+  t.regex(log.lines[0] ?? '', /^warning Fleet: the link of worker 'w-2' at .* was ended: instance/);
+  t.deepEqual(
+    fleet.list().map(({ hello, address }) => [hello.nodeId, address]),
+    [['w-1', address]],
+  );
+  first.halfClose();
   t.is((await first.status()).code, 0);
-  t.is(fleet.list().length, 1);
-  second.close();
-  await eventually('it is gone', () => fleet.list().length === 0);
+  t.deepEqual(fleet.list(), []);
   t.is(toTrafficJson(fleet.list()), null);
+  connect({ hello });
+  await eventually('it has another link', () => fleet.list().length === 1);
 });
 
 test('what a worker says is bounded, and figures are numbers whatever it says', async (t) => {

@@ -1,6 +1,8 @@
 // What the workers of this control plane report over their links (proto/ratelane/fleet/v1/fleet.proto).
-// Nothing here decides what a worker is served, except that rollouts are judged by it.
+// Nothing here decides what a worker is served, except that rollouts are judged by it: by what tally.ts counts for each
+// instance, never by what a worker has counted since its start.
 
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import { grpcStatus } from '../../shared/grpc/status.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
@@ -10,8 +12,8 @@ import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
-import type { Traffic } from '../rollout/judgement.ts';
 import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
+import { toAlreadyConnected } from '../xds/worker-name.ts';
 import {
   type AskedWorker,
   type CountersQuestion,
@@ -30,6 +32,7 @@ import {
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
 import { createRuleRates, type RuleRate, type RuleSeries } from './rule-rates.ts';
+import { createTally, type Tally } from './tally.ts';
 import { createTrafficHistory, type TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
 import {
@@ -47,6 +50,22 @@ export interface LinkedWorker {
   readonly address: string;
   /** Undefined before its first report, and where the last one is too old. */
   readonly figures: WorkerFigures | undefined;
+  /** Why its figures cannot be true, in one sentence for people; for as long as the link lives. */
+  readonly problem: string | undefined;
+}
+
+/** What one instance has decided under one version of the rules: sums of the differences between two reports
+ * that both name the version. */
+export interface Counted {
+  readonly nodeId: string;
+  /** Another one after each change of the version, and for each link: sums of different series have nothing in
+   * common. */
+  readonly series: string;
+  readonly version: string;
+  /** Without the requests that failed. */
+  readonly decisions: number;
+  readonly overLimit: number;
+  readonly errors: number;
 }
 
 export interface Fleet {
@@ -55,8 +74,9 @@ export interface Fleet {
   open(call: GrpcCall): CallHandler;
   /** In the order of arrival. */
   list(): readonly LinkedWorker[];
-  /** By node id: the counts of the workers that report, since their start. */
-  traffic(): ReadonlyMap<string, Traffic>;
+  /** By instance, of the links that can be believed: with a first report, fresh, and without impossible figures.
+   * Whether the instance has a stream of rules here is the caller's to find out. */
+  counted(): ReadonlyMap<string, Counted>;
   /** The values that were limited most in the last one or two minutes, of one domain or of all. */
   limited(domain: string | undefined, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
@@ -80,7 +100,7 @@ export interface FleetDeps {
 }
 
 interface Member extends AskedWorker {
-  readonly link: OpenLink;
+  readonly tally: Tally;
   totals: Totals | undefined;
   figures: WorkerFigures | undefined;
   /** The period that is under way, and the one before. */
@@ -91,12 +111,16 @@ interface Member extends AskedWorker {
 const eventIntervalMs = 5_000;
 
 export function createFleet({ method, log, clock }: FleetDeps): Fleet {
-  const members = new Set<Member>();
+  /** By instance, in the order of arrival. */
+  const members = new Map<string, Member>();
   const links = new Set<OpenLink>();
   const counters = createCounters(clock);
   const ruleRates = createRuleRates(() => clock.monotonicMs());
   const history = createTrafficHistory(clock);
   const unmatched = createUnmatchedSamples();
+  /** Those of two starts of this process differ. */
+  const seriesPrefix = randomUUID();
+  let seriesCount = 0;
   const events = createRepeatedLog({
     clock,
     write: log.warning,
@@ -113,6 +137,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     member.figures = toFigures(report, totals, member.totals, clock.wallMs());
     if (member.totals !== undefined) history.take(toPassed(totals, member.totals));
     member.totals = totals;
+    member.tally.take(report, totals, member.figures.version, clock.monotonicMs());
     ruleRates.take(report.rules, report.seconds);
     unmatched.take(report.unmatched, clock.wallMs());
     if (report.limited == null) return;
@@ -127,7 +152,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     const sum = createLimitedSum();
     const start = domain === undefined ? undefined : toTextStart(domain);
     const isAsked = ({ text }: LimitedValue) => start === undefined || text.startsWith(start);
-    for (const member of [...members]) {
+    for (const member of [...members.values()]) {
       const { limited, limitedBefore } = member;
       if (limited === undefined || !isFresh(member)) continue;
       const list = toLimitedList(limited, limitedBefore);
@@ -141,15 +166,27 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     path: method.path,
     open(call) {
       let member: Member | undefined;
+      const leave = () => {
+        if (member !== undefined) members.delete(member.hello.instance);
+        member = undefined;
+      };
       const link: OpenLink = openFleetLink(
         {
           method,
           clock,
           onHello(hello) {
             const { peerAddress: address } = call;
+            const { instance, nodeId } = hello;
+            const first = members.get(instance);
+            if (first !== undefined) {
+              const text = toAlreadyConnected(instance, first.hello.nodeId, first.address);
+              reportEnd(text, hello);
+              link.finish(grpcStatus.alreadyExists, text);
+              return;
+            }
             member = {
               hello,
-              link,
+              tally: createTally({ nodeId, newSeries: () => `${seriesPrefix}-${++seriesCount}` }),
               address,
               get version() {
                 return this.figures?.version ?? '';
@@ -160,13 +197,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
               limited: undefined,
               limitedBefore: undefined,
             };
-            // A worker that reconnected before its old connection was found broken.
-            for (const other of members) {
-              if (other.hello.instance !== hello.instance) continue;
-              members.delete(other);
-              other.link.finish(grpcStatus.ok, 'the worker has another link');
-            }
-            members.add(member);
+            members.set(instance, member);
           },
           onReport(report) {
             if (member !== undefined) takeReport(member, report);
@@ -175,42 +206,49 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
             if (member !== undefined) counters.take(member, answer);
           },
           onRefused(reason) {
-            const who = member === undefined ? '' : ` of worker '${nameOf(member.hello)}'`;
-            events.report(`Fleet: the link${who} at ${call.peerAddress} was ended: ${reason}`);
+            reportEnd(reason, member?.hello);
           },
           onClose() {
             links.delete(link);
-            if (member !== undefined) members.delete(member);
+            leave();
           },
         },
-        call,
+        {
+          ...call,
+          finish(status, text) {
+            call.finish(status, text);
+            // Not only when it is closed: the worker may open its next link before.
+            leave();
+          },
+        },
       );
+      function reportEnd(reason: string, hello: HelloMessage | undefined): void {
+        const who = hello === undefined ? '' : ` of worker '${nameOf(hello)}'`;
+        events.report(
+          `Fleet: the link${who} at ${call.peerAddress} was ended: ${escapeText(reason)}`,
+        );
+      }
       links.add(link);
       return link.handler;
     },
     list: () =>
-      [...members].map((member) => ({
+      [...members.values()].map((member) => ({
         hello: member.hello,
         address: member.address,
         figures: isFresh(member) ? member.figures : undefined,
+        problem: member.tally.problem,
       })),
-    traffic() {
-      const byNode = new Map<string, Traffic>();
-      for (const { hello, totals } of members) {
-        if (totals === undefined) continue;
-        const { decisions, overLimit, errors } = totals;
-        const other = byNode.get(hello.nodeId);
-        byNode.set(hello.nodeId, {
-          // A failed request is not a decision.
-          decisions: (other?.decisions ?? 0) + Math.max(0, decisions - errors),
-          overLimit: (other?.overLimit ?? 0) + overLimit,
-          errors: (other?.errors ?? 0) + errors,
-        });
+    counted() {
+      const byInstance = new Map<string, Counted>();
+      for (const [instance, member] of members) {
+        const { counted, problem } = member.tally;
+        if (counted === undefined || problem !== undefined || !isFresh(member)) continue;
+        byInstance.set(instance, counted);
       }
-      return byNode;
+      return byInstance;
     },
     limited: (domain, most) => runInSlices(sumLimited(domain, most)),
-    askCounters: (question) => counters.ask([...members].filter(isFresh), question),
+    askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
     ruleSeries: (domain) => ruleRates.readSeries(domain),
     history: history.read,

@@ -10,7 +10,7 @@ import type { Overview } from './metrics.ts';
 
 export function toOverview(
   snapshots: SnapshotCache,
-  workers: ConnectedWorkers,
+  workers: Pick<ConnectedWorkers, 'list'>,
   rollout: RolloutState | undefined,
 ): Overview {
   const state = snapshots.state();

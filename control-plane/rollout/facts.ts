@@ -43,7 +43,7 @@ export const factsJson = Type.Object(
 export type RolloutFacts = Type.Static<typeof factsJson>;
 
 export interface FactSources {
-  readonly workers: ConnectedWorkers;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
   readonly snapshots: Pick<SnapshotCache, 'current'>;
   /** By node id, of the workers that report: since their start. */
   readonly readTraffic: () => ReadonlyMap<string, Traffic>;

@@ -77,6 +77,7 @@ async function startFleet(
   const list = (): ConnectedWorker[] =>
     workers.map(({ node, address, acked, nacked }) => ({
       node,
+      instance: undefined,
       address,
       mode: 'sotw',
       sinceMs: 0,

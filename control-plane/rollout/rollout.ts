@@ -47,7 +47,7 @@ export interface Rollout {
 export interface RolloutDeps {
   readonly plan: RolloutPlan;
   readonly snapshots: SnapshotCache;
-  readonly workers: ConnectedWorkers;
+  readonly workers: Pick<ConnectedWorkers, 'list'>;
   /** By node id, of the workers that report: since their start. */
   readonly readTraffic: () => ReadonlyMap<string, Traffic>;
   readonly leadership: Leadership;

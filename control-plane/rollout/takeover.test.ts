@@ -119,6 +119,7 @@ async function startFleet(
           ? []
           : {
               node: { id, cluster: '', metadata: new Map<string, string>() },
+              instance: undefined,
               address: '',
               mode: 'sotw' as const,
               sinceMs: 0,

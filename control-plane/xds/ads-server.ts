@@ -72,7 +72,7 @@ export interface AdsServer {
 export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
   const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
   const limits: AdsLimits = { ...defaultLimits, ...options.limits };
-  const workers = createWorkerRegistry(clock.wallMs);
+  const workers = createWorkerRegistry(clock);
   const toEvents = (write: (text: string) => void) =>
     createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
   const events = { info: toEvents(log.info), warning: toEvents(log.warning) };
@@ -128,10 +128,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       metrics.streams(mode, open.size);
       return {
         ...stream,
-        onClose() {
+        onClose(isBroken) {
           open.delete(stream);
           metrics.streams(mode, open.size);
-          stream.onClose();
+          stream.onClose(isBroken);
         },
       };
     };
@@ -188,7 +188,8 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const { asked, closed, abandon } = connection.openCall();
     calls++;
     const maxMessageBytes = limits.maxRequestBytes;
-    const callOptions = { peerAddress, maxMessageBytes, unfinishedRequests, clock };
+    const { isBroken } = connection;
+    const callOptions = { peerAddress, maxMessageBytes, unfinishedRequests, isBroken, clock };
     openCall(stream, callOptions, (call) => {
       const handler = method({
         ...call,
@@ -203,10 +204,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
           asked();
           handler.onMessage(message);
         },
-        onClose() {
+        onClose(isBroken) {
           calls--;
           closed();
-          handler.onClose();
+          handler.onClose(isBroken);
         },
       };
     });

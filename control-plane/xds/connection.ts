@@ -9,6 +9,8 @@ export interface Connection {
   openCall(): ConnectionCall;
   /** Busy while a call is open that has asked something: a worker waits for what may never change. */
   readonly use: ConnectionUse;
+  /** It has ended, or does not answer, and the client has not said goodbye (GOAWAY), nor was it ended here. */
+  readonly isBroken: () => boolean;
   /** Lets the calls end, takes no more. */
   close(): void;
   destroy(): void;
@@ -37,12 +39,14 @@ export function createConnection(
   let calls = 0;
   let askingCalls = 0;
   let lastAskedMs: number | undefined;
+  /** Said by the client, or by us. */
+  let hasGoodbye = false;
   let cancelTimer = clock.after(limits.keepaliveMs, checkLife);
 
   function checkLife(): void {
     if (calls === 0) {
       // Nothing was asked for a whole period: the client can come back when it has something to ask.
-      session.close();
+      close();
     }
     cancelTimer = clock.after(limits.keepaliveTimeoutMs, () => session.destroy());
     // Its end may come at once, or be on its way here: what is destroyed throws when it is pinged.
@@ -55,6 +59,19 @@ export function createConnection(
     });
   }
 
+  function close(): void {
+    hasGoodbye = true;
+    session.close();
+  }
+
+  function destroy(): void {
+    hasGoodbye = true;
+    session.destroy();
+  }
+
+  session.once('goaway', () => {
+    hasGoodbye = true;
+  });
   // What breaks a connection closes it too; its calls see that they are closed.
   session.on('error', () => {});
   session.once('close', () => {
@@ -83,7 +100,7 @@ export function createConnection(
         closed,
         abandon() {
           closed();
-          if (calls === 0) session.destroy();
+          if (calls === 0) destroy();
         },
       };
     },
@@ -94,9 +111,10 @@ export function createConnection(
       get isBusy() {
         return askingCalls > 0;
       },
-      close: () => session.destroy(),
+      close: destroy,
     },
-    close: () => session.close(),
-    destroy: () => session.destroy(),
+    isBroken: () => !hasGoodbye && (session.destroyed || session.socket.destroyed),
+    close,
+    destroy,
   };
 }

@@ -4,6 +4,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
 import { createTokenBucket } from '../../shared/grpc/token-bucket.ts';
+import { instanceKey } from '../../shared/instance-key.ts';
 import type { RepeatedLog } from '../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
@@ -11,12 +12,19 @@ import { toStringField } from '../snapshot/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type KeptNames, toKeptBytes } from './kept-names.ts';
-import { type AdsLimits, bytesPerToken, maxNameLength, maxNames } from './limits.ts';
+import {
+  type AdsLimits,
+  bytesPerToken,
+  maxInstanceLength,
+  maxNameLength,
+  maxNames,
+} from './limits.ts';
 import type { DropReason, XdsMetrics } from './metrics.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { AnyDiscoveryRequest, DiscoveryProtocol } from './protocol.ts';
 import type { Answer, SessionResponse } from './session.ts';
-import type { WorkerRecord, WorkerRegistry } from './workers.ts';
+import { toAlreadyConnected } from './worker-name.ts';
+import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
 
 export interface DiscoveryStreamDeps {
   readonly snapshots: SnapshotProvider;
@@ -66,10 +74,16 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     return `worker '${node.id.slice(0, maxShownId)}' at ${call.peerAddress}`;
   }
 
+  function finish(status: GrpcStatus, text: string): void {
+    call.finish(status, text);
+    // Not only when it is closed: the worker may open its next stream before.
+    record?.left('goodbye');
+  }
+
   function refuse(reason: DropReason, status: GrpcStatus, text: string): void {
     metrics.dropped(reason);
     events.warning.report(`xDS: the stream of ${whoIsIt()} was ended: ${text}`, reason);
-    call.finish(status, text);
+    finish(status, text);
   }
 
   function send(response: SessionResponse | undefined): void {
@@ -95,6 +109,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     events.warning.report(`xDS: ${whoIsIt()} was cut off: ${text}`, reason);
     isClosed = true;
     call.abort();
+    record?.left('goodbye');
   }
 
   /** `current` is the node's snapshot, whatever part of it the client wants. */
@@ -127,8 +142,9 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       } else {
         // A stream's node is that of its first request, whatever its type.
         node ??= toNodeIdentity(request.node);
-        if (node !== undefined) return request;
-        problem = 'the node is too large';
+        if (node === undefined) problem = 'the node is too large';
+        else if ((toInstance(node)?.length ?? 0) <= maxInstanceLength) return request;
+        else problem = `${instanceKey} in the node's metadata is too long`;
       }
     } catch (error) {
       problem = `malformed request: ${toDecodingProblem(error)}`;
@@ -145,7 +161,15 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     } else refuse('bad_request', grpcStatus.invalidArgument, text);
   }
 
-  function join(who: NodeIdentity): WorkerRecord {
+  /** Undefined, with the stream ended, when the worker is connected already. */
+  function join(who: NodeIdentity): WorkerRecord | undefined {
+    const instance = toInstance(who);
+    const other = instance === undefined ? undefined : deps.workers.findInstance(instance);
+    if (instance !== undefined && other !== undefined) {
+      const text = toAlreadyConnected(instance, other.node.id, other.address);
+      refuse('already_connected', grpcStatus.alreadyExists, text);
+      return undefined;
+    }
     events.info.report(`xDS: ${whoIsIt()} connected (${mode})`, 'connected');
     return deps.workers.joined(who, call.peerAddress, mode, session.wantedVersion);
   }
@@ -169,6 +193,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       }
       const isFirst = record === undefined;
       record ??= join(node);
+      if (record === undefined) return;
       const current = snapshots.current(node);
       const { response, answer, changesNames } = session.onRequest(request, current);
       if (isFirst || changesNames) keep(nodeBytes(node) + session.keptBytes);
@@ -190,15 +215,15 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       refuse('unfinished_request', grpcStatus.resourceExhausted, reason);
     },
     onHalfClose() {
-      call.finish(grpcStatus.ok, '');
+      finish(grpcStatus.ok, '');
     },
-    onClose() {
+    onClose(isBroken) {
       isClosed = true;
       keep(0);
       cancelFirstTimer();
       cancelDrainTimer?.();
       if (record === undefined) return;
-      record.left();
+      record.left(isBroken ? 'broke' : 'goodbye');
       events.info.report(`xDS: ${whoIsIt()} left (${mode})`, 'left');
     },
     refresh() {
@@ -206,7 +231,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
       if (record === undefined || node === undefined) return;
       send(session.onSnapshot(snapshots.current(node)));
     },
-    finish: call.finish,
+    finish,
   };
 }
 

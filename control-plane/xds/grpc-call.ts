@@ -31,8 +31,9 @@ export interface CallHandler {
   onUnfinished(reason: string): void;
   /** The client sends no more. Not called after `finish` or `abort`. */
   onHalfClose(): void;
-  /** Always called once, as the last. */
-  onClose(): void;
+  /** Always called once, as the last. `isBroken`: the connection ended under the open call, without a goodbye
+   * of the client, and it was not ended here. */
+  onClose(isBroken: boolean): void;
 }
 
 export type OpenCall = (call: GrpcCall) => CallHandler;
@@ -41,6 +42,8 @@ export interface GrpcCallOptions {
   readonly peerAddress: string;
   readonly maxMessageBytes: number;
   readonly unfinishedRequests: UnfinishedRequests;
+  /** Whether the connection has ended without a goodbye of the client. */
+  readonly isBroken: () => boolean;
   readonly clock: Clock;
 }
 
@@ -76,12 +79,13 @@ function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
 
 export function openCall(
   stream: ServerHttp2Stream,
-  { peerAddress, maxMessageBytes, unfinishedRequests, clock }: GrpcCallOptions,
+  { peerAddress, maxMessageBytes, unfinishedRequests, isBroken, clock }: GrpcCallOptions,
   open: OpenCall,
 ): void {
   const reader = new MessageReader(maxMessageBytes, unfinishedBudget);
   const sender = createSliceSender(stream);
   let isOpen = true;
+  let isBrokenOff = false;
   let trailers: Record<string, string> = {};
   stream.on('error', ignoreError);
   // One that its client has reset by now throws when it is answered.
@@ -153,9 +157,14 @@ export function openCall(
     if (reader.remaining === 0) handler.onHalfClose();
     else call.finish(grpcStatus.internal, 'the request ended within a message');
   });
+  // At once with a reset by the client, whose connection may end before the stream is closed.
+  stream.once('aborted', () => {
+    isBrokenOff = isOpen && isBroken();
+    stopReading();
+  });
   stream.once('close', () => {
     stopReading();
-    handler.onClose();
+    handler.onClose(isBrokenOff);
   });
 }
 

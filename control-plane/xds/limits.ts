@@ -65,6 +65,9 @@ export const maxHeaderBytes = 16 * 1024;
 export const maxNames = 10_000;
 export const maxNameLength = 1_024;
 
+/** Characters of a worker's instance, as it names itself in its node's metadata and in the hello of its link. */
+export const maxInstanceLength = 1_024;
+
 /** Characters of a node's id, cluster and metadata together, kept for each stream. */
 export const maxNodeLength = 16 * 1024;
 

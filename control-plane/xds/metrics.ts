@@ -8,6 +8,7 @@ export type DropReason =
   | 'too_many_streams'
   | 'too_many_requests'
   | 'too_many_names'
+  | 'already_connected'
   | 'bad_request'
   | 'unfinished_request'
   | 'slow_reader';

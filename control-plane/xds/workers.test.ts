@@ -2,6 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createWorkerRegistry } from './workers.ts';
 
 setFlagsFromString('--expose-gc');
@@ -13,7 +14,7 @@ function heapBytes(): number {
 }
 
 test('of a refusal of megabytes the beginning is kept, and no more', (t) => {
-  const workers = createWorkerRegistry(() => 0);
+  const workers = createWorkerRegistry(createManualClock());
   const before = heapBytes();
   for (let index = 0; index < 40; index++) {
     const node = { id: `${index}`, cluster: '', metadata: new Map() };

@@ -1,10 +1,15 @@
-// The connected workers, and the versions that each was sent, accepted and refused.
+// The connected workers, and the versions that each was sent, accepted and refused; and those whose connection broke.
+import type { Clock } from '../../shared/clock.ts';
+import { instanceKey } from '../../shared/instance-key.ts';
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
 import type { DiscoveryMode } from './metrics.ts';
 
 /** Times are wall times in milliseconds since the epoch. */
 export interface ConnectedWorker {
   readonly node: NodeIdentity;
+  /** One start of a Ratelane worker, as it names itself; undefined for workers of other makes. At most 1,024
+   * characters, never ''. */
+  readonly instance: string | undefined;
   /** `<host>:<port>` of the stream's connection, which may be a proxy's. */
   readonly address: string;
   readonly mode: DiscoveryMode;
@@ -35,20 +40,40 @@ export interface Refusal {
   readonly atMs: number;
 }
 
+export interface VanishedWorker {
+  readonly node: NodeIdentity;
+  readonly instance: string | undefined;
+  readonly address: string;
+  /** The last version that it accepted. */
+  readonly acked: VersionAt | undefined;
+  /** On the monotonic clock. */
+  readonly goneAtMs: number;
+}
+
 export interface ConnectedWorkers {
   /** One for each stream whose node is known, in the order of arrival. Each is immutable, but
    * `wantedVersion` reads the current subscription. */
   list(): readonly ConnectedWorker[];
+  /** Workers whose connection broke without a goodbye and that have not come back here: the newest 1,000, of
+   * the last hour. A worker without an instance has come back when one with its node id has. */
+  vanished(): readonly VanishedWorker[];
 }
 
 export interface WorkerRecord {
   sent(version: string): void;
   acked(version: string): void;
   nacked(version: string | undefined, text: string): void;
-  left(): void;
+  /** Further calls do nothing. */
+  left(how: Leaving): void;
 }
 
+/** `broke`: the connection ended without a goodbye of the worker, and it was not ended here. */
+export type Leaving = 'goodbye' | 'broke';
+
 export interface WorkerRegistry extends ConnectedWorkers {
+  /** The worker that is connected as this instance. */
+  findInstance(instance: string): ConnectedWorker | undefined;
+  /** Only when no worker is connected as its instance. */
   joined(
     node: NodeIdentity,
     address: string,
@@ -58,14 +83,40 @@ export interface WorkerRegistry extends ConnectedWorkers {
 }
 
 const maxTextLength = 4096;
+const maxVanished = 1_000;
+const vanishedMs = 3_600_000;
 
-export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
+/** As the worker names itself; undefined for workers of other makes. */
+export function toInstance({ metadata }: NodeIdentity): string | undefined {
+  return metadata.get(instanceKey) || undefined;
+}
+
+export function createWorkerRegistry(clock: Pick<Clock, 'wallMs' | 'monotonicMs'>): WorkerRegistry {
+  const { wallMs } = clock;
+  /** In the order of arrival. */
   const workers = new Map<WorkerRecord, ConnectedWorker>();
+  /** The newest of each identity. */
+  const newest = new Map<string, WorkerRecord>();
+  /** Those that left last are at the end. */
+  let vanished: VanishedWorker[] = [];
+
   return {
     list: () => [...workers.values()],
+    vanished() {
+      const sinceMs = clock.monotonicMs() - vanishedMs;
+      vanished = vanished.filter(({ goneAtMs }) => goneAtMs > sinceMs);
+      return vanished;
+    },
+    findInstance(instance) {
+      const record = newest.get(toInstanceIdentity(instance));
+      return record && workers.get(record);
+    },
     joined(node, address, mode, wantedVersion) {
+      const instance = toInstance(node);
+      const identity = toIdentity({ node, instance });
       let worker: ConnectedWorker = {
         node,
+        instance,
         address,
         mode,
         sinceMs: wallMs(),
@@ -84,9 +135,21 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
         acked: (version) => update({ acked: { version, atMs: wallMs() }, nacked: undefined }),
         nacked: (version, text) =>
           update({ nacked: { version, text: toShortCopy(text), atMs: wallMs() } }),
-        left: () => workers.delete(record),
+        left(how) {
+          if (!workers.delete(record)) return;
+          // Another one: it came back before its old connection was found broken.
+          const other = newest.get(identity);
+          if (other === record) newest.delete(identity);
+          else if (other !== undefined) return;
+          if (how === 'goodbye') return;
+          const { acked } = worker;
+          vanished.push({ node, instance, address, acked, goneAtMs: clock.monotonicMs() });
+          if (vanished.length > maxVanished) vanished.shift();
+        },
       };
       workers.set(record, worker);
+      newest.set(identity, record);
+      vanished = vanished.filter((gone) => toIdentity(gone) !== identity);
       return record;
     },
   };
@@ -95,4 +158,13 @@ export function createWorkerRegistry(wallMs: () => number): WorkerRegistry {
 /** A substring would keep the whole text alive, which may be megabytes. */
 function toShortCopy(text: string): string {
   return Buffer.from(text.slice(0, maxTextLength)).toString();
+}
+
+/** Where a worker names no instance its node id stands for it. */
+function toIdentity({ node, instance }: Pick<ConnectedWorker, 'node' | 'instance'>): string {
+  return instance === undefined ? `node ${node.id}` : toInstanceIdentity(instance);
+}
+
+function toInstanceIdentity(instance: string): string {
+  return `instance ${instance}`;
 }

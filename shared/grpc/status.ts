@@ -7,6 +7,7 @@ export const grpcStatus = {
   invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,
+  alreadyExists: 6,
   resourceExhausted: 8,
   unimplemented: 12,
   internal: 13,

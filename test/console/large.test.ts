@@ -25,6 +25,7 @@ const rules = Array.from(
 function workerOf(index: number): ConnectedWorker {
   return {
     node: { id: `worker-${index}`, cluster: 'c', metadata: new Map() },
+    instance: `${index}`,
     address: `10.0.${index >> 8}.${index & 255}:4711`,
     mode: 'sotw',
     sinceMs: 1,
@@ -57,6 +58,7 @@ function linkOf(index: number): LinkedWorker {
       durations: [1_000, 10],
       store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
     },
+    problem: undefined,
   };
 }
 

@@ -15,6 +15,7 @@ const lifetime = { teardown: (task: () => unknown) => void tasks.push(task) } as
 const workers = names.map(
   (name, index): ConnectedWorker => ({
     node: { id: `worker-${name}`, cluster: 'edge', metadata: new Map() },
+    instance: name,
     address: `10.4.${index}.17:41872`,
     mode: 'sotw',
     sinceMs: nowMs - 3_600_000 * (index + 20),
@@ -45,6 +46,7 @@ const links = names.map((name, index) => ({
     durations: [0, 0, 900, 90, 9],
     store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
   },
+  problem: undefined,
 }));
 const history = Array.from({ length: 180 }, (_, index) => ({
   atMs: Math.floor(nowMs / 5_000) * 5_000 - (180 - index) * 5_000,

@@ -126,8 +126,8 @@ test.serial('a control plane shows numbers within bounds whatever workers report
     checkNumbers(toTrafficJson(workers));
     checkNumbers(fleet.history());
     checkNumbers(fleet.unmatched());
-    checkNumbers([...fleet.traffic().values()]);
-    handler.onClose();
+    checkNumbers([...fleet.counted().values()]);
+    handler.onClose(false);
     if (fleet.list().length > 0) throw new Error('a worker that has left is still there');
   });
   fleet.stop();

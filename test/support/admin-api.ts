@@ -32,7 +32,7 @@ export interface AdminApiOptions {
   readonly maxResponseBytes: number;
   readonly peers?: readonly PeerSource[];
   /** Without them none are connected. */
-  readonly workers?: ConnectedWorkers;
+  readonly workers?: Pick<ConnectedWorkers, 'list'>;
   /** In place of parts of one without links. */
   readonly fleet?: Partial<Fleet>;
   /** In place of a free one. */

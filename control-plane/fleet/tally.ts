@@ -1,0 +1,105 @@
+// What one link's reports say that an instance has decided under one version of the rules, and whether they can be
+// true. The worker counts from its start; only what it has counted between two reports is used. Pure but for its state.
+import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
+import type { Counted } from './fleet.ts';
+import { maxDecisionsPerSecond } from './limits.ts';
+import type { Totals } from './worker-figures.ts';
+
+export interface Tally {
+  /** `version` is that of the report as it is kept; `atMs` on the monotonic clock. */
+  take(report: ReportMessage, totals: Totals, version: string, atMs: number): void;
+  /** Undefined before the first report. */
+  readonly counted: Counted | undefined;
+  /** Why the reports cannot be true, for people; it stays. */
+  readonly problem: string | undefined;
+}
+
+export interface TallyDeps {
+  readonly nodeId: string;
+  /** Another text for each call. */
+  readonly newSeries: () => string;
+}
+
+/** Reports that waited on their way come in one go. */
+const leastMs = 1_000;
+
+const totalNames = {
+  decisions: 'decisions',
+  overLimit: 'over limit',
+  errors: 'errors',
+  nearLimitHits: 'near limit',
+  noMatch: 'without a rule',
+} as const;
+
+export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
+  let last: { readonly totals: Totals; readonly atMs: number } | undefined;
+  let counted: Counted | undefined;
+  let problem: string | undefined;
+
+  return {
+    take(report, totals, version, atMs) {
+      problem ??= findUnfit(report) ?? (last && findContradiction(last, { totals, atMs }));
+      if (last === undefined || counted?.version !== version) {
+        // A report during which the version changed counts for none.
+        const series = newSeries();
+        counted = { nodeId, series, version, decisions: 0, overLimit: 0, errors: 0 };
+      } else {
+        const passed = toDifference(totals, last.totals);
+        counted = {
+          ...counted,
+          decisions: counted.decisions + passed.decisions - passed.errors,
+          overLimit: counted.overLimit + passed.overLimit,
+          errors: counted.errors + passed.errors,
+        };
+      }
+      last = { totals, atMs };
+    },
+    get counted() {
+      return counted;
+    },
+    get problem() {
+      return problem;
+    },
+  };
+}
+
+function toDifference(totals: Totals, before: Totals) {
+  return {
+    decisions: totals.decisions - before.decisions,
+    overLimit: totals.overLimit - before.overLimit,
+    errors: totals.errors - before.errors,
+  };
+}
+
+/** Numbers that no report has. */
+function findUnfit({ seconds, totals, store }: ReportMessage): string | undefined {
+  const counts: (readonly [string, number])[] = [['seconds', seconds]];
+  for (const [field, name] of Object.entries(totalNames)) {
+    counts.push([name, totals?.[field as keyof typeof totalNames] ?? 0]);
+  }
+  for (const count of totals?.durations ?? []) counts.push(['durations', count]);
+  const unfit = counts.find(([, count]) => !Number.isFinite(count) || count < 0);
+  if (unfit !== undefined) return `it reports ${unfit[1]} as its ${unfit[0]}`;
+  const offsetMs = store?.clockOffsetMs ?? 0;
+  return Number.isFinite(offsetMs) ? undefined : `it reports ${offsetMs} as its clock's offset`;
+}
+
+function findContradiction(
+  before: { readonly totals: Totals; readonly atMs: number },
+  { totals, atMs }: { readonly totals: Totals; readonly atMs: number },
+): string | undefined {
+  for (const [field, name] of Object.entries(totalNames)) {
+    const total = field as keyof Omit<TotalsMessage, 'durations'>;
+    const [then, now] = [before.totals[total], totals[total]];
+    if (now < then) return `its total '${name}' fell from ${then} to ${now}`;
+  }
+  const { decisions, overLimit, errors } = toDifference(totals, before.totals);
+  if (overLimit + errors > decisions) {
+    return `it reports ${overLimit} over limit and ${errors} errors in ${decisions} decisions`;
+  }
+  const seconds = Math.max(leastMs, atMs - before.atMs) / 1000;
+  if (decisions > maxDecisionsPerSecond * seconds) {
+    return `it reports ${decisions} decisions in ${seconds.toFixed(1)} s`;
+  }
+  return undefined;
+}

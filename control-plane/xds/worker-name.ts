@@ -1,0 +1,34 @@
+// What a worker is called in sentences for people. Pure.
+import type { ConnectedWorker } from './workers.ts';
+
+export type NamedWorker = Pick<ConnectedWorker, 'address' | 'instance'> & {
+  readonly node: { readonly id: string };
+};
+
+const maxIdLength = 200;
+/** Characters of an instance that tell it from the others; the whole one is in `/workers`. */
+const shownLength = 8;
+
+/** Such as `edge-1`, or `default (instance 3f2a91c0)` where others have the same node id. */
+export function toWorkerName({ node, address, instance }: NamedWorker, isShared: boolean): string {
+  const id = node.id === '' ? address : node.id.slice(0, maxIdLength);
+  if (!isShared) return id;
+  if (instance !== undefined) return `${id} (instance ${instance.slice(0, shownLength)})`;
+  return node.id === '' ? id : `${id} (at ${address})`;
+}
+
+/** Node ids that several of the workers have. */
+export function findSharedIds(
+  workers: readonly { readonly node: { readonly id: string } }[],
+): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const shared = new Set<string>();
+  for (const { node } of workers) (seen.has(node.id) ? shared : seen).add(node.id);
+  return shared;
+}
+
+/** Why a second stream of the same start of a worker is refused; `address` is that of the first one. */
+export function toAlreadyConnected(instance: string, nodeId: string, address: string): string {
+  const who = `instance '${instance.slice(0, maxIdLength)}' of worker '${nodeId.slice(0, maxIdLength)}'`;
+  return `${who} is connected already, from ${address}`;
+}
