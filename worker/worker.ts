@@ -1,6 +1,7 @@
 // The composition root of the worker: its parts, the order in which they start, and how they end. Read it
 // top to bottom. serving.ts composes what answers callers.
 
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
@@ -64,6 +65,8 @@ const tracerGraceMs = 5_000;
 
 export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const { settings, log, clock, tracer } = deps;
+  /** Identifies this start of the worker, however many processes decide. */
+  const instance = randomUUID();
   const startedAt = new Date(clock.wallMs()).toISOString();
   const statistics = createStatistics({ options: toStatisticsOptions(deps), log, clock });
   const { metrics } = statistics;
@@ -83,12 +86,13 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   });
   const unmatched = createUnmatched(metrics);
   const parsingThread = createParsingThread({ log, clock });
-  const source = await createSource(deps, metrics, parsingThread);
+  const source = await createSource(deps, instance, metrics, parsingThread);
   const limited = createLimitedValuesFor(settings, clock);
   const link =
     limited &&
     (await createLinkFor({
       settings,
+      instance,
       metrics,
       limited,
       source,
@@ -128,7 +132,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           `agreement: ${agreement.hash} (what has to be the same on all workers; /status lists it)`,
         ],
         status: () => [
-          `started: ${startedAt}`,
+          `started: ${startedAt}, as instance ${instance}`,
           `waiting for: ${awaited}`,
           `healthy: ${health.healthy}`,
           ...[...health.components()].map(([name, state]) => `  ${name}: ${state}`),
@@ -203,6 +207,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
 /** Loads the client of a management server only where there is one. */
 async function createSource(
   { settings, log, clock }: WorkerDeps,
+  instance: string,
   metrics: Metrics,
   parsingThread: ParsingThread,
 ): Promise<RulesSource> {
@@ -213,6 +218,7 @@ async function createSource(
     const { loadProtos } = await import('../shared/wire/protos.ts');
     return createXdsSource({
       options: toXdsSourceOptions(settings, Math.random),
+      instance,
       discovery: loadDiscoveryProtos(),
       protos: loadProtos(),
       metrics,

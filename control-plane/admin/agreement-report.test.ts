@@ -7,6 +7,8 @@ import type { WorkerJson } from './worker-json.ts';
 function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {
   return {
     id,
+    instance: null,
+    name: id,
     cluster: '',
     metadata: { team: id, ...(agreement !== undefined && { [agreementKey]: agreement }) },
     address: `${id}:5`,

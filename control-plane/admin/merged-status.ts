@@ -4,6 +4,7 @@ import type { PeerAnswer } from '../peers/peers.ts';
 import { maxWaitingFor, type StatusJson } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
+import { nameTogether } from './worker-json.ts';
 
 const self = 'this';
 
@@ -39,7 +40,7 @@ export function mergeStatus(
       refused: count('refused'),
     },
     traffic: mergeTraffic(known.map(({ traffic }) => traffic)),
-    waitingFor: known.flatMap(({ waitingFor }) => waitingFor).slice(0, maxWaitingFor),
+    waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
     unenforced: known.flatMap(({ unenforced }) => unenforced),
     disagreements: known.flatMap(({ disagreements }) => disagreements),
     controlPlanes: answers.map(({ url, status, error }) => ({

@@ -19,7 +19,7 @@ import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
 import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
-import { toWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
+import { toWorkersJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 const time = Type.String({ format: 'date-time' });
 
@@ -133,8 +133,8 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const state = snapshots.state();
   const { newest, inForce, store } = state;
   const stale = findStaleness(state);
-  const findFigures = createFindFigures(sources.linked);
-  const workers = sources.workers.map((worker) => toWorkerJson(worker, snapshots, findFigures));
+  const findFigures = createFindFigures(sources.linked, sources.workers);
+  const workers = toWorkersJson(sources.workers, snapshots, findFigures);
   const counts = countWorkers(workers);
   const { verdict, text } = judge(state, counts, workers, nowMs, sources.rollout);
   return {
@@ -230,7 +230,7 @@ function judge(
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');
-    const refusal = first ? `; ${nameOf(first)} says: ${first.nacked?.text.slice(0, 500)}` : '';
+    const refusal = first ? `; ${first.name} says: ${first.nacked?.text.slice(0, 500)}` : '';
     const parts = [
       counts.pending > 0 ? `${counts.pending} have not answered` : '',
       counts.refused > 0 ? `${counts.refused} refused it` : '',
@@ -266,10 +266,6 @@ export function countWorkers(workers: readonly Pick<WorkerJson, 'state'>[]): Sta
     pending: having('pending'),
     refused: having('refused'),
   };
-}
-
-function nameOf({ id, address }: WorkerJson): string {
-  return id === '' ? address : id;
 }
 
 function toTimeOrNull(wallMs: number | undefined): string | null {

@@ -4,6 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { findP99Ms, type WorkerFigures } from '../fleet/worker-figures.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 
 const rates = {
@@ -42,19 +43,37 @@ export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | nu
   return all.length === 0 ? null : { workers: all.length, ...toRates(all) };
 }
 
-/** Of the worker with this node id at this host. */
-export type FindFigures = (nodeId: string, address: string) => FiguresJson | null;
+export type FindFigures = (
+  worker: Pick<ConnectedWorker, 'node' | 'instance' | 'address'>,
+) => FiguresJson | null;
 
-/** Node ids may be shared, and hosts may be a proxy's: what has both in common is added up. */
-export function createFindFigures(linked: readonly LinkedWorker[]): FindFigures {
+/** By instance and node id. For a worker that names no instance by node id and host, among the links whose instance no worker names:
+ * ids may be shared, and hosts may be a proxy's, so what has both in common is added up. */
+export function createFindFigures(
+  linked: readonly LinkedWorker[],
+  workers: readonly Pick<ConnectedWorker, 'instance'>[],
+): FindFigures {
+  const named = new Set(workers.map(({ instance }) => instance));
+  const byInstance = new Map<string, LinkedWorker>();
   const byPlace = new Map<string, WorkerFigures[]>();
-  for (const { hello, address, figures } of linked) {
+  for (const link of linked) {
+    const { hello, address, figures } = link;
     if (figures === undefined) continue;
+    if (named.has(hello.instance)) {
+      byInstance.set(hello.instance, link);
+      continue;
+    }
     const place = toPlace(hello.nodeId, address);
     byPlace.set(place, [...(byPlace.get(place) ?? []), figures]);
   }
-  return (nodeId, address) => {
-    const all = byPlace.get(toPlace(nodeId, address)) ?? [];
+  function find({ node, instance, address }: Parameters<FindFigures>[0]) {
+    if (instance === undefined) return byPlace.get(toPlace(node.id, address)) ?? [];
+    const { hello, figures } = byInstance.get(instance) ?? {};
+    return figures !== undefined && hello?.nodeId === node.id ? [figures] : [];
+  }
+
+  return (worker) => {
+    const all = find(worker);
     const last = all.at(-1);
     if (last === undefined) return null;
     const { atMs, version, store } = last;

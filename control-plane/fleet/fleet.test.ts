@@ -88,13 +88,19 @@ test('the figures are the rates between the last two reports, of all workers tog
     '20 decisions/s, 2 over limit/s, 1 errors/s, p99 0.5 ms (2 workers report)',
   );
   const [{ address } = { address: '' }] = fleet.list();
-  const find = createFindFigures(fleet.list());
-  t.like(find('w-1', address), {
+  // Workers that name no instance.
+  const find = createFindFigures(fleet.list(), []);
+  const workerOf = (id: string, instance?: string) => ({
+    node: { id, cluster: '', metadata: new Map() },
+    instance,
+    address,
+  });
+  t.like(find(workerOf('w-1')), {
     decisionsPerSecond: 20,
     version: 'v1',
     store: { serversAway: 1 },
   });
-  t.is(find('w-3', address), null);
+  t.is(find(workerOf('w-3')), null);
   t.like(fleet.counted().get('i-1'), { nodeId: 'w-1', version: 'v1' });
   t.like(fleet.counted().get('i-1'), { decisions: 95, overLimit: 10, errors: 5 });
   t.like(fleet.counted().get('i-2'), { nodeId: 'w-2', decisions: 0 });

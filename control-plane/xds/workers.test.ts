@@ -13,6 +13,51 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
+const anything = () => undefined;
+const nodeOf = (id: string, instance?: string) => ({
+  id,
+  cluster: '',
+  metadata: new Map(instance === undefined ? [] : [['ratelane.instance', instance]]),
+});
+
+test('the newest thousand workers whose connections broke are kept, for an hour', (t) => {
+  const clock = createManualClock();
+  const workers = createWorkerRegistry(clock);
+  for (let index = 0; index < 1_100; index++) {
+    const worker = workers.joined(nodeOf('w', `i-${index}`), '', 'sotw', anything);
+    clock.advance(1_000);
+    worker.left('broke');
+    worker.left('broke');
+  }
+  const instances = () => workers.vanished().map(({ instance }) => instance);
+  t.is(instances().length, 1_000);
+  t.deepEqual([instances()[0], instances().at(-1)], ['i-100', 'i-1099']);
+  clock.advance(3_600_000 - 10_000);
+  t.is(instances().length, 10);
+  clock.advance(10_000);
+  t.deepEqual(instances(), []);
+});
+
+test('a worker without an instance has come back when one with its node id has, even before it was missed', (t) => {
+  const workers = createWorkerRegistry(createManualClock());
+  const first = workers.joined(nodeOf('w'), '', 'sotw', anything);
+  first.left('broke');
+  t.is(workers.vanished().length, 1);
+  const second = workers.joined(nodeOf('w'), '', 'sotw', anything);
+  t.is(workers.vanished().length, 0);
+  const third = workers.joined(nodeOf('w'), '', 'sotw', anything);
+  second.left('broke');
+  t.is(workers.vanished().length, 0);
+  third.left('broke');
+  t.is(workers.vanished().length, 1);
+});
+
+test('an empty instance is none', (t) => {
+  const workers = createWorkerRegistry(createManualClock());
+  workers.joined(nodeOf('w', ''), '', 'sotw', anything);
+  t.is(workers.list()[0]?.instance, undefined);
+});
+
 test('of a refusal of megabytes the beginning is kept, and no more', (t) => {
   const workers = createWorkerRegistry(createManualClock());
   const before = heapBytes();

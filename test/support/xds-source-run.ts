@@ -52,6 +52,7 @@ export function createSourceUnderTest(
       ...options,
       server: { headers: {}, tls: undefined, maxMessageBytes: 0, ...server },
     },
+    instance: '00000000-0000-4000-8000-000000000000',
     discovery,
     protos,
     clock,

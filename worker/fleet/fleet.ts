@@ -12,6 +12,8 @@ import type { Link } from './link.ts';
 
 export interface FleetDeps {
   readonly settings: WorkerSettings;
+  /** Of this start of the worker. */
+  readonly instance: string;
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
   readonly source: RulesSource;
@@ -37,7 +39,7 @@ export function createLimitedValuesFor(
 
 /** Loads the modules that only a worker with a link needs. */
 export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
-  const { settings, metrics, limited, source, counters, log, clock } = deps;
+  const { settings, instance, metrics, limited, source, counters, log, clock } = deps;
   const { xds, counting } = settings;
   const { createLink } = await import('./link.ts');
   const { createLinkReports } = await import('./link-report.ts');
@@ -58,6 +60,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     openStream: openManagementStream,
     hello: {
       nodeId: xds.nodeId,
+      instance,
       agreement: toAgreement(settings).hash,
       countsAlone: counting.backend === 'memory',
       allowsReset: xds.link.allowsReset,

@@ -37,7 +37,14 @@ function setUp(given: Partial<LinkDeps> = {}) {
         close() {},
       };
     },
-    hello: { nodeId: 'n', agreement: 'a', countsAlone: true, allowsReset: false, values: 2 },
+    hello: {
+      nodeId: 'n',
+      instance: 'i',
+      agreement: 'a',
+      countsAlone: true,
+      allowsReset: false,
+      values: 2,
+    },
     reports: {
       take() {
         reports++;

@@ -2,7 +2,6 @@
 // what it does (behaviour: fleet-link; proto/ratelane/fleet/v1/fleet.proto). Nothing waits for it: a
 // report is made only when the last one has been sent, so a slow server costs the memory of one.
 
-import { randomUUID } from 'node:crypto';
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
@@ -28,7 +27,7 @@ export interface LinkDeps {
   readonly server: ManagementServer;
   readonly method: FleetLink;
   readonly openStream: OpenManagementStream;
-  readonly hello: Omit<HelloMessage, 'instance'>;
+  readonly hello: HelloMessage;
   readonly reports: LinkReports;
   /** Undefined where nobody can be asked yet. */
   readonly counters: () => CounterAccess | undefined;
@@ -54,9 +53,8 @@ const unimplementedRetryMs = 600_000;
 const troubleIntervalMs = 60_000;
 
 export function createLink(deps: LinkDeps): Link {
-  const { server, reports, log, clock, random } = deps;
+  const { server, hello, reports, log, clock, random } = deps;
   const backoff: BackoffOptions = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random };
-  const hello = { ...deps.hello, instance: randomUUID() };
   const url = maskCredentials(server.url);
   const trouble = createRepeatedLog({
     clock,

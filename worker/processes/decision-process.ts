@@ -191,6 +191,7 @@ async function createParts(
   const reporter = createStatisticsReporter(metrics);
   const reports = startReports(clock, async () => {
     const description = serving.describe();
+    let share = limited?.takeShare();
     for (const statistics of reporter.take()) {
       const samples = unmatched;
       unmatched = [];
@@ -198,9 +199,11 @@ async function createParts(
         kind: 'report',
         statistics,
         unmatched: samples,
-        limited: limited?.takeShare(),
+        limited: share,
         description,
       });
+      // With the decisions that it is part of: a later one would be ahead of them.
+      share = undefined;
     }
   });
   const takeRules = createTakeRules({ settings, log, serving });

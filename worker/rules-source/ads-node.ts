@@ -1,14 +1,22 @@
 // This worker's node identity for a management server.
 import { agreementKey } from '../../shared/agreement-key.ts';
+import { instanceKey } from '../../shared/instance-key.ts';
 import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
  * `metadata` is comma-separated key=value items, each split at its first `=`; items without one are
  * ignored (behaviour: discovery-requests). Added are the announcement of fields that the public message
- * lacks (behaviour: fields-of-our-own), and `agreement`, by which workers are compared.
+ * lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by which those
+ * with one id are told apart. What is added wins over a given item of the same key.
  */
-export function toAdsNode(id: string, metadata: string, agreement: string): NodeMessage {
+export function toAdsNode(worker: {
+  readonly id: string;
+  readonly metadata: string;
+  readonly agreement: string;
+  readonly instance: string;
+}): NodeMessage {
+  const { id, metadata, agreement, instance } = worker;
   const given = metadata
     .split(',')
     .filter((item) => item.includes('='))
@@ -16,8 +24,11 @@ export function toAdsNode(id: string, metadata: string, agreement: string): Node
       const at = item.indexOf('=');
       return [item.slice(0, at), item.slice(at + 1)] as const;
     });
-  const fields = [...given, ourFieldsAnnouncement, [agreementKey, agreement] as const].map(
-    ([key, value]) => [key, { stringValue: value }] as const,
-  );
+  const added = [
+    ourFieldsAnnouncement,
+    [agreementKey, agreement],
+    [instanceKey, instance],
+  ] as const;
+  const fields = [...given, ...added].map(([key, value]) => [key, { stringValue: value }] as const);
   return { id, metadata: { fields: Object.fromEntries(fields) } };
 }

@@ -48,6 +48,8 @@ export interface XdsSourceOptions {
 
 export interface XdsSourceDeps {
   readonly options: XdsSourceOptions;
+  /** Of this start of the worker. */
+  readonly instance: string;
   readonly discovery: Pick<DiscoveryProtos, 'aggregated'>;
   readonly protos: Pick<Protos, 'rateLimitConfig'>;
   readonly metrics: Metrics;
@@ -67,7 +69,12 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
   const { server, nodeId } = options;
   const clientOptions = {
-    node: toAdsNode(nodeId, options.nodeMetadata, options.agreement),
+    node: toAdsNode({
+      id: nodeId,
+      metadata: options.nodeMetadata,
+      agreement: options.agreement,
+      instance: deps.instance,
+    }),
     typeUrl: rateLimitConfigTypeUrl,
     backoff: options.backoff,
     connectRetryMs: options.connectRetryMs,

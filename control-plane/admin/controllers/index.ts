@@ -3,11 +3,12 @@ import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
+import { linkJson, toLinksJson } from '../link-json.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
 import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
 import { createFindFigures } from '../traffic-json.ts';
-import { toWorkerJson, workerJson } from '../worker-json.ts';
+import { nameTogether, toWorkersJson, workerJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
@@ -150,6 +151,9 @@ export class Status extends AdminController {
 
 const workersJson = Type.Object({
   workers: Type.Array(workerJson),
+  /** That no rollout is judged by: without a stream of rules of their instance and node id, or with impossible
+   * figures. */
+  links: Type.Array(linkJson),
   missing: missingJson,
 });
 
@@ -169,11 +173,17 @@ export class Workers extends AdminController {
   async GET({ state, peer }: Fields<typeof Workers.GET>) {
     const answers = await this.askPeers('/workers', workersJson, peer);
     const { workers, snapshots, fleet } = this.api;
-    const findFigures = createFindFigures(fleet.list());
-    const own = workers.list().map((worker) => toWorkerJson(worker, snapshots, findFigures));
-    const all = [...own, ...answers.flatMap(({ value }) => value?.workers ?? [])];
+    const linked = fleet.list();
+    const connected = workers.list();
+    const findFigures = createFindFigures(linked, connected);
+    const own = toWorkersJson(connected, snapshots, findFigures);
+    const all = nameTogether([...own, ...answers.flatMap(({ value }) => value?.workers ?? [])]);
     return {
       workers: all.filter((worker) => state === undefined || worker.state === state),
+      links: [
+        ...toLinksJson(linked, connected),
+        ...answers.flatMap(({ value }) => value?.links ?? []),
+      ],
       missing: toMissing(answers),
     };
   }

@@ -1,6 +1,7 @@
 // The workers: who has which rules, how much each decides, and what is wrong with any of them.
 import { html } from 'htm/preact';
 import type { HistoryJson } from '../../admin/history-json.ts';
+import type { LinkJson } from '../../admin/link-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
@@ -22,6 +23,7 @@ import { hrefOf, replaceRoute } from './route.ts';
 
 interface WorkersJson {
   readonly workers: readonly WorkerJson[];
+  readonly links: readonly LinkJson[];
 }
 
 /** The group of nodes that no other one names. */
@@ -45,6 +47,7 @@ export function FleetPage({ params, status }: PageProps) {
     <h2>Workers</h2>
     ${workers.trouble && html`<${ReadingState} of=${workers} />`}
     ${workers.value && html`<${Workers} all=${workers.value.workers} params=${params} />`}
+    ${workers.value !== undefined && workers.value.links.length > 0 && html`<${Links} links=${workers.value.links} />`}
   <//>`;
 }
 
@@ -128,6 +131,22 @@ function ControlPlanes({ status }: StatusProps) {
     )} />`;
 }
 
+interface LinksProps {
+  readonly links: readonly LinkJson[];
+}
+
+function Links({ links }: LinksProps) {
+  return html`<h2>Links that no rollout is judged by</h2>
+    <${Table} caption="Links" columns=${['Worker', 'Instance', 'Address', 'Why']} rows=${links.map(
+      ({ id, instance, address, problem }) => html`<tr key=${instance}>
+        <td><strong>${toShown(id)}</strong></td>
+        <td><code>${toShown(instance.slice(0, 8))}</code></td>
+        <td>${address}</td>
+        <td>${toShown(problem)}</td>
+      </tr>`,
+    )} />`;
+}
+
 interface WorkersProps {
   readonly all: readonly WorkerJson[];
   readonly params: URLSearchParams;
@@ -152,8 +171,8 @@ function Workers({ all, params }: WorkersProps) {
   const sought = search.toLowerCase();
   const found = all
     .filter((worker) => state === '' || worker.state === state)
-    .filter(({ id, address, group }) =>
-      [id, address, group ?? ''].some((text) => text.toLowerCase().includes(sought)),
+    .filter(({ name, address, group }) =>
+      [name, address, group ?? ''].some((text) => text.toLowerCase().includes(sought)),
     )
     .toSorted(
       (a, b) =>
@@ -178,10 +197,10 @@ function Workers({ all, params }: WorkersProps) {
 }
 
 function toRow(worker: WorkerJson) {
-  const { id, address, group, state, acked, nacked, figures, connectedSince } = worker;
+  const { id, name, address, group, state, acked, nacked, figures, connectedSince } = worker;
   const [tone, text] = states[state];
   return html`<tr key=${`${id} ${address}`}>
-    <td><strong>${id === '' ? address : toShown(id)}</strong><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
+    <td><strong>${toShown(name)}</strong><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
     <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
     <td>${acked === null ? '–' : html`<code>${toShown(acked.version.slice(0, 12))}</code><div class="quiet">${toAge(acked.at)}</div>`}</td>
     ${
