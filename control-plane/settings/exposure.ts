@@ -1,10 +1,16 @@
 // Warnings at the start about ports that other machines can reach: what they could read there or on the
 // way, and which setting prevents it.
 
+import { isLoopback } from '../../shared/loopback.ts';
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { type PeerSource, protocolOf } from '../peers/peer-list.ts';
+import type { PeersSettings } from '../peers/peers.ts';
 import { controlPlaneTable } from './table.ts';
+
+/** In a message. */
+const maxPeersLength = 200;
 
 type Reading = TableReading<typeof controlPlaneTable>;
 
@@ -30,4 +36,29 @@ export function warnExposure(
     );
   }
   return warnings;
+}
+
+/** Peers are asked with the tokens of callers, and with that of this control plane. */
+export function warnPeerExposure(reading: Reading, peers: PeersSettings | undefined): string[] {
+  const { config, admin } = controlPlaneTable;
+  const tokenFiles = [admin.settings.tokensFile, config.settings.peersTokenFile];
+  const hasTokens = tokenFiles.some((row) => reading.of(row).value !== '');
+  if (peers === undefined || !hasTokens) return [];
+  const { sources, dnsProtocol } = peers;
+  const open = sources
+    .filter((source) => protocolOf(source, dnsProtocol) === 'http:')
+    .filter((source) => !isLoopback(hostOf(source)))
+    .map((source) =>
+      source.kind === 'dns' ? `dns:${source.host}:${source.port}` : source.url.origin,
+    );
+  if (open.length === 0) return [];
+  const { certFile, keyFile } = admin.settings;
+  return [
+    `tokens travel in clear text to the peers ${toExcerpt(open.join(', '), maxPeersLength)} of ${joinNames(config.settings.peers)}: write https://; those of a name (dns:) are asked over https with ${joinNames(certFile)} and ${joinNames(keyFile)}`,
+  ];
+}
+
+/** Without the brackets of an IPv6 address. */
+function hostOf(source: PeerSource): string {
+  return source.kind === 'dns' ? source.host : source.url.hostname.replace(/^\[(.*)\]$/, '$1');
 }

@@ -80,7 +80,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         fleet,
         examine: createExamine({ encode, options }),
         rollout: undefined,
-        peers: api.peers && createPeers(api.peers),
+        peers: api.peers && createPeers({ sources: api.peers, dnsProtocol: 'http:' }),
         allowsRemoval: false,
         clock,
         audit,
