@@ -23,7 +23,7 @@ import { createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
-import { openTokenFile, type TokenFile } from './admin/tokens.ts';
+import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
 import { createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
@@ -101,9 +101,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
 
-  async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {
+  async function openTokens(
+    setting: string,
+    path: string | undefined,
+    parse = parseTokens,
+  ): Promise<TokenFile | undefined> {
     if (path === undefined) return undefined;
-    const tokens = await openTokenFile({ path, log, clock });
+    const tokens = await openTokenFile({ path, setting, parse, log, clock });
     open.push(tokens);
     return tokens;
   }
@@ -142,10 +146,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   }
 
   async function startAdmin(): Promise<string> {
-    const { address, tls, tokensFile } = settings.admin;
+    const { address, tls, tokensFile, isLoopback } = settings.admin;
     const material = tls && (await readMaterial(tls, 'TLS'));
     await readPeersTls();
-    const authorizer = createAuthorizer(await openTokens(tokensFile), audit);
+    const tokens = await openTokens('--admin-tokens-file', tokensFile);
+    const { peersTokenFile } = settings;
+    const peerToken = await openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
+    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit });
     const api: AdminApi = {
       store,
       snapshots,
@@ -182,7 +189,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   async function startAds(): Promise<string> {
     const { address, tls, tokensFile } = settings.xds;
     const material = tls && (await readMaterial(tls, 'TLS'));
-    const tokens = await openTokens(tokensFile);
+    const tokens = await openTokens('--xds-tokens-file', tokensFile);
     ads = createAdsServer(
       {
         snapshots,

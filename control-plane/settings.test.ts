@@ -96,9 +96,14 @@ for (const address of ['0.0.0.0:1', ':1', '10.0.0.1:1', '[::]:1', 'example.test:
   test(`the admin address ${address} needs tokens`, (t) => {
     const [problem, ...others] = problemsOf({ ...directory, '--admin-address': address });
     t.deepEqual(others, []);
-    t.regex(problem ?? '', /can be reached from elsewhere, and --admin-tokens-file.* is not set/);
-    const tokens = { '--admin-tokens-file': '/tokens' };
-    t.deepEqual(problemsOf({ ...directory, '--admin-address': address, ...tokens }), []);
+    t.is(
+      problem,
+      `--admin-address="${address}" can be reached from elsewhere, and neither --admin-tokens-file/RATELANE_ADMIN_TOKENS_FILE nor --peers-token-file/RATELANE_PEERS_TOKEN_FILE is set: give a file of tokens, or a loopback address`,
+    );
+    for (const setting of ['--admin-tokens-file', '--peers-token-file']) {
+      const given = { ...directory, '--admin-address': address, [setting]: '/tokens' };
+      t.deepEqual(problemsOf(given), []);
+    }
   });
 }
 
@@ -226,4 +231,7 @@ test('tokens that go to peers in clear text over a network are told', (t) => {
   t.deepEqual(warningsOf(open, {}), [], 'there are no tokens');
   t.deepEqual(warningsOf('https://b:1,http://localhost:1', shared), []);
   t.deepEqual(warningsOf('dns:b:1', { ...shared, ...tls }), []);
+  t.deepEqual(warningsOf('https://b:1', { ...shared, '--admin-address': '10.0.0.1:18001' }), [
+    'the tokens of --peers-token-file/RATELANE_PEERS_TOKEN_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
+  ]);
 });

@@ -52,7 +52,7 @@ export interface ControlPlaneSettings {
   readonly rollout: RolloutPlan | undefined;
   /** Undefined: this is the only control plane. */
   readonly peers: PeersSettings | undefined;
-  /** For the questions of a rollout; undefined: peers need none. */
+  /** Shown to peers in a rollout, and accepted from them; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
@@ -92,6 +92,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
+  const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
     ...reading.problems,
     ...checkPlace(reading),
@@ -103,9 +104,9 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...checkTls(reading, rows.xds, rows.xds.clientCaFile),
     ...checkTls(reading, rows.admin, rows.admin.clientCaFile),
     ...checkTls(reading, { certFile: rows.config.peersCert, keyFile: rows.config.peersKey }),
-    ...(adminAddress.problems.length === 0 && !isAdminLoopback && admin.tokensFile === ''
+    ...(adminAddress.problems.length === 0 && !isAdminLoopback && !hasTokens
       ? [
-          `${show(reading, rows.admin.address)} can be reached from elsewhere, and ${joinNames(rows.admin.tokensFile)} is not set: give a tokens file, or a loopback address`,
+          `${show(reading, rows.admin.address)} can be reached from elsewhere, and neither ${joinNames(rows.admin.tokensFile)} nor ${joinNames(rows.config.peersTokenFile)} is set: give a file of tokens, or a loopback address`,
         ]
       : []),
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),

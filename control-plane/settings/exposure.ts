@@ -19,14 +19,19 @@ export function warnExposure(
   reading: Reading,
   isReachable: { readonly xds: boolean; readonly admin: boolean },
 ): string[] {
-  const { xds, admin } = controlPlaneTable;
+  const { xds, admin, config } = controlPlaneTable;
   const isGiven = (row: Setting<string>): boolean => reading.of(row).value !== '';
   const warnings: string[] = [];
+  const tokenFiles = {
+    xds: [xds.settings.tokensFile],
+    admin: [admin.settings.tokensFile, config.settings.peersTokenFile],
+  };
   for (const name of ['xds', 'admin'] as const) {
-    const { tokensFile, certFile, keyFile, address } = { xds, admin }[name].settings;
-    if (!isReachable[name] || !isGiven(tokensFile) || isGiven(certFile)) continue;
+    const { certFile, keyFile, address } = { xds, admin }[name].settings;
+    const given = tokenFiles[name].filter(isGiven);
+    if (!isReachable[name] || given.length === 0 || isGiven(certFile)) continue;
     warnings.push(
-      `the tokens of ${joinNames(tokensFile)} travel in clear text to ${reading.of(address).value}: give ${joinNames(certFile)} and ${joinNames(keyFile)}`,
+      `the tokens of ${given.map(joinNames).join(' and ')} travel in clear text to ${reading.of(address).value}: give ${joinNames(certFile)} and ${joinNames(keyFile)}`,
     );
   }
   const { tokensFile, clientCaFile, address } = xds.settings;

@@ -69,7 +69,12 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const fleet = { ...createFleet({ method: loadFleetLink(), log, clock }), ...api.fleet };
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, undefined));
   const audit = createAudit(log);
-  const authorizer = createAuthorizer(toTokens(api.tokens), audit);
+  const authorizer = createAuthorizer({
+    tokens: toTokens(api.tokens),
+    peerToken: undefined,
+    isLoopback: true,
+    audit,
+  });
   const events = createEvents({ snapshots, workers, rollout: undefined }, clock);
   const server = await createAdminServer(
     {
