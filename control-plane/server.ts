@@ -7,7 +7,13 @@ import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
 import { readCredentials } from '../shared/router/guard.ts';
 import type { Environment } from '../shared/settings/setting.ts';
-import { readTlsFiles, type TlsMaterial, type TlsWatch, watchTlsFiles } from '../shared/tls.ts';
+import {
+  readTlsFiles,
+  type TlsFiles,
+  type TlsMaterial,
+  type TlsWatch,
+  watchTlsFiles,
+} from '../shared/tls.ts';
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadFleetLink } from '../shared/wire/fleet.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
@@ -17,7 +23,7 @@ import { createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
-import { openTokenFile, type TokenFile } from './admin/tokens.ts';
+import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
 import { createFleet } from './fleet/fleet.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
@@ -56,6 +62,7 @@ export interface ControlPlane {
 }
 
 const tlsIntervalMs = 5_000;
+const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
 /** Another control plane may write into the same directory of rules. */
 const stagedByOthersMs = 60_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
@@ -98,9 +105,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
 
-  async function openTokens(path: string | undefined): Promise<TokenFile | undefined> {
+  async function openTokens(
+    setting: string,
+    path: string | undefined,
+    parse = parseTokens,
+  ): Promise<TokenFile | undefined> {
     if (path === undefined) return undefined;
-    const tokens = await openTokenFile({ path, log, clock });
+    const tokens = await openTokenFile({ path, setting, parse, log, clock });
     open.push(tokens);
     return tokens;
   }
@@ -109,6 +120,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     tls: ListenerSettings['tls'],
     material: TlsMaterial | undefined,
     replace: (material: TlsMaterial) => void,
+    use = 'new connections',
   ): void {
     if (tls === undefined || material === undefined) return;
     const watch: TlsWatch = watchTlsFiles({
@@ -118,17 +130,33 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       intervalMs: tlsIntervalMs,
       onChange(changed) {
         replace(changed);
-        log.info(`TLS: ${tls.cert} has changed and is used for new connections`);
+        log.info(`TLS: ${tls.cert ?? tls.ca} has changed and is used for ${use}`);
       },
-      onProblem: (problem) => log.error(`TLS: the previous files stay in use: ${problem}`),
+      onProblem: (problem) =>
+        log.error(`TLS: the previous files stay in use for ${use}: ${problem}`),
     });
     open.push(watch);
   }
 
+  /** After the files of the admin port, which may be these as well: their problems have its name. */
+  async function readPeersTls(): Promise<void> {
+    const tls = settings.peers?.tls;
+    if (peers === undefined || tls === undefined) return;
+    const own = await readMaterial({ ...tls, ca: undefined }, '--peers-cert and --peers-key');
+    const trusted = await readMaterial({ ...noTlsFiles, ca: tls.ca }, '--peers-ca');
+    const material = { ...own, ca: trusted.ca };
+    peers.replaceTls(material);
+    watchTls(tls, material, peers.replaceTls, 'questions to peers');
+  }
+
   async function startAdmin(): Promise<string> {
-    const { address, tls, tokensFile } = settings.admin;
-    const material = await readMaterial(tls);
-    const authorizer = createAuthorizer(await openTokens(tokensFile), audit);
+    const { address, tls, tokensFile, isLoopback } = settings.admin;
+    const material = tls && (await readMaterial(tls, 'TLS'));
+    await readPeersTls();
+    const tokens = await openTokens('--admin-tokens-file', tokensFile);
+    const { peersTokenFile } = settings;
+    const peerToken = await openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
+    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit });
     const api: AdminApi = {
       store,
       snapshots,
@@ -164,8 +192,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
 
   async function startAds(): Promise<string> {
     const { address, tls, tokensFile } = settings.xds;
-    const material = await readMaterial(tls);
-    const tokens = await openTokens(tokensFile);
+    const material = tls && (await readMaterial(tls, 'TLS'));
+    const tokens = await openTokens('--xds-tokens-file', tokensFile);
     ads = createAdsServer(
       {
         snapshots,
@@ -235,10 +263,10 @@ function createEncoder() {
   };
 }
 
-async function readMaterial(tls: ListenerSettings['tls']): Promise<TlsMaterial | undefined> {
-  if (tls === undefined) return undefined;
-  const reading = await readTlsFiles(tls);
-  if (!reading.ok) throw new AppError('cannot_start', `TLS: ${reading.problem}`);
+/** `what` names the files in the message about a problem. */
+async function readMaterial(files: TlsFiles, what: string): Promise<TlsMaterial> {
+  const reading = await readTlsFiles(files);
+  if (!reading.ok) throw new AppError('cannot_start', `${what}: ${reading.problem}`);
   return reading.material;
 }
 

@@ -96,9 +96,14 @@ for (const address of ['0.0.0.0:1', ':1', '10.0.0.1:1', '[::]:1', 'example.test:
   test(`the admin address ${address} needs tokens`, (t) => {
     const [problem, ...others] = problemsOf({ ...directory, '--admin-address': address });
     t.deepEqual(others, []);
-    t.regex(problem ?? '', /can be reached from elsewhere, and --admin-tokens-file.* is not set/);
-    const tokens = { '--admin-tokens-file': '/tokens' };
-    t.deepEqual(problemsOf({ ...directory, '--admin-address': address, ...tokens }), []);
+    t.is(
+      problem,
+      `--admin-address="${address}" can be reached from elsewhere, and neither --admin-tokens-file/RATELANE_ADMIN_TOKENS_FILE nor --peers-token-file/RATELANE_PEERS_TOKEN_FILE is set: give a file of tokens, or a loopback address`,
+    );
+    for (const setting of ['--admin-tokens-file', '--peers-token-file']) {
+      const given = { ...directory, '--admin-address': address, [setting]: '/tokens' };
+      t.deepEqual(problemsOf(given), []);
+    }
   });
 }
 
@@ -155,5 +160,78 @@ test('a port that others can reach is told when what it serves, or its tokens, c
   t.deepEqual(warningsOf(admin), []);
   t.deepEqual(warningsOf({ ...admin, '--admin-address': '10.0.0.1:18001' }), [
     'the tokens of --admin-tokens-file/RATELANE_ADMIN_TOKENS_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
+  ]);
+});
+
+test('peers are asked with the certificates and over the protocol of the admin port', (t) => {
+  const tls = { '--admin-tls-cert': '/admin.pem', '--admin-tls-key': '/admin.key' };
+  const own = { '--peers-cert': '/own.pem', '--peers-key': '/own.key' };
+  const ca = { '--peers-ca': '/ca.pem' };
+  const peersOf = (environment: Readonly<Record<string, string>>) => {
+    const result = parseControlPlaneSettings({
+      ...directory,
+      '--peers': 'dns:b:1,https://c:1',
+      ...environment,
+    });
+    const { dnsProtocol, tls } = (result.ok && result.settings.peers) || {};
+    return { dnsProtocol, tls };
+  };
+  t.deepEqual(peersOf({}), { dnsProtocol: 'http:', tls: undefined });
+  t.deepEqual(peersOf(ca), {
+    dnsProtocol: 'http:',
+    tls: { ca: '/ca.pem', cert: undefined, key: undefined },
+  });
+  t.deepEqual(peersOf({ ...tls, ...ca }), {
+    dnsProtocol: 'https:',
+    tls: { ca: '/ca.pem', cert: '/admin.pem', key: '/admin.key' },
+  });
+  t.deepEqual(peersOf({ ...tls, ...own }), {
+    dnsProtocol: 'https:',
+    tls: { ca: undefined, cert: '/own.pem', key: '/own.key' },
+  });
+  for (const [half, missing] of [
+    ['--peers-cert', '--peers-key/RATELANE_PEERS_KEY'],
+    ['--peers-key', '--peers-cert/RATELANE_PEERS_CERT'],
+  ] as const) {
+    t.deepEqual(problemsOf({ ...directory, ...tls, '--peers': 'dns:b:1', [half]: '/x' }), [
+      `${missing} is not set: ${half}="/x" needs it`,
+    ]);
+  }
+});
+
+test('certificates for peers that are asked over http are told to have no effect', (t) => {
+  const result = parseControlPlaneSettings({
+    ...directory,
+    RATELANE_XDS_ADDRESS: 'localhost:18000',
+    '--peers': 'dns:b:1,http://c:1',
+    '--peers-ca': '/ca.pem',
+  });
+  t.deepEqual(result.warnings, ['--peers-ca="/ca.pem" has no effect: no peer is asked over https']);
+});
+
+test('tokens that go to peers in clear text over a network are told', (t) => {
+  const warningsOf = (peers: string, environment: Readonly<Record<string, string>>) =>
+    parseControlPlaneSettings({
+      ...directory,
+      RATELANE_XDS_ADDRESS: 'localhost:18000',
+      '--peers': peers,
+      ...environment,
+    }).warnings;
+  const tls = { '--admin-tls-cert': '/admin.pem', '--admin-tls-key': '/admin.key' };
+  const shared = { '--peers-token-file': '/token' };
+  const open =
+    'http://b:1/base,dns:c:1,https://d:1,http://127.0.0.1:1,http://[::1]:1,dns:localhost:1';
+  const clearText = (peers: string) => [
+    `tokens travel in clear text to the peers ${peers} of --peers/RATELANE_PEERS: write https://; those of a name (dns:) are asked over https with --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY`,
+  ];
+  for (const tokens of [shared, { '--admin-tokens-file': '/tokens' }]) {
+    t.deepEqual(warningsOf(open, tokens), clearText('http://b:1, dns:c:1'));
+    t.deepEqual(warningsOf(open, { ...tokens, ...tls }), clearText('http://b:1'));
+  }
+  t.deepEqual(warningsOf(open, {}), [], 'there are no tokens');
+  t.deepEqual(warningsOf('https://b:1,http://localhost:1', shared), []);
+  t.deepEqual(warningsOf('dns:b:1', { ...shared, ...tls }), []);
+  t.deepEqual(warningsOf('https://b:1', { ...shared, '--admin-address': '10.0.0.1:18001' }), [
+    'the tokens of --peers-token-file/RATELANE_PEERS_TOKEN_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
   ]);
 });

@@ -14,9 +14,10 @@ import {
 import { showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
-import { type PeerSource, parsePeers } from './peers/peer-list.ts';
+import { type PeerSource, parsePeers, protocolOf } from './peers/peer-list.ts';
+import type { PeersSettings } from './peers/peers.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
-import { warnExposure } from './settings/exposure.ts';
+import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
@@ -50,8 +51,8 @@ export interface ControlPlaneSettings {
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
   /** Undefined: this is the only control plane. */
-  readonly peers: readonly PeerSource[] | undefined;
-  /** For the questions of a rollout; undefined: peers need none. */
+  readonly peers: PeersSettings | undefined;
+  /** Shown to peers in a rollout, and accepted from them; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
@@ -83,29 +84,29 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     git: controlPlaneTable.git.settings,
     xds: controlPlaneTable.xds.settings,
     admin: controlPlaneTable.admin.settings,
+    config: controlPlaneTable.config.settings,
   };
   const xdsAddress = readAddress(reading, rows.xds.address);
   const adminAddress = readAddress(reading, rows.admin.address);
-  const peers = config.peers === '' ? undefined : parsePeers(config.peers);
+  const peerList = config.peers === '' ? undefined : parsePeers(config.peers);
+  const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
+  const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
     ...reading.problems,
     ...checkPlace(reading),
-    ...(peers?.ok === false
-      ? [`${show(reading, controlPlaneTable.config.settings.peers)}: ${peers.reason}`]
-      : []),
-    ...(rollout?.ok === false
-      ? [`${show(reading, controlPlaneTable.config.settings.rollout)}: ${rollout.reason}`]
-      : []),
+    ...(peerList?.ok === false ? [`${show(reading, rows.config.peers)}: ${peerList.reason}`] : []),
+    ...(rollout?.ok === false ? [`${show(reading, rows.config.rollout)}: ${rollout.reason}`] : []),
     ...xdsAddress.problems,
     ...adminAddress.problems,
     ...checkPorts(xdsAddress, adminAddress),
-    ...checkTls(reading, rows.xds),
-    ...checkTls(reading, rows.admin),
-    ...(adminAddress.problems.length === 0 && !isAdminLoopback && admin.tokensFile === ''
+    ...checkTls(reading, rows.xds, rows.xds.clientCaFile),
+    ...checkTls(reading, rows.admin, rows.admin.clientCaFile),
+    ...checkTls(reading, { certFile: rows.config.peersCert, keyFile: rows.config.peersKey }),
+    ...(adminAddress.problems.length === 0 && !isAdminLoopback && !hasTokens
       ? [
-          `${show(reading, rows.admin.address)} can be reached from elsewhere, and ${joinNames(rows.admin.tokensFile)} is not set: give a tokens file, or a loopback address`,
+          `${show(reading, rows.admin.address)} can be reached from elsewhere, and neither ${joinNames(rows.admin.tokensFile)} nor ${joinNames(rows.config.peersTokenFile)} is set: give a file of tokens, or a loopback address`,
         ]
       : []),
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
@@ -115,10 +116,12 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...warnUnknown(environment),
     ...reading.warnings,
     ...warnSettings(reading),
+    ...warnPeersTls(reading, peers),
     ...warnExposure(reading, {
       xds: xdsAddress.problems.length === 0 && !isLoopback(xdsAddress.value.host),
       admin: adminAddress.problems.length === 0 && !isAdminLoopback,
     }),
+    ...warnPeerExposure(reading, peers),
   ];
   if (problems.length > 0) return { ok: false, problems, warnings };
 
@@ -136,7 +139,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
     rollout: rollout?.ok ? rollout.plan : undefined,
-    peers: peers?.ok ? peers.peers : undefined,
+    peers,
     peersTokenFile: config.peersTokenFile || undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
     xds: {
@@ -164,6 +167,22 @@ function toListener(values: Values['xds'] | Values['admin'], address: HostPort):
     address,
     tls: certFile === '' ? undefined : tls,
     tokensFile: tokensFile || undefined,
+  };
+}
+
+/** The control planes of a fleet are alike: where this one's admin port has TLS, those of a name have it too. */
+function toPeers({ config, admin }: Values, sources: readonly PeerSource[]): PeersSettings {
+  const own = { cert: config.peersCert, key: config.peersKey };
+  const pair = own.cert === '' ? { cert: admin.certFile, key: admin.keyFile } : own;
+  const tls = {
+    ca: config.peersCa || undefined,
+    cert: pair.cert || undefined,
+    key: pair.key || undefined,
+  };
+  return {
+    sources,
+    dnsProtocol: admin.certFile === '' ? 'http:' : 'https:',
+    tls: tls.ca === undefined && tls.cert === undefined ? undefined : tls,
   };
 }
 
@@ -204,11 +223,11 @@ function checkPorts(xds: AddressReading, admin: AddressReading): string[] {
 
 function checkTls(
   reading: Reading,
-  rows: Pick<typeof controlPlaneTable.xds.settings, 'certFile' | 'keyFile' | 'clientCaFile'>,
+  { certFile, keyFile }: Pick<typeof controlPlaneTable.xds.settings, 'certFile' | 'keyFile'>,
+  ...others: readonly Setting<string>[]
 ): string[] {
-  const { certFile, keyFile, clientCaFile } = rows;
   const isGiven = (row: Setting<string>): boolean => reading.of(row).value !== '';
-  const given = [certFile, keyFile, clientCaFile].find(isGiven);
+  const given = [certFile, keyFile, ...others].find(isGiven);
   if (given === undefined) return [];
   return [certFile, keyFile]
     .filter((row) => !isGiven(row))
@@ -231,6 +250,15 @@ function warnSettings(reading: Reading): string[] {
       (row) =>
         `${show(reading, row)} has no effect without ${controlPlaneTable.git.settings.url.names[0]}`,
     );
+}
+
+function warnPeersTls(reading: Reading, peers: PeersSettings | undefined): string[] {
+  const { peersCa, peersCert, peersKey } = controlPlaneTable.config.settings;
+  const { sources = [], dnsProtocol = 'http:' } = peers ?? {};
+  if (sources.some((source) => protocolOf(source, dnsProtocol) === 'https:')) return [];
+  return [peersCa, peersCert, peersKey]
+    .filter((row) => reading.of(row).given !== undefined)
+    .map((row) => `${show(reading, row)} has no effect: no peer is asked over https`);
 }
 
 function warnUnknown(environment: Environment): string[] {

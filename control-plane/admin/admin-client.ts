@@ -1,8 +1,8 @@
 // One call of the admin API, bounded in time and size. The commands interpret the answers.
 import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { SecureContext } from 'node:tls';
 import { errorText } from '../../shared/errors.ts';
-import { type TlsMaterial, withTrustedAuthorities } from '../../shared/tls.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 
 export interface AdminCall {
@@ -12,6 +12,8 @@ export interface AdminCall {
   readonly body?: unknown;
   /** How long to wait for an answer; at most, and by default, `longestCallMs`. */
   readonly timeoutMs?: number;
+  /** A longer answer is none; at most, and by default, `largestAnswerBytes`. */
+  readonly maxAnswerBytes?: number;
 }
 
 export interface AdminAnswer {
@@ -34,31 +36,32 @@ export interface AdminClient {
 export interface AdminClientOptions {
   readonly url: URL;
   readonly token: string | undefined;
-  readonly tls: TlsMaterial;
+  /** For https: whom to trust, and what to present. */
+  readonly secureContext: SecureContext | undefined;
+  /** The name in the certificate, where it is not the host of the URL. */
+  readonly serverName?: string | undefined;
 }
 
 /** A push to a slow Git host takes its time. */
 const longestCallMs = 120_000;
-const maxAnswerBytes = 256 * 1024 * 1024;
+const largestAnswerBytes = 256 * 1024 * 1024;
 
-export function createAdminClient({ url, token, tls }: AdminClientOptions): AdminClient {
-  const isSecure = url.protocol === 'https:';
+export function createAdminClient(options: AdminClientOptions): AdminClient {
+  const { url, token, secureContext, serverName } = options;
   const secure = {
-    ...(tls.cert && { cert: tls.cert }),
-    ...(tls.key && { key: tls.key }),
-    ca: isSecure ? withTrustedAuthorities(tls.ca) : undefined,
+    ...(secureContext && { secureContext }),
+    ...(serverName !== undefined && { servername: serverName }),
   };
   const base = trimEnd(url.href, '/');
 
   async function call(
-    { method, path, body }: AdminCall,
+    { method, path, body, maxAnswerBytes = largestAnswerBytes }: AdminCall,
     signal: AbortSignal,
   ): Promise<AdminAnswer> {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const answered = Promise.withResolvers<AdminAnswer>();
     const options = {
       method,
-      agent: false as const,
       signal,
       headers: {
         accept: 'application/json',
@@ -69,9 +72,10 @@ export function createAdminClient({ url, token, tls }: AdminClientOptions): Admi
         }),
       },
     };
-    const request = isSecure
-      ? requestHttps(`${base}${path}`, { ...options, ...secure })
-      : requestHttp(`${base}${path}`, options);
+    const request =
+      url.protocol === 'https:'
+        ? requestHttps(`${base}${path}`, { ...options, agent: new HttpsAgent(secure) })
+        : requestHttp(`${base}${path}`, { ...options, agent: false });
     request.on('error', answered.reject);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];

@@ -170,14 +170,14 @@ export class AdminController extends Controller {
     path: string,
     schema: Schema,
     peer: string | undefined,
-    body?: unknown,
+    { body, countWorkers }: Pick<PeerQuestion<Static<Schema>>, 'body' | 'countWorkers'> = {},
   ): Promise<PeerAnswer<Static<Schema>>[]> {
     this.refuseItself(peer);
     const { peers } = this.api;
     if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
     const method = body === undefined ? 'GET' : 'POST';
-    return peers.ask({ method, path, body }, schema, token);
+    return peers.ask({ method, path, body, countWorkers }, schema, token);
   }
 
   /** Throws 409 when the control plane has asked itself. */
@@ -190,11 +190,11 @@ export class AdminController extends Controller {
    * is asked for; a peer is told of its question's workers, even if there are none. */
   protected async askCounters(
     question: CountersQuestion,
-    { path, body }: Pick<PeerQuestion, 'path' | 'body'>,
+    { path, body }: Pick<PeerQuestion<CountersJson>, 'path' | 'body'>,
     peer: string | undefined,
   ): Promise<CountersJson> {
     const { fleet } = this.api;
-    const asking = this.askPeers(path, countersJson, peer, body);
+    const asking = this.askPeers(path, countersJson, peer, { body });
     const linked = fleet.list();
     const own = toCountersJson(await fleet.askCounters(question));
     if (peer !== undefined) return own;

@@ -1,8 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import test from 'ava';
 import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { AuditedChange } from './audit.ts';
 import { createAuthorizer } from './authorize.ts';
-import { parseTokens } from './tokens.ts';
+import { parsePeerToken, parseTokens } from './tokens.ts';
 
 const [reader, writer, worker] = [
   'token-of-a-reader-01',
@@ -10,8 +11,10 @@ const [reader, writer, worker] = [
   'token-of-a-worker-01',
 ];
 const parsed = parseTokens(`ann read ${reader}\nbob write ${writer}\nfleet xds ${worker}\n`, 'f');
-const guarded = createAuthorizer(parsed.ok ? parsed.tokens : undefined, () => {});
-const local = createAuthorizer(undefined, () => {});
+const tokens = parsed.ok ? parsed.tokens : undefined;
+const none = { tokens: undefined, peerToken: undefined, isLoopback: true, audit: () => {} };
+const guarded = createAuthorizer({ ...none, tokens, isLoopback: false });
+const local = createAuthorizer(none);
 
 function request(
   method: string,
@@ -61,9 +64,8 @@ test('the caller is known by the name of the token', async (t) => {
 
 test('a change that a token may not make is in the audit log, a question is not', async (t) => {
   const audited: AuditedChange[] = [];
-  const authorizer = createAuthorizer(parsed.ok ? parsed.tokens : undefined, (change) => {
-    audited.push(change);
-  });
+  const audit = (change: AuditedChange) => void audited.push(change);
+  const authorizer = createAuthorizer({ ...none, tokens, audit });
   const authorization = `Bearer ${reader}`;
   for (const method of ['GET', 'OPTIONS', 'DELETE']) {
     await statusOf(request(method, '/domains/a', { authorization }), authorizer);
@@ -98,3 +100,65 @@ for (const [title, headers, status] of locals) {
     t.is(await statusOf(request('PUT', '/domains/a', headers), local), status);
   });
 }
+
+const shared = 'token-of-the-peers-01';
+const peerToken = toSet(parsePeerToken(shared, 'f'));
+const bearerOf = (token: string) => ({ authorization: `Bearer ${token}` });
+
+function toSet(result: ReturnType<typeof parseTokens>) {
+  return result.ok ? result.tokens : undefined;
+}
+
+test('the token of the peers may ask what peers ask of each other in a rollout, and change nothing', async (t) => {
+  const addresses = [
+    { ...none, peerToken, isLoopback: false },
+    { ...none, peerToken, isLoopback: true },
+    { ...none, peerToken, tokens, isLoopback: false },
+    { ...none, peerToken, tokens, isLoopback: true },
+  ];
+  for (const deps of addresses) {
+    const authorizer = createAuthorizer(deps);
+    // Behind a proxy a peer asks for a name, even where the address is a loopback one.
+    const headers = { ...bearerOf(shared), host: 'control-planes:18001' };
+    const asked = request('GET', '/rollouts/workers', headers);
+    t.is(await statusOf(asked, authorizer), 200);
+    t.is(authorizer.callerOf(asked), 'peer');
+    t.is(authorizer.scopeOf(asked), 'read');
+    t.is(await statusOf(request('POST', '/rollouts', headers), authorizer), 403);
+    t.is(await statusOf(request('PUT', '/domains/a', headers), authorizer), 403);
+  }
+});
+
+test('where others can reach the address, nobody has access without a token', async (t) => {
+  const local = { host: 'localhost:18001' };
+  for (const deps of [none, { ...none, peerToken }]) {
+    const authorizer = createAuthorizer({ ...deps, isLoopback: false });
+    for (const headers of [local, { ...local, ...bearerOf('token-of-nobody-0001') }]) {
+      t.is(await statusOf(request('GET', '/status', headers), authorizer), 401);
+    }
+    t.false(authorizer.isAuthenticated?.({ headers: local } as IncomingMessage));
+  }
+});
+
+test('on a loopback address without a file of tokens, the token of the peers is accepted and not demanded', async (t) => {
+  const authorizer = createAuthorizer({ ...none, peerToken });
+  for (const headers of [{}, bearerOf('token-of-nobody-0001')]) {
+    const here = request('PUT', '/domains/a', { host: 'localhost:18001', ...headers });
+    t.is(await statusOf(here, authorizer), 200);
+    t.is(authorizer.callerOf(here), 'local');
+    t.is(authorizer.scopeOf(here), 'write');
+    const elsewhere = request('GET', '/status', { host: 'evil.example:18001', ...headers });
+    t.is(await statusOf(elsewhere, authorizer), 403);
+  }
+  t.is(authorizer.isAuthenticated, undefined);
+});
+
+test('a token in both files has the scope of the tokens file, unless it is one of workers', async (t) => {
+  const statusWith = (line: string) => {
+    const tokens = toSet(parseTokens(`${line} ${shared}\n`, 'f'));
+    const authorizer = createAuthorizer({ ...none, tokens, peerToken, isLoopback: false });
+    return statusOf(request('PUT', '/domains/a', bearerOf(shared)), authorizer);
+  };
+  t.is(await statusWith('ann write'), 200);
+  t.is(await statusWith('fleet xds'), 403);
+});

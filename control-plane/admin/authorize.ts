@@ -7,18 +7,22 @@ import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
 import { bearer, type Guard, readCredentials } from '../../shared/router/guard.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { Audit } from './audit.ts';
-import type { TokenSet } from './tokens.ts';
+import type { TokenOwner, TokenSet } from './tokens.ts';
 
 export type Scope = 'read' | 'write';
 
 export interface Authorizer {
   readonly guard: Guard;
-  /** The name of the caller's token, or `local` where no token is required. */
+  /** The name of the caller's token, or `local` where none is required and none was shown. */
   callerOf(request: RoutedRequest): string;
-  /** `write` where no token is required. */
+  /** `write` where no token is required and none was shown. */
   scopeOf(request: RoutedRequest): Scope;
   /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
+}
+
+interface Caller extends TokenOwner {
+  readonly scope: Scope;
 }
 
 /** A POST to these changes nothing. */
@@ -31,24 +35,29 @@ const readOnly: ReadonlySet<string> = new Set([
 
 const realm = 'ratelane';
 
-/** Everything that is not known to be read-only needs the scope `write`. Without tokens, allowed on
- * loopback addresses only, every program on this machine may do everything, except pages in a browser. */
-export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Authorizer {
-  if (tokens === undefined) {
-    return {
-      guard: localGuard,
-      callerOf: () => 'local',
-      scopeOf: () => 'write',
-      isAuthenticated: undefined,
-    };
-  }
-  const callers = new WeakMap<RoutedRequest, { readonly name: string; readonly scope: Scope }>();
-  const ownerOf = (token: string) => {
-    const owner = tokens.find(token);
-    if (owner === undefined || owner.scope === 'xds') return undefined;
-    return { name: owner.name, scope: owner.scope };
+export interface AuthorizerDeps {
+  /** Of people and pipelines; undefined without a file of them. */
+  readonly tokens: TokenSet | undefined;
+  /** That control planes show each other; undefined where they have none. */
+  readonly peerToken: TokenSet | undefined;
+  /** Only this machine can reach the address. */
+  readonly isLoopback: boolean;
+  readonly audit: Audit;
+}
+
+/** Everything that is not known to be read-only needs the scope `write`. On a loopback address without a
+ * file of tokens, every program on this machine may do everything, except pages in a browser; who shows the
+ * peers' token there has the rights of a peer. */
+export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
+  const { tokens, peerToken, isLoopback, audit } = deps;
+  const needsToken = tokens !== undefined || !isLoopback;
+  const callers = new WeakMap<RoutedRequest, Caller>();
+  /** A token that is in both files has the scope that the tokens file gives it. */
+  const ownerOf = (token: string): Caller | undefined => {
+    const owners = [tokens?.find(token), peerToken?.find(token)];
+    return owners.find((owner): owner is Caller => owner !== undefined && owner.scope !== 'xds');
   };
-  const guard = bearer(
+  const tokenGuard = bearer(
     (token, request) => {
       const owner = ownerOf(token);
       if (owner === undefined) {
@@ -65,14 +74,29 @@ export function createAuthorizer(tokens: TokenSet | undefined, audit: Audit): Au
     },
     { realm },
   );
+  const hasKnownToken = (authorization: string | null | undefined): boolean => {
+    const token = readCredentials(authorization, 'bearer');
+    return token !== undefined && ownerOf(token) !== undefined;
+  };
+  if (needsToken) {
+    return {
+      guard: tokenGuard,
+      callerOf: (request) => callers.get(request)?.name ?? 'unknown',
+      scopeOf: (request) => callers.get(request)?.scope ?? 'read',
+      isAuthenticated: ({ headers }) => hasKnownToken(headers.authorization),
+    };
+  }
   return {
-    guard,
-    callerOf: (request) => callers.get(request)?.name ?? 'unknown',
-    scopeOf: (request) => callers.get(request)?.scope ?? 'read',
-    isAuthenticated({ headers: { authorization } }) {
-      const token = readCredentials(authorization, 'bearer');
-      return token !== undefined && ownerOf(token) !== undefined;
+    guard: {
+      authenticates: true,
+      check(request) {
+        const isPeer = hasKnownToken(request.headers.get('authorization'));
+        return (isPeer ? tokenGuard : localGuard).check(request);
+      },
     },
+    callerOf: (request) => callers.get(request)?.name ?? 'local',
+    scopeOf: (request) => callers.get(request)?.scope ?? 'write',
+    isAuthenticated: undefined,
   };
 }
 

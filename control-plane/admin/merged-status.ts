@@ -57,8 +57,8 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
   return rollouts.find(({ leader }) => leader?.isThis) ?? rollouts[0] ?? null;
 }
 
-function toUnknown(url: string, reason: string, last: StatusJson | undefined): string {
-  const whom = last === undefined ? 'its workers' : toCountText(last.workers.connected, 'worker');
+function toUnknown(url: string, reason: string, last: number | undefined): string {
+  const whom = last === undefined ? 'its workers' : toCountText(last, 'worker');
   return `peer ${url} gives no answer (${reason}), so it is unknown for ${whom}`;
 }
 

@@ -5,8 +5,9 @@ import test from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { openTokenFile, parseTokens } from './tokens.ts';
+import { openTokenFile, parsePeerToken, parseTokens } from './tokens.ts';
 
+const listFile = { setting: '--admin-tokens-file', parse: parseTokens };
 const [ann, bob] = ['token-of-ann-0123456789', 'token-of-bob-0123456789'];
 
 test('a token is found with its name and scope, and nothing else is', (t) => {
@@ -51,7 +52,7 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
   writeFileSync(path, `ann read ${ann}\n`);
   const log = createRecordedLog();
   const clock = createManualClock();
-  const tokens = await openTokenFile({ path, log, clock, intervalMs: 1_000 });
+  const tokens = await openTokenFile({ ...listFile, path, log, clock, intervalMs: 1_000 });
   t.teardown(() => tokens.close());
   const look = async (what: string, condition: () => boolean) => {
     await eventually('a look is due', () => clock.pending === 1);
@@ -74,8 +75,25 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
 
 test('a file that is missing or wrong at the start is told', async (t) => {
   const deps = { log: createRecordedLog(), clock: createManualClock() };
-  await t.throwsAsync(openTokenFile({ ...deps, path: '/nonexistent/tokens' }), {
+  await t.throwsAsync(openTokenFile({ ...listFile, ...deps, path: '/nonexistent/tokens' }), {
     code: 'cannot_start',
-    message: /the tokens file cannot be read: .*\/nonexistent\/tokens/,
+    message: /^--admin-tokens-file: the tokens file cannot be read: .*\/nonexistent\/tokens/,
   });
+});
+
+test('the token of the peers may read, under their name', (t) => {
+  const result = parsePeerToken(`\n${ann}\n`, 'token');
+  t.true(result.ok);
+  if (!result.ok) return;
+  t.deepEqual(result.tokens.find(ann), { name: 'peer', scope: 'read' });
+  t.is(result.tokens.find(bob), undefined);
+  for (const [text, problem] of [
+    ['', 'token does not hold a token alone'],
+    [`ann read ${ann}`, 'token does not hold a token alone'],
+    [`${ann}\n${bob}`, 'token does not hold a token alone'],
+    ['short', 'token:1: a token has at least 16 characters'],
+  ] as const) {
+    const wrong = parsePeerToken(text, 'token');
+    t.deepEqual(wrong.ok ? [] : wrong.problems, [problem]);
+  }
 });

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { checkToken } from '../command/token.ts';
 
 /** `write` includes `read`; `xds` is for workers, and for nothing else. */
 export const scopes = ['read', 'write', 'xds'] as const;
@@ -76,6 +77,13 @@ export function parseTokens(text: string, file: string): TokensResult {
   return { ok: true, tokens, count: entries.length };
 }
 
+/** The whole text is the one token that control planes show each other. */
+export function parsePeerToken(text: string, file: string): TokensResult {
+  const token = checkToken(text.trim(), file);
+  if (!token.ok) return { ok: false, problems: [token.message] };
+  return parseTokens(`peer read ${token.value}`, file);
+}
+
 export interface TokenFile extends TokenSet {
   /** Idempotent. */
   close(): void;
@@ -83,6 +91,9 @@ export interface TokenFile extends TokenSet {
 
 export interface TokenFileDeps {
   readonly path: string;
+  /** The setting that names the file, for people. */
+  readonly setting: string;
+  readonly parse: (text: string, file: string) => TokensResult;
   readonly log: Log;
   readonly clock: Clock;
   readonly intervalMs?: number;
@@ -94,14 +105,17 @@ const defaultIntervalMs = 2_000;
 /** Rejects with an AppError `cannot_start`. When the file becomes unreadable or wrong later, the tokens in
  * force stay, and the log has each problem once. */
 export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
-  const { path, log, clock, intervalMs = defaultIntervalMs } = deps;
-  const first = await readTokens(path);
-  if (!first.ok) throw new AppError('cannot_start', first.problems.join('\n'));
+  const { path, setting, log, clock, intervalMs = defaultIntervalMs } = deps;
+  const first = await readTokens(deps);
+  if (!first.ok) {
+    const lines = first.problems.map((problem) => `${setting}: ${problem}`);
+    throw new AppError('cannot_start', lines.join('\n'));
+  }
   let inForce = first;
   let said = '';
   let isClosed = false;
   const stop = repeatAfter(clock, intervalMs, async () => {
-    const reading = await readTokens(path);
+    const reading = await readTokens(deps);
     if (!isClosed) take(reading);
   });
 
@@ -131,7 +145,7 @@ type FileReading =
   | (TokensResult & { readonly ok: true } & { readonly digest: Buffer })
   | (TokensResult & { readonly ok: false });
 
-async function readTokens(path: string): Promise<FileReading> {
+async function readTokens({ path, parse }: TokenFileDeps): Promise<FileReading> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -141,7 +155,7 @@ async function readTokens(path: string): Promise<FileReading> {
   if (text.length > maxFileBytes) {
     return { ok: false, problems: [`${path} is too large for a file of tokens`] };
   }
-  const result = parseTokens(text, path);
+  const result = parse(text, path);
   return result.ok ? { ...result, digest: toDigest(text) } : result;
 }
 

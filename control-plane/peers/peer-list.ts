@@ -31,6 +31,11 @@ export function parsePeers(text: string): PeerListResult {
   return { ok: true, peers };
 }
 
+/** By which it is asked; `dnsProtocol` is that of all names. */
+export function protocolOf(source: PeerSource, dnsProtocol: 'http:' | 'https:'): string {
+  return source.kind === 'dns' ? dnsProtocol : source.url.protocol;
+}
+
 /** The reason for an invalid text. */
 function readDns(text: string): DnsPeers | string {
   const parsed = parseHostPort(text, 0);

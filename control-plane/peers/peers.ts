@@ -1,10 +1,14 @@
 // Queries the other control planes of a fleet, so that one answer covers all workers. They do not
 // coordinate: each serves what its store has.
 import { randomUUID } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
+import type { LookupAddress } from 'node:dns';
+import { lookup as lookUp } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { errorText } from '../../shared/errors.ts';
+import { type TlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../shared/tls.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import { type AdminCall, createAdminClient } from '../admin/admin-client.ts';
 import type { PeerSource } from './peer-list.ts';
@@ -16,11 +20,14 @@ export type PeerAnswer<Content> =
       readonly url: string;
       readonly value?: undefined;
       readonly error: string;
-      /** Its last answer to a GET of the same path; undefined without any. */
-      readonly last: Content | undefined;
+      /** How many workers its last answer spoke of; undefined where that is not known. */
+      readonly last: number | undefined;
     };
 
-export type PeerQuestion = Omit<AdminCall, 'timeoutMs'>;
+export interface PeerQuestion<Content> extends Pick<AdminCall, 'method' | 'path' | 'body'> {
+  /** How many workers an answer speaks of, to be remembered for the time when there is none. */
+  readonly countWorkers?: ((answer: Content) => number) | undefined;
+}
 
 export interface Peers {
   /** Id of this process: one of a name's addresses is its own. */
@@ -28,77 +35,131 @@ export interface Peers {
   /** Asks every peer at once, for at most two seconds, with the caller's own token. The answers match the
    * schema, in the order of the addresses, without this control plane. Never rejects. */
   ask<Schema extends TSchema>(
-    question: PeerQuestion,
+    question: PeerQuestion<Static<Schema>>,
     schema: Schema,
     token: string | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
+  /** For questions from now on; see `PeersSettings`. */
+  replaceTls(material: TlsMaterial): void;
+}
+
+export interface PeersSettings {
+  readonly sources: readonly PeerSource[];
+  /** For the addresses of names. */
+  readonly dnsProtocol: 'http:' | 'https:';
+  /** The authorities of peers' certificates, in place of those that this system trusts, and what is
+   * presented to peers. Undefined without any of them. */
+  readonly tls: TlsFiles | undefined;
+}
+
+export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
+  /** All addresses of a name. */
+  readonly lookup?: (name: string) => Promise<readonly LookupAddress[]>;
 }
 
 /** The answer of a control plane to itself. */
 export const itselfStatus = 409;
 const timeoutMs = 2_000;
 const maxAddresses = 32;
-const noTls = { ca: undefined, cert: undefined, key: undefined };
+/** What tens of thousands of workers take; more would be a burden when all peers send it. */
+const maxAnswerBytes = 32 * 1024 * 1024;
 
-export function createPeers(sources: readonly PeerSource[]): Peers {
+interface PeerAddress {
+  readonly url: URL;
+  /** The name that its certificate has to be for, where that is not the URL's host. */
+  readonly serverName: string | undefined;
+  /** How many workers its last answer spoke of, with those of the other addresses of its source. */
+  readonly workerCounts: Map<string, number>;
+}
+
+type Addresses =
+  | { readonly ok: true; readonly addresses: readonly PeerAddress[] }
+  | { readonly ok: false; readonly url: string; readonly error: string };
+
+export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersDeps): Peers {
   const id = randomUUID();
-  /** The last answer of each address to each GET. */
-  const lastAnswers = new Map<string, unknown>();
+  const known = sources.map((source) => ({ source, workerCounts: new Map<string, number>() }));
+  let tls: TlsMaterial = { ca: undefined, cert: undefined, key: undefined };
+  let secureContext: SecureContext | undefined;
+
+  /** Made once for the files in use: to read this system's authorities takes some milliseconds. */
+  function secure(): SecureContext {
+    if (secureContext !== undefined) return secureContext;
+    const { ca = withTrustedAuthorities(undefined), cert, key } = tls;
+    secureContext = createSecureContext({ ca, cert, key });
+    return secureContext;
+  }
+
+  /** A name is looked up each time: pods come and go. */
+  async function findAddresses({
+    source,
+    workerCounts,
+  }: (typeof known)[number]): Promise<Addresses> {
+    if (source.kind === 'url') {
+      return { ok: true, addresses: [{ url: source.url, serverName: undefined, workerCounts }] };
+    }
+    const { host, port } = source;
+    // A certificate has an address among its addresses, and a name without the dot at its end.
+    const serverName = isIP(host) === 0 ? host.replace(/\.$/, '') : undefined;
+    try {
+      const found = await unlessAborted(lookup(host), AbortSignal.timeout(timeoutMs));
+      const addresses = found.map(({ address, family }) => {
+        const url = new URL(`${dnsProtocol}//${family === 6 ? `[${address}]` : address}:${port}`);
+        return { url, serverName, workerCounts };
+      });
+      const hrefs = new Set(addresses.map(({ url }) => url.href));
+      for (const href of workerCounts.keys()) if (!hrefs.has(href)) workerCounts.delete(href);
+      return { ok: true, addresses };
+    } catch (error) {
+      return { ok: false, url: `dns:${host}:${port}`, error: errorText(error) };
+    }
+  }
 
   async function askOne<Schema extends TSchema>(
-    url: URL,
-    { method, path, body }: PeerQuestion,
+    { url, serverName, workerCounts }: PeerAddress,
+    { method, path, body, countWorkers }: PeerQuestion<Static<Schema>>,
     { schema, token }: { schema: Schema; token: string | undefined },
   ): Promise<PeerAnswer<Static<Schema>> | undefined> {
-    const client = createAdminClient({ url, token, tls: noTls });
-    const place = `${client.url}${path.split('?', 1)[0]}`;
+    const client = createAdminClient({
+      url,
+      token,
+      secureContext: url.protocol === 'https:' ? secure() : undefined,
+      serverName,
+    });
     const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
-    const result = await client.call({ method, path: asked, body, timeoutMs });
-    const fail = (error: string) => {
-      const last = method === 'GET' ? lastAnswers.get(place) : undefined;
-      return { url: client.url, error, last: Value.Check(schema, last) ? last : undefined };
-    };
+    const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
+    const fail = (error: string) => ({ url: client.url, error, last: workerCounts.get(url.href) });
     if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
     const { status, value } = result.answer;
     if (status === itselfStatus) return undefined;
     if (status !== 200) return fail(`HTTP ${status}`);
     if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
-    if (method === 'GET') lastAnswers.set(place, value);
+    if (countWorkers !== undefined) workerCounts.set(url.href, countWorkers(value));
     return { url: client.url, value };
   }
 
   return {
     id,
     async ask(question, schema, token) {
-      const found = await Promise.all(sources.map(findUrls));
-      const urls = found.flatMap((each) => (each.ok ? each.urls : [])).slice(0, maxAddresses);
+      const found = await Promise.all(known.map(findAddresses));
+      const addresses = found.flatMap((each) => (each.ok ? each.addresses : []));
       const unknown = found.flatMap((each) =>
         each.ok ? [] : { url: each.url, error: each.error, last: undefined },
       );
       const answers = await Promise.all(
-        urls.map((url) => askOne(url, question, { schema, token })),
+        addresses
+          .slice(0, maxAddresses)
+          .map((address) => askOne(address, question, { schema, token })),
       );
       return [...answers.filter((answer) => answer !== undefined), ...unknown];
+    },
+    replaceTls(material) {
+      tls = material;
+      secureContext = undefined;
     },
   };
 }
 
-type Addresses =
-  | { readonly ok: true; readonly urls: readonly URL[] }
-  | { readonly ok: false; readonly url: string; readonly error: string };
-
-/** A name is looked up each time: pods come and go. */
-async function findUrls(source: PeerSource): Promise<Addresses> {
-  if (source.kind === 'url') return { ok: true, urls: [source.url] };
-  const { host, port } = source;
-  try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const addresses = await unlessAborted(lookup(host, { all: true }), signal);
-    const urls = addresses.map(
-      ({ address, family }) => new URL(`http://${family === 6 ? `[${address}]` : address}:${port}`),
-    );
-    return { ok: true, urls };
-  } catch (error) {
-    return { ok: false, url: `dns:${host}:${port}`, error: errorText(error) };
-  }
+function lookUpAll(name: string): Promise<readonly LookupAddress[]> {
+  return lookUp(name, { all: true });
 }

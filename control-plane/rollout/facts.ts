@@ -150,8 +150,7 @@ export function toPeerFacts(
   for (const { url, value, error, ...rest } of answers) {
     if (value === undefined) {
       const last = 'last' in rest ? rest.last : undefined;
-      const whom =
-        last === undefined ? 'its workers' : `its ${toCountText(last.workers.length, 'worker')}`;
+      const whom = last === undefined ? 'its workers' : `its ${toCountText(last, 'worker')}`;
       unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
       continue;
     }

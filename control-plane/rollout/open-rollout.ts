@@ -9,7 +9,7 @@ import type { ControlPlaneSettings } from '../settings.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
 import { type OpenStoreDeps, openSharedText } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { factsJson } from './facts.ts';
+import { factsJson, type RolloutFacts } from './facts.ts';
 import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
 import { openRolloutOf } from './record.ts';
@@ -92,6 +92,7 @@ function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {
       return [{ url: 'any', error: token.message, last: undefined }];
     }
     const path = `/rollouts/workers?record=${encodeURIComponent(record)}`;
-    return peers.ask({ method: 'GET', path }, factsJson, token?.value);
+    const countWorkers = ({ workers }: RolloutFacts) => workers.length;
+    return peers.ask({ method: 'GET', path, countWorkers }, factsJson, token?.value);
   };
 }

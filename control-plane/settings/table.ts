@@ -37,13 +37,31 @@ export const controlPlaneTable = {
       names: ['--peers', 'RATELANE_PEERS'],
       default: '',
       defaultText: 'none',
-      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all, and one of them leads each rollout",
+      doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all, and one of them leads each rollout; those of a name (dns:) are asked over https where this control plane's own admin API has TLS",
     }),
     peersTokenFile: text({
       names: ['--peers-token-file', 'RATELANE_PEERS_TOKEN_FILE'],
       default: '',
       defaultText: 'none',
-      doc: 'A file with the token that this control plane shows to its peers in a rollout, of the scope read; read again for each use',
+      doc: 'A file with one token that the control planes of a fleet share: this one shows it to its peers in a rollout, and accepts it with the scope read; read again when it changes',
+    }),
+    peersCa: text({
+      names: ['--peers-ca', 'RATELANE_PEERS_CA'],
+      default: '',
+      defaultText: 'those of the system',
+      doc: 'Authorities in PEM, one of which must have signed the certificate of a peer, in place of those of the system; read again when it changes',
+    }),
+    peersCert: text({
+      names: ['--peers-cert', 'RATELANE_PEERS_CERT'],
+      default: '',
+      defaultText: 'that of the admin API',
+      doc: 'A certificate chain in PEM that is presented to peers that ask for one; read again when it changes',
+    }),
+    peersKey: text({
+      names: ['--peers-key', 'RATELANE_PEERS_KEY'],
+      default: '',
+      defaultText: 'that of the admin API',
+      doc: 'The private key of that certificate',
     }),
   }),
   git: section('Git', {
@@ -138,7 +156,7 @@ export const controlPlaneTable = {
     address: text({
       names: ['--admin-address', 'RATELANE_ADMIN_ADDRESS'],
       default: '127.0.0.1:18001',
-      doc: 'Where to serve the admin API, as host:port; other than loopback needs --admin-tokens-file',
+      doc: 'Where to serve the admin API, as host:port; other than loopback needs --admin-tokens-file, or --peers-token-file, and everybody needs a token then',
     }),
     certFile: text({
       names: ['--admin-tls-cert', 'RATELANE_ADMIN_TLS_CERT'],
@@ -158,7 +176,7 @@ export const controlPlaneTable = {
     tokensFile: text({
       names: ['--admin-tokens-file', 'RATELANE_ADMIN_TOKENS_FILE'],
       default: '',
-      doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes',
+      doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes; without it callers need no token on a loopback address, and elsewhere only that of --peers-token-file is known',
     }),
   }),
   log: section('Log', {

@@ -19,12 +19,16 @@ const having = (workers: readonly DiscoveryWorker[], text: string) =>
   workers.filter(({ sees }) => sees(text)).length;
 
 /** Two control planes that are peers, with three workers each, and the state directory of the first. */
-async function startTwo(t: ExecutionContext, flags: readonly string[]) {
+async function startTwo(
+  t: ExecutionContext,
+  flags: readonly string[],
+  flagsOf: (own: 0 | 1) => readonly string[] = () => [],
+) {
   const ports = [await freePort(), await freePort()] as const;
   const stateDirectory = createRulesFolder(t).path;
   const create = (own: 0 | 1) =>
     createControlPlaneProcess(t, {
-      flags: [...flags, ...plan, '--peers', `http://127.0.0.1:${ports[1 - own]}`],
+      flags: [...flags, ...flagsOf(own), ...plan, '--peers', `http://127.0.0.1:${ports[1 - own]}`],
       adminPort: ports[own],
       ...(own === 0 && { stateDirectory }),
     });
@@ -43,15 +47,19 @@ test('where tokens are needed, the leader asks its peers with the one of its fil
   rules.write('a.yaml', ruleText('first', 1));
   const token = 'r'.repeat(32);
   files.write('tokens', `peers read ${token}\n`);
-  files.write('token', token);
   const path = (name: string) => join(files.path, name);
-  const { planes, workers } = await startTwo(t, [
-    ...['--config-dir', rules.path, '--admin-tokens-file', path('tokens')],
-    ...['--peers-token-file', path('token')],
-  ]);
+  const { planes, workers } = await startTwo(
+    t,
+    ['--config-dir', rules.path, '--admin-tokens-file', path('tokens')],
+    (own) => {
+      files.write(`token-${own}`, token);
+      return ['--peers-token-file', path(`token-${own}`)];
+    },
+  );
   rules.write('a.yaml', ruleText('second', 1));
   await eventually('one of six has the second', () => having(workers.flat(), 'second') === 1);
-  writeFileSync(path('token'), 'x'.repeat(32));
+  // One that the other does not know.
+  for (const own of [0, 1]) writeFileSync(path(`token-${own}`), `${own}`.repeat(32));
   await eventually('the leader says what it waits for', async () => {
     const states = await Promise.all(
       planes.map((plane) =>

@@ -94,7 +94,12 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
   const audit = createAudit(log);
-  const authorizer = createAuthorizer(toTokens(api.tokens), audit);
+  const authorizer = createAuthorizer({
+    tokens: toTokens(api.tokens),
+    peerToken: undefined,
+    isLoopback: true,
+    audit,
+  });
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const server = await createAdminServer(
     {
@@ -105,7 +110,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         fleet,
         examine: createExamine({ encode, options }),
         rollout,
-        peers: api.peers && createPeers(api.peers),
+        peers: api.peers && createPeers({ sources: api.peers, dnsProtocol: 'http:' }),
         allowsRemoval: false,
         clock,
         audit,

@@ -105,7 +105,9 @@ export class Status extends AdminController {
   async GET({ look, revision, peer }: Fields<typeof Status.GET>) {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
     // A peer follows its store by itself: a look could take longer than is waited for it.
-    const answers = await this.askPeers(`/status?look=false${query}`, statusJson, peer);
+    const answers = await this.askPeers(`/status?look=false${query}`, statusJson, peer, {
+      countWorkers: ({ workers }) => workers.connected,
+    });
     const own = await this.toOwn(look, revision);
     if (this.api.peers === undefined || peer !== undefined) return own;
     return mergeStatus(own, answers, revision);

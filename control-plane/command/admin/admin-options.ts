@@ -1,7 +1,8 @@
 // The options by which commands find the admin API and authenticate.
+import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
-import { readTlsFiles } from '../../../shared/tls.ts';
+import { readTlsFiles, withTrustedAuthorities } from '../../../shared/tls.ts';
 import { type AdminClient, createAdminClient } from '../../admin/admin-client.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
 
@@ -67,7 +68,12 @@ export async function openAdminClient(
   if (!tls.ok) return bad(tls.problem);
   const token = await readToken(options, environment);
   if (token?.ok === false) return token;
-  return { ok: true, client: createAdminClient({ url, token: token?.value, tls: tls.material }) };
+  const { ca, cert, key } = tls.material;
+  const secureContext =
+    url.protocol === 'https:'
+      ? createSecureContext({ ca: withTrustedAuthorities(ca), cert, key })
+      : undefined;
+  return { ok: true, client: createAdminClient({ url, token: token?.value, secureContext }) };
 }
 
 /** One client for each different URL, or the first mistake. */
