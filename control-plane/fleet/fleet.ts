@@ -65,7 +65,7 @@ export interface Fleet {
   ruleSeries(domain: string): readonly RuleSeries[];
   /** What all workers together decided in the last minutes. */
   history(): readonly TrafficSlot[];
-  /** Descriptors that found no rule, the last reported first. */
+  /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
   /** Asks the workers that report about counters; answered within 1.5 seconds. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
@@ -113,8 +113,8 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     member.figures = toFigures(report, totals, member.totals, clock.wallMs());
     if (member.totals !== undefined) history.take(toPassed(totals, member.totals));
     member.totals = totals;
-    ruleRates.take(report.rules, report.seconds);
-    unmatched.take(report.unmatched, clock.wallMs());
+    ruleRates.take(member, report.rules, report.seconds);
+    unmatched.take(member, report.unmatched, clock.wallMs());
     if (report.limited == null) return;
     // Half of a share for each of two periods.
     const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
@@ -180,7 +180,10 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
           },
           onClose() {
             links.delete(link);
-            if (member !== undefined) members.delete(member);
+            if (member === undefined) return;
+            members.delete(member);
+            ruleRates.leave(member);
+            unmatched.leave(member);
           },
         },
         call,
