@@ -203,6 +203,23 @@ test('a write waits for the lock of another, and takes over one that was left be
   t.true((await store.write(put('a.yaml', '3'), unconditional)).ok, 'the clock was set back');
 });
 
+test('a write whose lock was taken away while it stood still writes nothing, and is busy', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const lock = join(folder.path, 'rules/.ratelane.lock');
+  let taken = 0;
+  const wallMs = () => {
+    if (existsSync(lock)) taken++;
+    rmSync(lock, { recursive: true, force: true });
+    return Date.now();
+  };
+  const { store } = openStore(t, folder, 'rules', { clock: { ...systemClock, wallMs } });
+  const change = { put: put('b.yaml', '2').put, delete: ['a.yaml'] };
+  t.deepEqual(await store.write(change, unconditional), { ok: false, reason: 'busy' });
+  t.is(taken, 1);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml']);
+});
+
 test('a write that fails says what was written', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');

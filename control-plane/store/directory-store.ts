@@ -143,6 +143,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
         const problems = checkChange(change, existingPaths(before), bounds);
         if (problems.length > 0) return { ok: false, reason: 'refused', problems };
         const refused = await apply(change);
+        if (refused === 'lost') return { ok: false, reason: 'busy' };
         if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };
         const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
         const after = await look({ author: toInfoText(name), message: toInfoText(message) });
