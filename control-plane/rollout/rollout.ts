@@ -264,6 +264,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { record } = keeper;
     const { newest, inForce, withdrawn } = snapshots.state();
     const isHeldBack = newest?.isHeldBack === true;
+    if (inForce?.content !== noted) noted = undefined;
     const isUsed = plan !== undefined || record.verdicts.length > 0 || record.inForce.length > 0;
     const open = openRolloutOf(record);
     if (open !== undefined && (plan === undefined || open.revision === withdrawn?.revision)) {
