@@ -26,3 +26,23 @@ test('what was in force at the start is on record again when it comes back after
   t.is(fleet.having(1).length, 20);
   t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
 });
+
+test('a revision that was promoted while a control plane stood still does not begin again there', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b', 'c'],
+    effects: new Map([[2, { overLimit: 1 }]]),
+  });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.standStill('b');
+  await fleet.pass(8);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  t.is(await fleet.planes.get('b')?.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
+  t.is(fleet.having(3).length, 20);
+});

@@ -180,9 +180,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
     const { rollout } = record;
-    if (rollout === null || rollout.id === now.endedBefore) return;
     const { content, supersedes } = snapshots.state().trial ?? {};
-    if (content === undefined) return;
+    if (rollout === null || content === undefined) return;
+    const isInForce = record.inForce[0]?.content === content;
+    if (rollout.id === now.endedBefore && !isInForce) return;
     const verdict = verdictOf(record, now.revision, content);
     if (verdict?.outcome === 'taken_back') {
       running = undefined;
