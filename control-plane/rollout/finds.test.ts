@@ -46,3 +46,16 @@ test('a revision that was promoted while a control plane stood still does not be
   t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
   t.is(fleet.having(3).length, 20);
 });
+
+test('an undo that is followed at once by another change is on record as what is in force', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 1));
+  fleet.store.publish(revisionOf(5));
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(5).id);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
+});

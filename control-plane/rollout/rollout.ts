@@ -272,16 +272,17 @@ export function createRollout(deps: RolloutDeps): Rollout {
       void giveWay(open, newest?.revision.id ?? '');
       return;
     }
-    if (isUsed && inForce !== undefined && inForce.revision.id === newest?.revision.id) {
+    const isWanted = inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
+    if (isUsed && inForce !== undefined && isWanted && inForce.content !== noted) {
       const { content } = inForce;
-      if (content === noted) return;
       noted = content;
-      if (record.inForce[0]?.content === content) return;
-      const now = { revision: inForce.revision.id, content };
-      void write((before) => withInForce(before, now)).then((isWritten) => {
-        if (!isWritten) noted = undefined;
-      });
-      return;
+      if (record.inForce[0]?.content !== content) {
+        const now = { revision: inForce.revision.id, content };
+        void write((before) => withInForce(before, now)).then((isWritten) => {
+          if (!isWritten) noted = undefined;
+        });
+        return;
+      }
     }
     if (!isHeldBack || newest?.content === undefined) return;
     const { content, revision, problems } = newest;
