@@ -59,3 +59,17 @@ test('an undo that is followed at once by another change is on record as what is
   t.is(fleet.readRecord()?.rollout?.revision, revisionOf(5).id);
   t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
 });
+
+test('a control plane that has missed what came into force serves it all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.standStill('b');
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.pass(10);
+  const b = fleet.planes.get('b');
+  t.is(b?.cache.state().inForce?.revision.id, revisionOf(2).id);
+  t.is(b?.cache.state().trial?.revision.id, revisionOf(3).id);
+});

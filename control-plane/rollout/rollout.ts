@@ -114,6 +114,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let ledBy = keeper.contentId;
   /** The rollout of a revision that is looked for, and since when. */
   let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
+  /** What is in force on record, and not here, when it was last looked for. */
+  let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
   let stops: (() => void)[] = [];
@@ -160,6 +162,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (running !== undefined && open?.revision === running.revision) offer(running, open);
     else if (open !== undefined && !state.trial?.supersedes) seek(open);
     else serves = open === undefined ? keeper.contentId : undefined;
+    catchUp(record);
     reconsider(state, record);
   }
 
@@ -241,6 +244,30 @@ export function createRollout(deps: RolloutDeps): Rollout {
     } else if (isPast || keeper.isVacant || keeper.leads) {
       await giveWay(open, newest.revision.id);
     }
+  }
+
+  /** This control plane has not seen how what is in force came to be so: it stood still, or was cut off. */
+  function catchUp({ inForce: [wanted] }: RolloutRecord): void {
+    const { inForce, trial, newest } = snapshots.state();
+    if (wanted === undefined || keeper.trouble !== undefined) return;
+    if ([inForce?.content, trial?.content].includes(wanted.content)) return;
+    // Its author wants it in place of what is on record, which follows.
+    if (inForce !== undefined && inForce.revision.id === newest?.revision.id) return;
+    if (inForce?.isAtOnce && inForce.content !== noted) return;
+    const nowMs = clock.monotonicMs();
+    if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
+    missed = { content: wanted.content, atMs: nowMs };
+    void store.readRevision(wanted.revision).then(
+      (revision) => {
+        const isStill =
+          keeper.record.inForce[0]?.content === wanted.content &&
+          snapshots.state().inForce?.revision.id === inForce?.revision.id;
+        if (revision !== undefined && isStill && !isStopped) snapshots.followInForce(revision);
+      },
+      () => {
+        // The store is away: its own state says so, and it is looked for again.
+      },
+    );
   }
 
   /** Nobody wants its revision any more. */
