@@ -73,3 +73,19 @@ test('a control plane that has missed what came into force serves it all the sam
   t.is(b?.cache.state().inForce?.revision.id, revisionOf(2).id);
   t.is(b?.cache.state().trial?.revision.id, revisionOf(3).id);
 });
+
+test('a control plane follows the rollout of a revision that it holds to be taken back', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.plane.rollout.act('abort', 'not now', 'Ann');
+  await fleet.pass(3);
+  // It sees the two of them as one change, to what it has last seen.
+  fleet.delayMs.set('b', 5_000);
+  fleet.store.publish(again(3, 1));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 2));
+  await fleet.pass(10);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(4).id);
+});

@@ -233,8 +233,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function find(open: RolloutOnRecord): Promise<void> {
     await store.trigger();
     const { newest, inForce, trial } = snapshots.state();
-    if (isStopped || newest === undefined || newest.revision.id === open.revision) return;
-    if (trial?.revision.id === open.revision) return;
+    if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
     const place = await store.locate(open.revision, newest.revision.id);
     const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);

@@ -386,6 +386,11 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(revision);
       if (!outcome.ok) return false;
       beginTrial(revision, outcome.built);
+      if (newest?.whole.id === revision.id) {
+        // What was said of it before does not count where it is tried again.
+        const problems = outcome.warnings;
+        newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+      }
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
       }
