@@ -89,3 +89,18 @@ test('a control plane follows the rollout of a revision that it holds to be take
   t.is(fleet.readRecord()?.rollout?.outcome, 'running');
   t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(4).id);
 });
+
+test('a rollout gives way to a newer revision where a peer cannot get its revision any more', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], forgetsHistory: true });
+  fleet.reach.set('b', 'away');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  fleet.reach.delete('b');
+  await fleet.pass(15);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
+  t.is(fleet.having(2).length, 0);
+  await fleet.pass(80);
+  t.is(fleet.having(3).length, 20);
+});

@@ -114,6 +114,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let ledBy = keeper.contentId;
   /** The rollout of a revision that is looked for, and since when. */
   let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
+  /** The rollout of a revision that the store does not have any more. */
+  let lacking: string | undefined;
   /** What is in force on record, and not here, when it was last looked for. */
   let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
   /** In force here when it was last compared with the record. */
@@ -238,6 +240,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    const isThere = snapshots.state().store.failingSinceMs === undefined;
+    lacking = revision === undefined && isThere ? open.id : undefined;
     if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
       snapshots.followTrial(revision);
     } else if (isPast || keeper.isVacant || keeper.leads) {
@@ -335,11 +339,16 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function decideOn(now: Running, { overLimitPoints }: RolloutPlan): void {
     const { record } = keeper;
-    const { trial } = snapshots.state();
+    const { trial, newest } = snapshots.state();
     if (trial === undefined || plan === undefined) return;
     const open = openRolloutOf(record);
     const isOurs = open?.revision === now.revision;
     noteLeader();
+    const peers = readPeers();
+    if (isOurs && peers.lacks && newest?.isWaiting && !isWriting) {
+      void giveWay(open, newest.revision.id);
+      return;
+    }
     view = fleet.see({
       trial: {
         revision: now.revision,
@@ -350,7 +359,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       pools: now.pools,
       overLimitPoints,
       own: readOwnFacts(deps, now.pools, clock.monotonicMs()),
-      peers: readPeers(),
+      peers,
       leads: keeper.leads,
       isVacant: keeper.isVacant,
       isLed: clock.monotonicMs() - ledAtMs < ledMs,
@@ -611,7 +620,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
         ledAtMs = clock.monotonicMs();
       }
       const facts = readOwnFacts(deps, running?.pools, clock.monotonicMs());
-      return { record: keeper.contentId, serves: serves ?? null, ...facts };
+      const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
+      return { record: keeper.contentId, serves: serves ?? null, lacks, ...facts };
     },
     async stop() {
       isStopped = true;
