@@ -49,7 +49,8 @@ async function start(
     allowsRemoval: false,
     rollsOut: false,
     memory: {
-      inForce: undefined,
+      isKnown: true,
+    inForce: undefined,
       wasInForce: () => false,
       verdictOf: (revision) =>
         revision === approved ? { outcome: 'approved', reason: 'the shop is closed' } : undefined,
