@@ -50,7 +50,7 @@ async function start(
     rollsOut: false,
     memory: {
       isKnown: true,
-    inForce: undefined,
+      inForce: undefined,
       wasInForce: () => false,
       verdictOf: (revision) =>
         revision === approved ? { outcome: 'approved', reason: 'the shop is closed' } : undefined,
