@@ -3,6 +3,15 @@ import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
 import type { Revision } from '../store/revision.ts';
+import {
+  emptyRecord,
+  mergeRecords,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  verdictOf,
+  withEnd,
+} from './record.ts';
 
 /** The content of `before` under a new id. */
 function again(number: number, before: number, message?: string): Revision {
@@ -126,4 +135,29 @@ test('a control plane without state gives nobody a revision before it has read t
   t.is(fleet.having(2).length, 0);
   t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(1).id);
   t.is(fleet.plane.cache.state().newest?.valid, false);
+});
+
+test('what a control plane took back by itself stays taken back when the record is shared again', (t) => {
+  const second: RolloutOnRecord = {
+    id: 'of-2',
+    revision: '2',
+    content: 'second',
+    base: '1',
+    outcome: 'running',
+    step: 0,
+    chosen: ['0123456789ab'],
+    whole: [],
+    reason: '',
+  };
+  const theirs: RolloutRecord = { ...emptyRecord, rollout: second };
+  const end = { reason: 'it is bad', by: '', atMs: 0 };
+  const third: RolloutOnRecord = { ...second, id: 'of-3', revision: '3', content: 'third' };
+  const ours = { ...withEnd(theirs, 'taken_back', end), rollout: third };
+  const merged = mergeRecords(theirs, ours);
+  t.is(openRolloutOf(merged)?.revision, '3');
+  t.is(verdictOf(merged, '2', 'second')?.outcome, 'taken_back');
+  // A new try is another rollout, and what was said before does not end it.
+  const again = { ...theirs, rollout: { ...second, id: 'again' } };
+  t.is(openRolloutOf(mergeRecords(again, ours))?.id, 'again');
+  t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
 });

@@ -45,6 +45,8 @@ const verdictJson = Type.Object({
   by: Type.String({ maxLength: 300 }),
   /** Wall time in milliseconds. */
   atMs: Type.Number(),
+  /** The id of the rollout that it ended. */
+  rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type Verdict = Type.Static<typeof verdictJson>;
 
@@ -144,20 +146,19 @@ export function withEnd(
   };
   return outcome === 'in_force'
     ? withInForce(ended, rollout)
-    : withVerdict(ended, { revision, content, outcome, ...end });
+    : withVerdict(ended, { ...end, revision, content, outcome, rollout: rollout.id });
 }
 
 /** `theirs`, with what only `ours` knows: what was taken back is taken back. */
 export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
   const open = openRolloutOf(theirs);
-  const isTheirs = open !== undefined && ours.rollout?.revision === open.revision;
-  const { rollout } = ours;
-  const end = rollout && verdictOf(ours, rollout.revision, rollout.content);
-  const isTakenBack = isTheirs && rollout?.outcome === 'taken_back';
-  const merged = isTakenBack
-    ? withEnd(theirs, 'taken_back', end ?? { reason: rollout.reason, by: '', atMs: 0 })
-    : { ...theirs, rollout: open ?? openRolloutOf(ours) ?? theirs.rollout };
+  const end = open && ours.verdicts.find(({ rollout }) => rollout === open.id);
+  const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
+  const tried = openRolloutOf(ended) ?? openRolloutOf(ours);
+  const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
+  // What is tried again is another rollout.
+  if (tried !== undefined) known.add(tried.content);
   return ours.verdicts
     .filter(({ content }) => !known.has(content))
     .reduceRight(withVerdict, merged);
