@@ -39,7 +39,8 @@ interface Base extends Traffic {
 
 export function createFleetView(clock: Clock): FleetView {
   let gatherSinceMs = clock.monotonicMs();
-  let connected = { count: 0, sinceMs: clock.monotonicMs() };
+  /** `isOfAll`: with those of peers, which only a leader knows. */
+  let connected = { count: 0, isOfAll: false, sinceMs: clock.monotonicMs() };
   let lastMs = clock.monotonicMs();
   let step = { key: '', sinceMs: lastMs };
   let heldMs = 0;
@@ -49,8 +50,9 @@ export function createFleetView(clock: Clock): FleetView {
   let refusedSinceMs = new Map<string, number>();
   let places = new Map<string, string>();
 
-  function noteCount(count: number): void {
-    if (count !== connected.count) connected = { count, sinceMs: clock.monotonicMs() };
+  function noteCount(count: number, isOfAll = false): void {
+    const isNews = isOfAll === connected.isOfAll && count !== connected.count;
+    connected = { count, isOfAll, sinceMs: isNews ? clock.monotonicMs() : connected.sinceMs };
   }
 
   function isGathered(nowMs: number): boolean {
@@ -142,7 +144,7 @@ export function createFleetView(clock: Clock): FleetView {
       enterStep(open, nowMs);
       // A worker that changes its control plane is at two of them for a moment.
       const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
-      noteCount(byKey.size);
+      noteCount(byKey.size, peers.workers.length > 0);
       const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
       const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
       const members = workers.map((facts): Member => {
