@@ -20,18 +20,23 @@ test('a canary is one step before all workers', (t) => {
 });
 
 test('steps have a hold each, and more may be said of all', (t) => {
-  t.deepEqual(parseRolloutPlan('0.5%:30s, 25%:5m, 100%, on-silence=stop, on-indivisible=proceed, over-limit=5'), {
-    ok: true,
-    plan: {
-      steps: [
-        { percent: 0.5, holdMs: 30_000 },
-        { percent: 25, holdMs: 300_000 },
-      ],
-      onSilence: 'stop',
-      onIndivisible: 'proceed',
-      overLimitPoints: 5,
+  t.deepEqual(
+    parseRolloutPlan(
+      '0.5%:30s, 25%:5m, 100%, on-silence=stop, on-indivisible=proceed, over-limit=5',
+    ),
+    {
+      ok: true,
+      plan: {
+        steps: [
+          { percent: 0.5, holdMs: 30_000 },
+          { percent: 25, holdMs: 300_000 },
+        ],
+        onSilence: 'stop',
+        onIndivisible: 'proceed',
+        overLimitPoints: 5,
+      },
     },
-  });
+  );
 });
 
 const refused: readonly (readonly [string, RegExp])[] = [
