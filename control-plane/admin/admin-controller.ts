@@ -53,6 +53,8 @@ interface AuditEntry {
   /** Revisions. */
   before: string | undefined;
   after: string | undefined;
+  /** Of an action that does not fail. */
+  outcome: string;
 }
 
 const searchedRevisions = 1000;
@@ -144,6 +146,7 @@ export class AdminController extends Controller {
       what: asked,
       before: api.snapshots.state().newest?.revision.id,
       after: undefined,
+      outcome: 'done',
     };
     const note = (outcome: string) =>
       api.audit({
@@ -154,7 +157,7 @@ export class AdminController extends Controller {
       });
     try {
       const done = await act(entry);
-      note('done');
+      note(entry.outcome);
       return done;
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -196,7 +199,7 @@ export class AdminController extends Controller {
     const { fleet } = this.api;
     const asking = this.askPeers(path, countersJson, peer, { body });
     const linked = fleet.list();
-    const own = toCountersJson(await fleet.askCounters(question));
+    const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
     if (peer !== undefined) return own;
     const merged = mergeCounters(own, await asking);
     if (merged.answers.length > 0) return merged;

@@ -13,7 +13,8 @@ import {
   supersedeTrailer,
   withTrailer,
 } from '../snapshot/revision-trailer.ts';
-import { byPath, type Revision } from '../store/revision.ts';
+import { applyChange } from '../store/changed-files.ts';
+import type { Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
@@ -158,20 +159,5 @@ export function toReplacement(
   return {
     put: wanted.filter(({ path, text }) => before.get(path) !== text),
     delete: [...existingPaths(current)].filter((path) => !after.has(path)),
-  };
-}
-
-/** The problems are those of files that stay as they are. */
-function applyChange(
-  { files, problems }: Revision,
-  change: Change,
-): Pick<Revision, 'files' | 'problems'> {
-  const after = new Map(files.map((file) => [file.path, file]));
-  for (const path of change.delete) after.delete(path);
-  for (const file of change.put) after.set(file.path, file);
-  const changed = new Set([...change.delete, ...change.put.map(({ path }) => path)]);
-  return {
-    files: [...after.values()].sort(byPath),
-    problems: problems.filter(({ file }) => !changed.has(file)),
   };
 }

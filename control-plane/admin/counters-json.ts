@@ -1,5 +1,6 @@
 // Counters of workers, as the admin API is asked about them and shows them. Pure.
 import Type from 'typebox';
+import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { CountersResult } from '../fleet/counters.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
@@ -21,7 +22,7 @@ export const countersAsked = {
     Type.String({
       maxLength: 1024,
       description:
-        'The node id of the workers to ask; without it all that count by themselves, and one of those that count together',
+        'The node id of the workers to ask; without it all that count by themselves, and two of those that count together',
     }),
   ),
 };
@@ -56,7 +57,19 @@ export const countersJson = Type.Object(
         address: Type.String(),
         group: Type.String({ description: 'Equal for workers that count together' }),
         together: Type.Integer({ description: 'How many workers count together with it' }),
-        problem: orNull(Type.String({ description: 'Why it gives no answer' })),
+        differs: Type.Boolean({
+          description:
+            'Whether another worker that counts together with it answers otherwise: another problem, rule, limit or window, or a `used` that is more than a tenth and more than two hits away, which is more than live traffic makes between two questions. Each is listed then, else one for all',
+        }),
+        problem: orNull(
+          Type.String({ description: 'Why it gives no answer, or why its reset is not confirmed' }),
+        ),
+        confirmedBy: orNull(
+          Type.Union([Type.Literal('another'), Type.Literal('itself')], {
+            description:
+              'After a reset: whether another worker that counts together with it has read the counters as reset, or, where there is none, only itself. Null where nobody has',
+          }),
+        ),
         counters: Type.Array(counterJson),
       }),
     ),
@@ -71,12 +84,15 @@ export const countersJson = Type.Object(
   { title: 'Counters' },
 );
 export type CountersJson = Type.Static<typeof countersJson>;
+type AnswerJson = CountersJson['answers'][number];
 
 export function toCountersJson({ answers, notAsked }: CountersResult): CountersJson {
   return {
-    answers: answers.map(({ problem, counters, ...answer }) => ({
+    answers: answers.map(({ problem, confirmedBy, counters, ...answer }) => ({
       ...answer,
+      differs: false,
       problem: problem ?? null,
+      confirmedBy: confirmedBy ?? null,
       counters: counters.map((counter) => ({
         descriptor: counter.descriptor,
         problem: counter.problem || null,
@@ -92,24 +108,75 @@ export function toCountersJson({ answers, notAsked }: CountersResult): CountersJ
   };
 }
 
-/** Of all control planes. Workers that count together are there once, except those that gave no answer. */
+/** Of all control planes. Of workers that count together one answer stands for all that agree with it. */
 export function mergeCounters(
   own: CountersJson,
   peers: readonly PeerAnswer<CountersJson>[],
 ): CountersJson {
   const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
-  const answers: CountersJson['answers'] = [];
-  for (const answer of known.flatMap((each) => each.answers)) {
-    const same = answers.findIndex(
-      ({ group, problem }) => group === answer.group && problem === null,
-    );
-    const first = answers[same];
-    if (first === undefined || answer.problem !== null) answers.push(answer);
-    else answers[same] = { ...first, together: first.together + answer.together };
+  const groups = new Map<string, AnswerJson[]>();
+  const together = new Map<string, number>();
+  for (const { answers } of known) {
+    const counted = new Map(answers.map((answer) => [answer.group, answer.together]));
+    for (const [group, count] of counted) together.set(group, (together.get(group) ?? 0) + count);
+    for (const answer of answers) {
+      const different = groups.get(answer.group) ?? [];
+      groups.set(answer.group, different);
+      const same = different.findIndex((each) => agree(each, answer));
+      const first = different[same];
+      if (first === undefined) different.push(answer);
+      else different[same] = { ...first, confirmedBy: confirm(first, answer) };
+    }
   }
   return {
-    answers,
+    answers: [...groups].flatMap(([group, different]) =>
+      different.map((answer) => ({
+        ...answer,
+        together: together.get(group) ?? answer.together,
+        differs: different.length > 1,
+      })),
+    ),
     notAsked: known.reduce((sum, { notAsked }) => sum + notAsked, 0),
     missing: toMissing(peers),
   };
+}
+
+function agree(a: AnswerJson, b: AnswerJson): boolean {
+  if (a.problem !== b.problem || a.counters.length !== b.counters.length) return false;
+  // Two resets that are both confirmed were read at different times.
+  const isConfirmed = a.confirmedBy !== null && b.confirmedBy !== null;
+  return a.counters.every((counter, index) => {
+    const other = b.counters[index];
+    return (
+      counter.descriptor === other?.descriptor &&
+      counter.problem === other.problem &&
+      counter.rule === other.rule &&
+      counter.limit === other.limit &&
+      counter.window === other.window &&
+      (isConfirmed || isNear(counter.used, other.used))
+    );
+  });
+}
+
+/** Whether live traffic may be between them. */
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) <= Math.max(2, Math.max(a, b) / 10);
+}
+
+/** Of two answers that agree. */
+function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
+  if (a.confirmedBy === null || b.confirmedBy === null) return a.confirmedBy;
+  const isAnother = [a.confirmedBy, b.confirmedBy].includes('another') || a.worker !== b.worker;
+  return isAnother ? 'another' : 'itself';
+}
+
+/** Why not all that was to be reset is known to be reset, for people; empty where it is. */
+export function findDoubts({ answers, notAsked, missing }: CountersJson): string[] {
+  const doubts = answers.flatMap(({ worker, address, differs, problem, counters }) => {
+    const problems = problem === null ? counters.flatMap((each) => each.problem ?? []) : [problem];
+    if (differs && problem === null) problems.push('another that counts together with it differs');
+    return problems.map((text) => `worker ${worker || address}: ${text}`);
+  });
+  if (notAsked > 0) doubts.push(`${toCountText(notAsked, 'worker')} not asked`);
+  return [...doubts, ...missing.map(({ url, error }) => `peer ${url} gives no answer (${error})`)];
 }

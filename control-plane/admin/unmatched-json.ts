@@ -31,7 +31,7 @@ type Placed = ReadonlyMap<string, readonly PlacedRule[]>;
 const explained = new WeakMap<Placed, Map<string, Explanation>>();
 type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
 
-/** Yields after each sample. */
+/** The first ones of those given, in their order. Yields after each sample. */
 export function* explainSamples(
   samples: readonly UnmatchedSample[],
   placed: Placed,
@@ -51,10 +51,15 @@ export function* explainSamples(
   return { samples: shown };
 }
 
-/** Of several control planes: each descriptor once. */
+/** Of several control planes: each descriptor once, as many of each control plane where there are too many, and
+ * the last ones first. */
 export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
   const known = new Map<string, SampleJson>();
-  for (const sample of all.flatMap(({ samples }) => samples)) {
+  const most = Math.max(...all.map(({ samples }) => samples.length));
+  const inTurn = Array.from({ length: most }, (_, turn) =>
+    all.flatMap(({ samples }) => samples[turn] ?? []),
+  );
+  for (const sample of inTurn.flat()) {
     const text = JSON.stringify([sample.domain, sample.entries]);
     const other = known.get(text);
     known.set(text, {
@@ -63,8 +68,8 @@ export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
       lastAt: other !== undefined && other.lastAt > sample.lastAt ? other.lastAt : sample.lastAt,
     });
   }
-  const samples = [...known.values()].sort((a, b) => (a.lastAt > b.lastAt ? -1 : 1));
-  return { samples: samples.slice(0, maxShown) };
+  const samples = [...known.values()].slice(0, maxShown);
+  return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
 }
 
 function explain(

@@ -29,19 +29,22 @@ export const addCounters: AddCommand = (program, { io, finish, fail }) => {
   addDescriptorOption(command)
     .option(
       '--worker <id>',
-      'ask the workers with this node id; without it all that count by themselves, and one of those that count together',
+      'ask the workers with this node id; without it all that count by themselves, and two of those that count together',
     )
     .option('--reason <text>', 'why, for the audit log; needed for reset');
   addAdminOptions(command)
     .addHelpText(
       'after',
       `
-The workers find the counters by their rules and ask their store. After a reset each of them has forgotten what
-its local cache knew; what a sliding window still has of the window before stays.
+The workers find the counters by their rules and ask their store. Of those that count together two are asked, and
+both answers are shown where they differ: in more than live traffic changes between two questions, a tenth and two
+hits. A reset is confirmed when another of them reads nothing afterwards, or less than before, or read nothing
+before. After it each of them has forgotten what its local cache knew; what a sliding window still has of the window
+before stays.
 
 Exit codes:
-  0  every worker that was asked has answered
-  1  a descriptor has no counter, a worker or a peer gives no answer, or resets are forbidden there
+  0  every worker that was asked has answered, and a reset is confirmed
+  1  a descriptor has no counter, a worker or a peer gives no answer, workers that count together differ, or a reset is forbidden or not confirmed
   2  wrong usage, no such worker, or the admin API gives no answer`,
     )
     .action(async (action: 'get' | 'reset', options: CountersOptions) => {
@@ -78,8 +81,17 @@ Exit codes:
 function formatCounters({ answers, notAsked, missing }: CountersJson, descriptors: Descriptors) {
   const rows: string[][] = [];
   const problems: string[] = [];
-  for (const { worker, address, together, problem, counters } of answers) {
+  const differing = Map.groupBy(
+    answers.filter(({ differs }) => differs),
+    ({ group }) => group,
+  );
+  for (const group of differing.values()) {
+    const names = group.map(({ worker, address }) => `${worker} at ${address}`).join(' and ');
+    problems.push(`error: workers that count together differ: ${escapeText(names)}\n`);
+  }
+  for (const { worker, address, together, differs, problem, counters } of answers) {
     const who = escapeText(worker || address);
+    const counting = together === 1 ? who : `${who} and ${toCountText(together - 1, 'other')}`;
     if (problem !== null) problems.push(`error: worker ${who}: ${escapeText(problem)}\n`);
     for (const counter of counters) {
       if (counter.problem !== null) {
@@ -91,7 +103,7 @@ function formatCounters({ answers, notAsked, missing }: CountersJson, descriptor
         `${counter.limit}`,
         escapeText(counter.window),
         `${counter.secondsUntilReset}s`,
-        together === 1 ? who : `${who} and ${toCountText(together - 1, 'other')}`,
+        differs ? `${who} (differs)` : counting,
         escapeText(toText(descriptors[counter.descriptor] ?? [])),
       ]);
     }
@@ -104,8 +116,11 @@ function formatCounters({ answers, notAsked, missing }: CountersJson, descriptor
     problems.push(`error: peer ${escapeText(`${url} gives no answer (${error})`)}\n`);
   }
   const headings = ['USED', 'LIMIT', 'WINDOW', 'RESET IN', 'WORKER', 'DESCRIPTOR'];
+  const alone = answers.filter(({ confirmedBy }) => confirmedBy === 'itself');
+  const names = alone.map(({ worker, address }) => escapeText(worker || address)).join(', ');
+  const note = alone.length === 0 ? '' : `confirmed only by the worker that reset: ${names}\n`;
   return {
-    text: rows.length === 0 ? '' : toColumns([headings, ...rows]),
+    text: (rows.length === 0 ? '' : toColumns([headings, ...rows])) + note,
     problems: [...new Set(problems)].join(''),
   };
 }

@@ -128,3 +128,53 @@ test('of a report of 10,000 domains a bounded part is kept', async (t) => {
   t.is(fleet.unmatched().length, 20);
   stream.close();
 });
+
+test('a link that fills the tables takes nothing from the links beside it', async (t) => {
+  const { fleet, open } = await setUp(t);
+  const helloOf = (instance: string) =>
+    toBytes({
+      hello: {
+        nodeId: instance,
+        instance,
+        agreement: 'a',
+        countsAlone: true,
+        allowsReset: true,
+        values: 2,
+      },
+    });
+  const reportOf = (names: readonly string[]) => {
+    const rules = names.map((rule) => ({ rule, hits: 10, overLimit: 0, nearLimit: 0 }));
+    const unmatched = names
+      .slice(0, 20)
+      .map((value) => ({ domain: 'd', entries: [{ key: 'k', value }] }));
+    return toBytes({ report: { ...report, rules, unmatched } });
+  };
+  const early = await open(helloOf('early'), reportOf(['early']));
+  await eventually('it reports', () => fleet.rules().length === 1);
+  const floods = Array.from({ length: 13 }, (_, batch) =>
+    reportOf(Array.from({ length: 2_000 }, (_, index) => `flood.${batch}.${index}`)),
+  );
+  const flooding = await open(helloOf('flooding'), ...floods);
+  await eventually('the tables are full', () => fleet.rules().length === 20_000);
+  await eventually('the last report is read', () =>
+    fleet.unmatched().some(({ entries }) => entries[0]?.value === 'flood.12.19'),
+  );
+  const late = await open(helloOf('late'), reportOf(['late']));
+  await eventually(
+    'the late one reports',
+    () => fleet.list().filter(({ figures }) => figures !== undefined).length === 3,
+  );
+  const names = new Set(fleet.rules().map(({ rule }) => rule));
+  const shown = fleet.unmatched().map(({ entries }) => entries[0]?.value);
+  const isThere = (name: string) => ({
+    rule: names.has(name),
+    sample: shown.slice(0, 50).includes(name),
+  });
+  t.deepEqual(
+    { early: isThere('early'), late: isThere('late') },
+    { early: { rule: true, sample: true }, late: { rule: true, sample: true } },
+  );
+  t.is(names.size, 20_000);
+  t.is(shown.length, 200);
+  for (const stream of [early, flooding, late]) stream.close();
+});

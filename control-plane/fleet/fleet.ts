@@ -85,9 +85,9 @@ export interface Fleet {
   ruleSeries(domain: string): readonly RuleSeries[];
   /** What all workers together decided in the last minutes. */
   history(): readonly TrafficSlot[];
-  /** Descriptors that found no rule, the last reported first. */
+  /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
-  /** Asks the workers that report about counters; answered within 1.5 seconds. */
+  /** Asks the workers that report about counters; answered within 1.5 seconds, a reset and its readings too. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
@@ -138,8 +138,8 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     if (member.totals !== undefined) history.take(toPassed(totals, member.totals));
     member.totals = totals;
     member.tally.take(report, totals, member.figures.version, clock.monotonicMs());
-    ruleRates.take(report.rules, report.seconds);
-    unmatched.take(report.unmatched, clock.wallMs());
+    ruleRates.take(member, report.rules, report.seconds);
+    unmatched.take(member, report.unmatched, clock.wallMs());
     if (report.limited == null) return;
     // Half of a share for each of two periods.
     const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
@@ -167,7 +167,10 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     open(call) {
       let member: Member | undefined;
       const leave = () => {
-        if (member !== undefined) members.delete(member.hello.instance);
+        if (member === undefined) return;
+        members.delete(member.hello.instance);
+        ruleRates.leave(member);
+        unmatched.leave(member);
         member = undefined;
       };
       const link: OpenLink = openFleetLink(

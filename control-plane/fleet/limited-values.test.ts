@@ -3,6 +3,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createLimitedSum, fromText, toLimitedList, toLimitedPeriod } from './limited-values.ts';
 import { createRuleRates } from './rule-rates.ts';
 
+const link = {};
 const value = (name: string, count: number, error = 0) => ({
   domain: 'd',
   rule: 'd.k',
@@ -87,11 +88,11 @@ test('rates of rules are those of the last minute of all workers, and rules with
     overLimit: hits / 2,
     nearLimit: 0,
   });
-  rates.take([rule('old', 600)], 5);
+  rates.take(link, [rule('old', 600)], 5);
   for (let second = 5; second <= 60; second += 5) {
     clock.advance(5_000);
-    rates.take([rule('d.k', 50)], 5);
-    rates.take([rule('d.k', 50)], 5);
+    rates.take(link, [rule('d.k', 50)], 5);
+    rates.take(link, [rule('d.k', 50)], 5);
   }
   const [{ hitsPerSecond = 0, overLimitPerSecond = 0 } = {}] = rates
     .read()
@@ -111,11 +112,12 @@ test('a report over a long time, of an absurd number or of too many rules is not
   const clock = createManualClock();
   const rates = createRuleRates(() => clock.monotonicMs());
   const rule = (name: string) => ({ rule: name, hits: 1, overLimit: 0, nearLimit: 0 });
-  rates.take([rule('late')], 3_600);
-  rates.take([rule('late')], Number.NaN);
+  rates.take(link, [rule('late')], 3_600);
+  rates.take(link, [rule('late')], Number.NaN);
   t.deepEqual(rates.read(), []);
   for (let batch = 0; batch < 20; batch++) {
     rates.take(
+      link,
       Array.from({ length: 2_500 }, (_, index) => rule(`${batch}.${index}`)),
       5,
     );

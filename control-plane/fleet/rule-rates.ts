@@ -1,7 +1,8 @@
 // What the workers count by rule, as rates over the last minute of the whole fleet. Memory goes by the number
-// of rules, not of workers.
+// of rules, not of workers. When there are too many, those of the link that tells the most are left out.
 import type { RuleTrafficMessage } from '../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
+import { createSharedTable } from './shared-table.ts';
 import { toCount } from './worker-figures.ts';
 
 export interface RuleRate {
@@ -22,8 +23,10 @@ export interface RuleSeries {
 }
 
 export interface RuleRates {
-  /** What a worker has counted in that many seconds until now. */
-  take(rules: readonly RuleTrafficMessage[], seconds: number): void;
+  /** What the worker of a link has counted in that many seconds until now. */
+  take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void;
+  /** The link is gone. */
+  leave(link: object): void;
   /** Of the rules that had hits in the last minute. */
   read(): RuleRate[];
   /** Of one domain. */
@@ -46,7 +49,7 @@ interface Row {
 }
 
 export function createRuleRates(monotonicMs: () => number): RuleRates {
-  const rows = new Map<string, Row>();
+  const rows = createSharedTable<Row>(maxRules);
   const startMs = monotonicMs();
   let current = Math.floor(startMs / slotMs);
 
@@ -54,9 +57,9 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
     const now = Math.floor(monotonicMs() / slotMs);
     const passed = Math.min(now - current, slots);
     if (passed <= 0) return;
-    for (const [rule, { counts, last }] of rows) {
+    for (const [rule, { counts, last }] of rows.entries()) {
       if (now - last >= slots) {
-        rows.delete(rule);
+        rows.remove(rule);
         continue;
       }
       for (let slot = now - passed + 1; slot <= now; slot++) {
@@ -67,22 +70,21 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
     current = now;
   }
 
-  function rowOf(rule: string): Row | undefined {
-    const known = rows.get(rule);
-    if (known !== undefined || rows.size >= maxRules || rule.length > maxNameLength) return known;
+  function rowOf(link: object, rule: string): Row | undefined {
+    const known = rows.find(link, rule);
+    if (known !== undefined || rule.length > maxNameLength) return known;
     const row = { counts: new Float64Array(slots * fields), last: current };
-    rows.set(rule, row);
-    return row;
+    return rows.add(link, rule, row) ? row : undefined;
   }
 
   return {
-    take(rules, seconds) {
+    take(link, rules, seconds) {
       moveOn();
       if (!(seconds <= longestSeconds)) return;
       const at = (current % slots) * fields;
       for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
         const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
-        const row = rowOf(rule);
+        const row = rowOf(link, rule);
         if (row === undefined) continue;
         const { counts } = row;
         row.last = current;
@@ -91,13 +93,14 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
         counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit);
       }
     },
+    leave: rows.leave,
     read() {
       moveOn();
       const nowMs = monotonicMs();
       // The slot of now is not over.
       const spanMs = (slots - 1) * slotMs + (nowMs - current * slotMs);
       const seconds = Math.max(slotMs, Math.min(spanMs, nowMs - startMs)) / 1000;
-      return [...rows].map(([rule, { counts }]) => {
+      return [...rows.entries()].map(([rule, { counts }]) => {
         const sums = [0, 0, 0];
         counts.forEach((count, index) => {
           sums[index % fields] = (sums[index % fields] ?? 0) + count / seconds;
@@ -109,7 +112,7 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
     readSeries(domain) {
       moveOn();
       const start = `${domain}.`;
-      return [...rows]
+      return [...rows.entries()]
         .filter(([rule]) => rule.startsWith(start))
         .map(([rule, { counts }]) => {
           // Without the slot of now, which is not over.

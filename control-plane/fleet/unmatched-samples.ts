@@ -1,6 +1,7 @@
-// Descriptors that found no rule, as the workers report samples of them: each once, the last ones.
+// Descriptors that found no rule, as the workers report samples of them: each once, the last ones of each link.
 import type { Entry } from '../../shared/rules/rule.ts';
 import type { UnmatchedMessage } from '../../shared/wire/fleet-messages.ts';
+import { createSharedTable } from './shared-table.ts';
 
 export interface UnmatchedSample {
   readonly domain: string;
@@ -12,10 +13,18 @@ export interface UnmatchedSample {
 }
 
 export interface UnmatchedSamples {
-  /** From one report; untrusted. */
-  take(reported: readonly UnmatchedMessage[], atMs: number): void;
-  /** The last reported first. */
+  /** From one report of a link; untrusted. */
+  take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void;
+  /** The link is gone. */
+  leave(link: object): void;
+  /** The last one of each link, then the one before of each, and so on. */
   read(): UnmatchedSample[];
+}
+
+/** A sample that may be reported again. */
+interface Kept extends UnmatchedSample {
+  samples: number;
+  lastMs: number;
 }
 
 const maxSamples = 200;
@@ -24,25 +33,31 @@ const maxEntries = 32;
 const maxTextLength = 128;
 
 export function createUnmatchedSamples(): UnmatchedSamples {
-  /** In the order of their last report. */
-  const known = new Map<string, UnmatchedSample>();
+  const known = createSharedTable<Kept>(maxSamples);
   const cut = (text: string) => text.slice(0, maxTextLength);
 
   return {
-    take(reported, atMs) {
+    take(link, reported, atMs) {
       for (const given of reported.slice(0, maxPerReport)) {
         const domain = cut(given.domain);
         const entries = given.entries
           .slice(0, maxEntries)
           .map(({ key, value }) => ({ key: cut(key), value: cut(value) }));
         const text = JSON.stringify([domain, entries]);
-        const samples = (known.get(text)?.samples ?? 0) + 1;
-        known.delete(text);
-        known.set(text, { domain, entries, samples, lastMs: atMs });
-        const [oldest] = known.keys();
-        if (known.size > maxSamples && oldest !== undefined) known.delete(oldest);
+        const before = known.find(link, text);
+        if (before !== undefined) {
+          before.samples++;
+          before.lastMs = atMs;
+          known.touch(text);
+          continue;
+        }
+        const sample = { domain, entries, samples: 1, lastMs: atMs };
+        if (known.add(link, text, sample)) continue;
+        known.removeOldest(link);
+        known.add(link, text, sample);
       }
     },
-    read: () => [...known.values()].reverse(),
+    leave: known.leave,
+    read: () => known.inTurn().map((sample) => ({ ...sample })),
   };
 }

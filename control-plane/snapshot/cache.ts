@@ -184,7 +184,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     if (saysTrailer(whole, allowRemovalTrailer)) return undefined;
     if (before !== undefined) return findRemoval(before.ruleSet, ruleSet);
     // What it would remove is not known here any more, but that it was held back for it is.
-    return verdict?.outcome === 'held_back'
+    return verdict?.outcome === 'held_back' && memory.inForce?.content !== content
       ? problemOf('error', 'large-removal', '(all files)', verdict.reason)
       : undefined;
   }

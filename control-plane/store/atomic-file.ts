@@ -14,10 +14,15 @@ export interface StagedFile {
   discard(): Promise<void>;
 }
 
-/** The temporary name begins with a dot. The folder must exist. */
-export async function stageFile(path: string, text: string, mode: number): Promise<StagedFile> {
+/** The temporary name begins with a dot; it is in `stagedIn`. Both folders must exist. */
+export async function stageFile(
+  path: string,
+  text: string,
+  mode: number,
+  stagedIn = dirname(path),
+): Promise<StagedFile> {
   const folder = dirname(path);
-  const staged = join(folder, `.${basename(path).slice(0, 100)}.${randomUUID()}.tmp`);
+  const staged = join(stagedIn, toStagedName(basename(path)));
   const discard = () => rm(staged, { force: true });
   try {
     const handle = await open(staged, 'wx', mode);
@@ -64,10 +69,15 @@ export async function writeFileAtomically(path: string, text: string, mode: numb
   }
 }
 
+/** A name of a temporary file or folder: `removeStagedFiles` knows it. */
+export function toStagedName(name: string): string {
+  return `.${name.slice(0, 100)}.${randomUUID()}.tmp`;
+}
+
 const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
-/** Removes temporary files of killed processes in `folder` and below. Files younger than `minAgeMs` stay:
- * another process may be writing them. Best effort: never rejects. */
+/** Removes temporary files and folders of killed processes in `folder` and below. Those younger than
+ * `minAgeMs` stay: another process may be writing them. Best effort: never rejects. */
 export async function removeStagedFiles(folder: string, minAgeMs: number): Promise<void> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   for (const name of names) {
@@ -75,7 +85,7 @@ export async function removeStagedFiles(folder: string, minAgeMs: number): Promi
     const path = join(folder, name);
     const found = await stat(path).catch(() => undefined);
     if (found === undefined || isYounger(found.mtimeMs, minAgeMs)) continue;
-    await rm(path, { force: true }).catch(() => {});
+    await rm(path, { force: true, recursive: true }).catch(() => {});
   }
 }
 

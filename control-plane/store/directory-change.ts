@@ -1,22 +1,22 @@
-// Writes a change into a directory, one writer at a time. The store decides whether the change is allowed.
-import { lstat, mkdir, open, rm, stat, unlink } from 'node:fs/promises';
+// Writes a change into a directory, one writer at a time (directory-lock.ts). The store decides whether the
+// change is allowed.
+import { lstat, mkdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
-import { isYounger, type StagedFile, stageFile } from './atomic-file.ts';
+import { stageFile, writeFileAtomically } from './atomic-file.ts';
+import { type DirectoryLock, takeLock } from './directory-lock.ts';
+import type { StoredFile } from './revision.ts';
 import type { Change } from './store.ts';
 
-const lockName = '.ratelane.lock';
-const lockPauseMs = 25;
-/** A lock this old was left by a dead process; work under it is short. */
-const staleLockMs = 60_000;
 const newFileMode = 0o644;
+const lostText = 'this writer stood still, and another one took its lock';
 
-/** Returns why nothing was written; empty when everything was. */
-export type ApplyChange = (change: Change) => Promise<Problem[]>;
+/** `first` is put before all of the change. Returns why nothing was written, 'lost' when that is because
+ * another writer took the lock away; no problems when everything was. */
+export type ApplyChange = (change: Change, first?: StoredFile) => Promise<Problem[] | 'lost'>;
 
 /** Runs `task` under the write lock; undefined when others held it for `lockWaitMs`. Rejects with an
  * AppError `store` when the directory cannot be written to. */
@@ -25,35 +25,48 @@ export async function writeChange<Result>(
   lockWaitMs: number,
   task: (apply: ApplyChange) => Promise<Result>,
 ): Promise<Result | undefined> {
-  const lock = join(directory, lockName);
-  if (!(await takeLock(lock, lockWaitMs))) return undefined;
+  const lock = await takeLock(directory, lockWaitMs).catch((error: unknown) => {
+    throw unwritable(directory, error);
+  });
+  if (lock === undefined) return undefined;
   try {
-    return await task((change) => apply(directory, change));
+    return await task((change, first) => apply(directory, lock, change, first));
   } finally {
-    await rm(lock, { force: true });
+    await lock.release();
   }
 }
 
-async function takeLock(path: string, waitMs: number): Promise<boolean> {
-  const giveUpAtMs = performance.now() + waitMs;
-  for (;;) {
-    try {
-      await (await open(path, 'wx', 0o600)).close();
-      return true;
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw unwritable(dirname(path), error);
+async function apply(
+  directory: string,
+  lock: DirectoryLock,
+  change: Change,
+  first: StoredFile | undefined,
+): Promise<Problem[] | 'lost'> {
+  const problems = await findObstacles(directory, change);
+  if (problems.length > 0) return problems;
+  const done: string[] = [];
+  try {
+    const staged: StagedPut[] = [];
+    for (const file of first ? [first, ...change.put] : change.put) {
+      staged.push(await stagePut(directory, file, lock));
     }
-    const isStale = await stat(path).then(
-      ({ mtimeMs }) => !isYounger(mtimeMs, staleLockMs),
-      () => false,
-    );
-    if (isStale) await rm(path, { force: true });
-    else if (performance.now() > giveUpAtMs) return false;
-    else await sleep(lockPauseMs);
+    for (const { path, commit } of staged) {
+      await commit();
+      if (path !== first?.path) done.push(path);
+    }
+    for (const path of change.delete) {
+      await remove(join(directory, path), lock);
+      done.push(path);
+    }
+  } catch (error) {
+    if (await lock.isHeld()) throw unwritable(directory, error, done);
+    if (done.length === 0) return 'lost';
+    throw unwritable(directory, new Error(lostText), done);
   }
+  return [];
 }
 
-async function apply(directory: string, change: Change): Promise<Problem[]> {
+async function findObstacles(directory: string, change: Change): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const { path } of change.put) {
     const link = await findLink(directory, path);
@@ -70,29 +83,59 @@ async function apply(directory: string, change: Change): Promise<Problem[]> {
       problemOf('error', 'unreadable-file', path, 'it is a directory, which is not deleted'),
     );
   }
-  if (problems.length > 0) return problems;
-
-  const staged: StagedFile[] = [];
-  const done: string[] = [];
-  try {
-    for (const { path, text } of change.put) {
-      const file = join(directory, path);
-      await mkdir(dirname(file), { recursive: true });
-      staged.push(await stageFile(file, text, await modeOf(file)));
-    }
-    for (const [index, file] of staged.entries()) {
-      await file.commit();
-      done.push(change.put[index]?.path ?? '');
-    }
-    for (const path of change.delete) {
-      await unlink(join(directory, path));
-      done.push(path);
-    }
-  } catch (error) {
-    await Promise.all(staged.map((file) => file.discard()));
-    throw unwritable(directory, error, done);
-  }
   return problems;
+}
+
+interface StagedPut {
+  readonly path: string;
+  commit(): Promise<void>;
+}
+
+/** What is not committed goes with the lock. */
+async function stagePut(
+  directory: string,
+  { path, text }: StoredFile,
+  lock: DirectoryLock,
+): Promise<StagedPut> {
+  const target = join(directory, path);
+  await mkdir(dirname(target), { recursive: true });
+  const mode = await modeOf(target);
+  const { commit } = await stageFile(target, text, mode, lock.folder);
+  return {
+    path,
+    commit: () => moveUnder(lock, commit, () => writeFileAtomically(target, text, mode)),
+  };
+}
+
+/** Into the folder of the lock, which fails for a holder that has lost it. */
+async function remove(path: string, lock: DirectoryLock): Promise<void> {
+  const moved = join(lock.folder, 'removed');
+  const move = async () => {
+    await rename(path, moved);
+    try {
+      await unlink(moved);
+    } catch (error) {
+      // Somebody has just put a folder in the place of the file.
+      await rename(moved, path);
+      throw error;
+    }
+  };
+  await moveUnder(lock, move, () => unlink(path));
+}
+
+/** Nothing can be moved between the folder of the lock and a folder that is a mount of its own: there the
+ * lock can only be checked before. */
+async function moveUnder(
+  lock: DirectoryLock,
+  move: () => Promise<void>,
+  workInPlace: () => Promise<void>,
+): Promise<void> {
+  try {
+    await move();
+  } catch (error) {
+    if (codeOf(error) !== 'EXDEV' || !(await lock.isHeld())) throw error;
+    await workInPlace();
+  }
 }
 
 /** The first part of the path that is a symbolic link, as a path from the directory. */

@@ -59,6 +59,7 @@ const unconditional = {
   author: { name: 'Ann', email: '' },
   message: 'change',
 };
+const attributionName = '.ratelane-revisions.json';
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
 test('files that are written, replaced, added and removed are noticed', async (t) => {
@@ -152,7 +153,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.true((await store.write(change, unconditional)).ok);
   t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o640);
   t.is(statSync(join(folder.path, 'rules/b.yaml')).mode & 0o777, 0o644);
-  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), [attributionName, 'a.yaml', 'b.yaml']);
 });
 
 test('what is written in place of a file that nobody may read can be read', async (t) => {
@@ -203,6 +204,23 @@ test('a write waits for the lock of another, and takes over one that was left be
   t.true((await store.write(put('a.yaml', '3'), unconditional)).ok, 'the clock was set back');
 });
 
+test('a write whose lock was taken away while it stood still writes nothing, and is busy', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const lock = join(folder.path, 'rules/.ratelane.lock');
+  let taken = 0;
+  const wallMs = () => {
+    if (existsSync(lock)) taken++;
+    rmSync(lock, { recursive: true, force: true });
+    return Date.now();
+  };
+  const { store } = openStore(t, folder, 'rules', { clock: { ...systemClock, wallMs } });
+  const change = { put: put('b.yaml', '2').put, delete: ['a.yaml'] };
+  t.deepEqual(await store.write(change, unconditional), { ok: false, reason: 'busy' });
+  t.is(taken, 1);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml']);
+});
+
 test('a write that fails says what was written', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
@@ -212,7 +230,7 @@ test('a write that fails says what was written', async (t) => {
   const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
   const error = await t.throwsAsync(store.write(change, unconditional));
   t.regex(error?.message ?? '', /\/rules cannot be written to: EISDIR.*; written so far: a\.yaml$/);
-  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'z.yaml']);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), [attributionName, 'a.yaml', 'z.yaml']);
 });
 
 test('equal content is the same revision, wherever it lies and whatever lies beside it', async (t) => {

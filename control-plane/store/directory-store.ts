@@ -14,12 +14,22 @@ import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
+import { applyChange } from './changed-files.ts';
+import { createDirectoryAttribution } from './directory-attribution.ts';
 import { writeChange } from './directory-change.ts';
 import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
-import { byPath, type Revision, type StoredFile, toInfoText, toRevisionInfo } from './revision.ts';
+import {
+  byPath,
+  type Revision,
+  type RevisionInfo,
+  type StoredFile,
+  toInfoText,
+  toRevisionInfo,
+} from './revision.ts';
 import { createRevisionHistory } from './revision-history.ts';
 import {
+  type Change,
   type ConfigStore,
   shortestRevisionPrefix,
   type WriteOptions,
@@ -53,15 +63,14 @@ const defaultTiming: Timing = { ...defaultFollowerTiming, lockWait: 5_000 };
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
 
-type Attribution = Pick<Revision, 'author' | 'message'>;
-
 /**
  * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
  * Files and folders whose names begin with a dot are skipped.
  *
  * `write` replaces each file by a rename, under a lock that other control planes respect: nobody reads
  * half a file, but for a moment a reader may see some files of a change new and others old. When the disk
- * fails in between, the error says so.
+ * fails in between, the error says so. Who made the change, and why, is written before it, so whoever finds
+ * the files finds that too (directory-attribution.ts).
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = defaultBounds } = deps;
@@ -74,6 +83,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     maxBytes: maxHistoryBytes,
     log,
   });
+  const attribution = createDirectoryAttribution(directory, { log, clock });
   /** Names that matter in directories on the path to ours. */
   let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let ours: ReadonlySet<string> = new Set();
@@ -90,23 +100,32 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   const loop = createLookLoop({
     description: directory,
-    look: () => look({ author: undefined, message: undefined }),
+    look: () => look(),
     onIdle: follower.pause,
     pollMs: timing.poll,
     log,
     clock,
   });
 
-  /** `attribution` is for a revision of our own making. */
-  async function look(attribution: Attribution): Promise<Revision> {
+  /** `own`: who made the state that is found, if it was not there before. */
+  async function look(own?: RevisionInfo): Promise<Revision> {
     const { files, problems } = await read();
     const id = toContentId(files, problems);
-    if (id === loop.seen?.id) return loop.seen;
-    const [newest] = await history.list();
-    if (id === newest?.id) return Object.freeze({ ...newest, files, problems });
-    const revision = Object.freeze({ id, atMs: clock.wallMs(), ...attribution, files, problems });
+    const { seen } = loop;
+    if (seen?.id === id && isAttributed(seen)) return seen;
+    const known = await history.list();
+    const before = [seen, known[0]].find((each) => each?.id === id);
+    if (before !== undefined && isAttributed(before)) return toRevision(before);
+    const made = (before === undefined && own) || (await attribution.find(id, known));
+    if (before !== undefined && made === undefined) return toRevision(before);
+    const nobody = { atMs: clock.wallMs(), author: undefined, message: undefined };
+    const revision = toRevision({ ...(made ?? nobody), id });
     await history.add(revision);
     return revision;
+
+    function toRevision(info: RevisionInfo): Revision {
+      return info === seen ? seen : Object.freeze({ ...info, files, problems });
+    }
   }
 
   async function read(): Promise<Pick<Revision, 'files' | 'problems'>> {
@@ -129,27 +148,40 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     return [...ours, ...links.keys()];
   }
 
-  async function write(
-    change: Parameters<ConfigStore['write']>[0],
-    { expectedRevision, author, message }: WriteOptions,
-  ): Promise<WriteResult> {
+  async function write(change: Change, options: WriteOptions): Promise<WriteResult> {
     return loop.exclusively(async (publish) => {
       const result = await writeChange<WriteResult>(directory, timing.lockWait, async (apply) => {
-        const before = await look({ author: undefined, message: undefined });
+        const before = await look();
         publish(before);
+        const { expectedRevision } = options;
         if (expectedRevision !== undefined && expectedRevision !== before.id) {
           return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
         }
         const problems = checkChange(change, existingPaths(before), bounds);
         if (problems.length > 0) return { ok: false, reason: 'refused', problems };
-        const refused = await apply(change);
+        const planned = plan(before, change, options);
+        const isNews = planned.id !== before.id;
+        const refused = await apply(change, isNews ? await attribution.add(planned) : undefined);
+        if (refused === 'lost') return { ok: false, reason: 'busy' };
         if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };
-        const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
-        const after = await look({ author: toInfoText(name), message: toInfoText(message) });
-        return { ok: true, revision: publish(after) };
+        return { ok: true, revision: publish(await look(planned)) };
       });
       return result ?? { ok: false, reason: 'busy' };
     });
+  }
+
+  /** The revision that a change will lead to, as it will be read. */
+  function plan(before: Revision, change: Change, { author, message }: WriteOptions): RevisionInfo {
+    // A byte order mark is not part of the text of a file.
+    const put = change.put.map(({ path, text }) => ({ path, text: text.replace(/^\ufeff/, '') }));
+    const after = applyChange(before, { put, delete: change.delete });
+    const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
+    return {
+      id: toContentId(after.files, after.problems),
+      atMs: clock.wallMs(),
+      author: toInfoText(name),
+      message: toInfoText(message),
+    };
   }
 
   return {
@@ -183,6 +215,10 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 /** Of hidden names only the link to a mounted volume's current content matters. */
 function isNews(name: string): boolean {
   return !name.startsWith('.') || name === '..data';
+}
+
+function isAttributed({ author, message }: RevisionInfo): boolean {
+  return author !== undefined || message !== undefined;
 }
 
 /** Warnings are not hashed: replicas agree whatever other files are beside the rules. */

@@ -114,9 +114,10 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return deps.readLastKnown?.(closing.signal);
   }
 
-  /** Returns the newest revision: the same object while the id is the same. */
+  /** Returns the newest revision: the same object while nothing is new. That its author has become known
+   * is kept, but no news for watchers. */
   function publish(revision: Revision): Revision {
-    const newest = seen?.id === revision.id ? seen : revision;
+    const newest = seen !== undefined && isSame(seen, revision) ? seen : revision;
     seen = newest;
     for (const watcher of [...watchers]) {
       if (watcher.notifiedId === newest.id) continue;
@@ -197,4 +198,8 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       await queue;
     },
   };
+}
+
+function isSame(one: Revision, other: Revision): boolean {
+  return one.id === other.id && one.author === other.author && one.message === other.message;
 }

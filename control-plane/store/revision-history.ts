@@ -12,7 +12,8 @@ export interface RevisionHistory {
   /** Newest first. */
   list(): Promise<readonly RevisionInfo[]>;
   read(id: string): Promise<Revision | undefined>;
-  /** Makes it the newest one. Never rejects: failures are logged. */
+  /** Makes it the newest one, in place of the newest one when that has the same id. Never rejects: failures
+   * are logged. */
   add(revision: Revision): Promise<void>;
 }
 
@@ -78,7 +79,9 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 });
         await writeRevisionFile(fileOf(id), store, revision);
-        const infos = await choose([toRevisionInfo(revision), ...(await list())]);
+        const [newest, ...older] = await list();
+        const before = newest === undefined || newest.id === id ? older : [newest, ...older];
+        const infos = await choose([toRevisionInfo(revision), ...before]);
         await writeFileAtomically(index, JSON.stringify(infos), 0o600);
         // Only after the index is on disk: otherwise it would name missing files.
         await prune(infos);

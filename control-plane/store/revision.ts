@@ -36,13 +36,19 @@ export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
 
-/** At most this many characters of a message or an author are kept and shown. */
+/** At most this many characters of a message or an author are kept and shown... */
 const maxInfoLength = 4096;
+/** ...of which so many are those that it ends with. */
+const maxEndLength = 1024;
 
-/** Authors and messages are untrusted. */
+/** Authors and messages are untrusted. A long message keeps the lines that it ends with: there its author
+ * says how to serve the revision. */
 export function toInfoText(text: string): string | undefined {
   const trimmed = text.toWellFormed().trim();
-  return trimmed === '' ? undefined : trimmed.slice(0, maxInfoLength);
+  if (trimmed.length <= maxInfoLength) return trimmed === '' ? undefined : trimmed;
+  const end = trimmed.slice(-maxEndLength);
+  const lastLines = end.includes('\n') ? end.slice(end.indexOf('\n')) : '';
+  return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
 }
 
 /** The order in which a revision has its files. */

@@ -163,6 +163,29 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(await one.store.history(1), [newest]);
   });
 
+  check('who made a change, and why, is known to everybody on the place', async (t, place) => {
+    await place.put({ 'a.yaml': 'a', 'b.yaml': Buffer.from('\xff', 'latin1'), 'c.yaml': 'c' });
+    const [one, other] = [place.open().store, place.open().store];
+    const told: (string | undefined)[] = [];
+    other.watch(({ message }) => told.push(message));
+    await other.trigger();
+    const message = 'close the shop\n\nAllow-Removal: yes\nRollout: now';
+    const result = await one.write(
+      // A byte order mark is not part of the text that is read.
+      { put: ['a.yaml', 'b.yaml'].map((path) => ({ path, text: '\ufeffb' })), delete: ['c.yaml'] },
+      { expectedRevision: undefined, author: ann, message },
+    );
+    t.true(result.ok);
+    if (!result.ok) return;
+    const { id, atMs } = result.revision;
+    const wanted = { id, atMs, author: 'Ann <ann@example.test>', message };
+    await other.trigger();
+    t.is(told.at(-1), message);
+    t.like((await other.history(1))[0], wanted);
+    t.like(await other.readRevision(id), wanted);
+    t.like(await place.open().store.read(), wanted);
+  });
+
   check('watchers are told of a write of their own store', async (t, place) => {
     await place.put({ 'a.yaml': 'a' });
     const { store } = place.open();

@@ -78,7 +78,7 @@ test('counters are shown and reset for all workers that count together, also wha
     for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
     const done = await reset(`${key}=ada`);
     t.is(done.exitCode, 0, done.stderr);
-    t.regex(done.stdout, /\n0 +2 +day/);
+    t.regex(done.stdout, /\n0 +2 +day[^\n]+\n$/);
     await eventually('both have forgotten', async () => {
       const answers = [];
       for (const { decide } of callers) answers.push(await decide('d', key, 'ada'));
@@ -92,6 +92,10 @@ test('counters are shown and reset for all workers that count together, also wha
     controlPlane.output(),
     /audit: reset counters of \(k=ada\) of domain d: a mistake: done.* who=bob/,
   );
+  const { stdout } = await reset('k=ada', '--json');
+  t.like(JSON.parse(stdout), {
+    answers: [{ confirmedBy: 'another', differs: false, together: 2 }],
+  });
 });
 
 test('what has no counter, an unknown worker and a token that may only read are said', async (t) => {
@@ -142,7 +146,9 @@ test('what has no counter, an unknown worker and a token that may only read are 
     controlPlane.output(),
     /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
   );
-  t.is((await reset('k=ada', '--worker', 'w-1')).exitCode, 0);
+  const alone = await reset('k=ada', '--worker', 'w-1');
+  t.is(alone.exitCode, 0);
+  t.regex(alone.stdout, /\n0 +2 +day.*\nconfirmed only by the worker that reset: w-1\n$/);
 });
 
 test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
@@ -159,12 +165,12 @@ test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) 
   t.is(refused.exitCode, 1);
   t.is(
     refused.stderr,
-    'error: nothing was reset: CONFIG_FLEET_LINK_RESET=false: this worker resets no counters (HTTP 409)\n',
+    'error: not confirmed: worker w-1: CONFIG_FLEET_LINK_RESET=false: this worker resets no counters (HTTP 409)\n',
   );
   t.regex((await counters('get', 'k=ada')).stdout, /\n1 +2 +day/);
   t.regex(
     controlPlane.output(),
-    /audit: reset counters .*: 409: nothing was reset: CONFIG_FLEET.* who=bob/,
+    /audit: reset counters .*: 409: not confirmed: worker w-1: CONFIG_FLEET.* who=bob/,
   );
 });
 

@@ -32,6 +32,8 @@ interface GivenWorker {
   /** Values that it limits, and how often. */
   readonly limited?: Readonly<Record<string, number>>;
   readonly used?: number;
+  /** Whether it says that it has reset what it has not. */
+  readonly lies?: boolean;
 }
 
 function toReport(limited: Readonly<Record<string, number>>): FromWorkerMessage {
@@ -76,22 +78,28 @@ async function startPlane(
     await ads.stop();
   });
   const asked: string[] = [];
-  for (const { id, countsAlone = false, limited = {}, used = 0 } of workers) {
+  /** Of those that count together and do what they say. */
+  const store = { used: workers.find(({ countsAlone }) => !countsAlone)?.used ?? 0 };
+  for (const { id, countsAlone = false, limited = {}, used = 0, lies = false } of workers) {
     const stream = callDiscovery<FromWorkerMessage, ToWorkerMessage>(ads.port, method);
     t.teardown(stream.close);
     const instance = `${id}-instance`;
     const hello = { nodeId: id, instance, agreement: 'a', countsAlone, allowsReset: true };
     stream.send({ hello: { ...hello, values: 2 } });
     stream.send(toReport(limited));
+    // The order of their arrival says which of those that count together are asked.
+    await eventually('it has a link', () => fleet.list().at(-1)?.hello.nodeId === id);
     const answer = async (): Promise<void> => {
       const { counters: question } = await stream.next();
       asked.push(`${id} ${question == null ? 'forget' : question.reset ? 'reset' : 'get'}`);
       if (question != null) {
+        if (question.reset && !lies) store.used = 0;
+        const told = countsAlone || lies ? used : store.used;
         const counter: CounterMessage = {
           descriptor: 0,
           problem: '',
           rule: 'd.k',
-          used: question.reset ? 0 : used,
+          used: question.reset ? 0 : told,
           limit: 9,
           window: 'day',
           secondsUntilReset: 60,
@@ -168,9 +176,9 @@ test('a reset reaches the workers of all control planes, and each of them writes
   const a = await startPlane(t, [{ id: 'a' }], [peer(b.url)]);
   const { code, err } = await a.counters('reset', '--reason', 'a mistake');
   t.is(code, 0, err);
-  t.deepEqual(a.asked, ['a reset']);
-  await eventually('the other one forgets', () => b.asked.length === 2);
-  t.deepEqual(b.asked, ['b-1 reset', 'b-2 forget']);
+  t.deepEqual(a.asked, ['a get', 'a reset', 'a get']);
+  const ofPeer = ['b-2 get', 'b-1 reset', 'b-2 forget', 'b-2 get'];
+  t.deepEqual(b.asked, ofPeer);
   for (const { log } of [a, b]) {
     const lines = log.lines.filter((line) => line.includes('audit: reset counters'));
     t.is(lines.length, 1);
@@ -186,7 +194,54 @@ test('a reset reaches the workers of all control planes, and each of them writes
     }),
   });
   t.is(refused.status, 403);
-  t.is(b.asked.length, 2);
+  t.deepEqual(b.asked, ofPeer);
+});
+
+test('a worker that says something else than another that counts with it is shown beside it', async (t) => {
+  const a = await startPlane(t, [
+    { id: 'w-1', used: 5 },
+    { id: 'w-2', used: 0, lies: true },
+  ]);
+  const { code, out, err } = await a.counters('get');
+  t.is(code, 1);
+  t.regex(out, /\n5 +9 +day +60s +w-1 \(differs\) +\(k=ada\)\n0 +9 .* w-2 \(differs\) /);
+  t.regex(err, /^error: workers that count together differ: w-1 at \S+:\d+ and w-2 at \S+:\d+\n$/);
+  const one = await a.counters('get', '--worker', 'w-1');
+  t.is(one.code, 0, one.err);
+});
+
+test('a reset is done only when another worker has seen it, and the audit log says so', async (t) => {
+  const a = await startPlane(t, [{ id: 'w-1', used: 5, lies: true }, { id: 'w-2' }]);
+  const { code, err } = await a.counters('reset', '--reason', 'a mistake');
+  t.is(code, 1);
+  t.regex(
+    err,
+    /^error: not confirmed: worker w-1: worker w-2 reads 5 hits of rule d\.k after the reset, and .* before \(HTTP 409\)\n$/,
+  );
+  const audited = () => a.log.lines.filter((line) => line.includes('audit: reset counters'));
+  t.regex(
+    audited()[0] ?? '',
+    /^warning .*: a mistake: 409: not confirmed: worker w-1: worker w-2 /,
+  );
+  const through = await a.counters('reset', '--worker', 'w-2', '--reason', 'a mistake');
+  t.is(through.code, 1);
+  t.regex(through.err, /worker w-1 reads 5 hits of rule d\.k after the reset/);
+});
+
+test('a reset that is done in part is not written down as done', async (t) => {
+  const a = await startPlane(t, [
+    { id: 'w-1', used: 5 },
+    { id: 'w-2' },
+    { id: 'alone', countsAlone: true, used: 5 },
+  ]);
+  const { code, out, err } = await a.counters('reset', '--reason', 'a mistake');
+  t.is(code, 1);
+  t.regex(out, /\n0 +9 .* w-1 and 1 other /);
+  t.regex(err, /^error: worker alone: worker alone reads 5 hits /);
+  t.regex(
+    a.log.lines.find((line) => line.includes('audit: reset counters')) ?? '',
+    /^warning .*: done in part, not confirmed: worker alone: worker alone reads 5 hits /,
+  );
 });
 
 test('a peer that is away, silent or lies is named, and the others are shown', async (t) => {

@@ -80,8 +80,12 @@ async function start(
   };
 }
 
-function startOnDirectory(t: ExecutionContext, root: string): Promise<ControlPlane> {
-  const stateDirectory = join(root, 'state');
+function startOnDirectory(
+  t: ExecutionContext,
+  root: string,
+  state = 'state',
+): Promise<ControlPlane> {
+  const stateDirectory = join(root, state);
   const openStore = (log: RecordedLog) =>
     createDirectoryStore({
       options: { directory: join(root, 'rules'), stateDirectory },
@@ -118,6 +122,26 @@ function startOnGit(
 }
 
 const broken = ruleText('b', 1).replace('hour', 'huor');
+
+test('a removal that was allowed at one control plane is allowed at the others on the directory', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const one = await startOnDirectory(t, folder.path, 'state-1');
+  const other = await startOnDirectory(t, folder.path, 'state-2');
+  t.is(other.served(), 'a');
+  const result = await one.store.write(
+    { put: [], delete: ['a.yaml'] },
+    {
+      expectedRevision: undefined,
+      author: { name: 'Ann', email: '' },
+      message: 'close the shop\n\nAllow-Removal: yes',
+    },
+  );
+  t.true(result.ok);
+  await other.store.trigger();
+  t.is(other.served(), '');
+  t.is(other.cache.state().newest?.isHeldBack, false);
+});
 
 test('a change of a directory comes into force', async (t) => {
   const folder = createRulesFolder(t);

@@ -1,8 +1,9 @@
-// Mapping files of statistics and files of node groups that nobody meant: each problem has its place,
-// and what is accepted does its work.
+// Mapping files of statistics, files of node groups, and those of who made the revisions of a directory that
+// nobody meant: each problem of the former has its place, and what is accepted does its work.
 import test from 'ava';
 import { matchesNode } from '../../control-plane/snapshot/node-group.ts';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { parseAttribution } from '../../control-plane/store/directory-attribution.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import { parseMapping } from '../../worker/metrics/mapping-file.ts';
@@ -151,3 +152,32 @@ test.serial('any file of node groups groups nodes, or is refused with places', a
   t.log(`${accepted} accepted`);
   t.true(accepted > 0);
 });
+
+const revision = { id: '5d0c1a2b'.repeat(5), atMs: 1_700_000_000_000.5 };
+const attributions = [
+  JSON.stringify({ format: 1, revisions: [{ ...revision, author: 'Ann', message: 'a\n\nb' }] }),
+  JSON.stringify({ format: 1, revisions: [revision, { ...revision, message: 'Rollout: now' }] }),
+  '{"format":1,"revisions":[]}',
+];
+
+test.serial(
+  'any file of who made the revisions is ignored, or names some within bounds',
+  async (t) => {
+    let accepted = 0;
+    await fuzz(t, 'attribution files', (random) => {
+      const text = damageText(random, random.pick(attributions), words);
+      for (const { id, atMs, author, message } of parseAttribution(text) ?? []) {
+        accepted++;
+        new Date(atMs).toISOString();
+        if (!/^[0-9a-f]{40}$/.test(id)) throw new Error(`the id ${id}`);
+        for (const info of [author, message]) {
+          if (info !== undefined && (info.length > 4096 || !info.isWellFormed())) {
+            throw new Error(`${info.length} characters of a text`);
+          }
+        }
+      }
+    });
+    t.log(`${accepted} accepted`);
+    t.true(accepted > 0);
+  },
+);

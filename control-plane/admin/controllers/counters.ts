@@ -8,7 +8,7 @@ export class Default extends AdminController {
   static readonly POST = op({
     summary: 'How far descriptors are in their limits now',
     description:
-      'The workers of this control plane and of its peers are asked, for at most 2 seconds.',
+      'The workers of this control plane and of its peers are asked, for at most 2 seconds: each that counts by itself, and two of those that count together.',
     query: countersPeer,
     body: Type.Object(countersAsked),
     returns: { 200: countersJson },

@@ -2,14 +2,19 @@
 import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
+import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { AdminController } from '../admin-controller.ts';
-import { countersAsked, countersJson, countersPeer } from '../counters-json.ts';
+import { countersAsked, countersJson, countersPeer, findDoubts } from '../counters-json.ts';
+
+/** Characters of a reason in the audit log, which may be a worker's. */
+const maxDoubtLength = 500;
 
 export class Default extends AdminController {
   static readonly POST = op({
     summary: 'Set the counters of descriptors back to nothing',
     description:
-      'The workers of this control plane and of its peers are asked, for at most 2 seconds. Each answer has the counters after the reset.',
+      'The workers of this control plane and of its peers are asked, for at most 2 seconds. Of those that count together one resets the counters and another one reads them afterwards: the reset is confirmed where that one reads nothing, or less than before, or read nothing before. Each answer has the counters as they were read afterwards. 409 where every worker has a problem.',
     query: countersPeer,
     body: Type.Object({
       ...countersAsked,
@@ -29,13 +34,19 @@ export class Default extends AdminController {
     return this.audited(what, async (entry) => {
       const question = { domain, descriptors, worker, reset: true };
       const result = await this.askCounters(question, { path: '/resets', body: asked }, peer);
-      const problems = result.answers.flatMap(({ problem }) => problem ?? []);
-      const [first] = problems;
-      if (first === undefined || problems.length < result.answers.length) return result;
-      const detail = `nothing was reset: ${first}`;
-      // Whoever asked a peer judges all answers together.
-      if (peer === undefined) throw new HttpError(409, { detail });
-      entry.what = `${what}; ${detail}`;
+      const { answers } = result;
+      const [first, ...others] = findDoubts(result);
+      if (answers.length === 0) entry.outcome = 'no such worker has a link here';
+      else if (first !== undefined) {
+        const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+        const detail = `not confirmed: ${toExcerpt(escapeText(first), maxDoubtLength)}${more}`;
+        // Whoever asked a peer judges all answers together.
+        if (peer === undefined && answers.every(({ problem }) => problem !== null)) {
+          throw new HttpError(409, { detail });
+        }
+        const isPart = answers.some(({ confirmedBy }) => confirmedBy !== null);
+        entry.outcome = isPart ? `done in part, ${detail}` : detail;
+      }
       return result;
     });
   }

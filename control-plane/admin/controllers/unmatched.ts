@@ -10,7 +10,8 @@ import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'Samples of descriptors that found no rule, and why',
-    description: 'Those that the workers report, the last ones first; at most 50.',
+    description:
+      'Those that the workers report, the last ones first; at most 50, as many of each worker where there are more.',
     query: Type.Object({
       peer: askingPeer,
     }),
@@ -22,6 +23,8 @@ export class Default extends AdminController {
     const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
     const placed = placedRules(this.api.snapshots.documents);
     const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
+    // Whoever asked takes as many of each control plane.
+    if (peer !== undefined) return own;
     return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
   }
 }

@@ -41,8 +41,17 @@ interface CountersTableProps {
 export function CountersTable({ counters: { answers, notAsked } }: CountersTableProps) {
   if (answers.length === 0) return html`<p class="quiet">No worker has answered.</p>`;
   return html`${answers.map(
-    ({ worker, address, together, problem, counters }) => html`<div class="counters">
-      <div class="quiet">${together > 1 ? `Counted together by ${toCount(together, 'worker')}` : `Counted by ${worker === '' ? address : toShown(worker)}`}</div>
+    ({
+      worker,
+      address,
+      together,
+      differs,
+      problem,
+      confirmedBy,
+      counters,
+    }) => html`<div class="counters">
+      <div class="quiet">${toHeading(together, differs, worker === '' ? address : toShown(worker))}</div>
+      ${differs && html`<${Notice} tone="bad">${toShown(worker)} at ${address} differs from another worker that counts together with it.<//>`}
       ${problem !== null && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
       ${counters.map((counter) => {
         if (counter.problem !== null) return html`<p>${toSentence(counter.problem)}.</p>`;
@@ -53,9 +62,16 @@ export function CountersTable({ counters: { answers, notAsked } }: CountersTable
           <span class="quiet">${secondsUntilReset > 0 && `next in ${secondsUntilReset} s · `}<code>${toShown(rule)}</code></span>
         </div>`;
       })}
+      ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed it.</div>`}
     </div>`,
   )}
   ${notAsked > 0 && html`<p class="quiet">${toCount(notAsked, 'worker')} that count by themselves were not asked.</p>`}`;
+}
+
+function toHeading(together: number, differs: boolean, worker: string): string {
+  if (together === 1) return `Counted by ${worker}`;
+  const all = `Counted together by ${toCount(together, 'worker')}`;
+  return differs ? `${all}, as ${worker} says` : all;
 }
 
 /** `minute`, or `5 minutes` for `5_minute`. */

@@ -108,7 +108,13 @@ interface ResetProps {
 function Reset({ value, onClose }: ResetProps) {
   const [done, setDone] = useState<CountersJson | undefined>(undefined);
   if (done !== undefined) {
-    return html`<${Dialog} onCancel=${onClose}><h2 id="dialog-title">The counter is set back</h2>
+    const { answers, notAsked, missing } = done;
+    const isConfirmed =
+      notAsked + missing.length === 0 &&
+      answers.every(({ differs, confirmedBy }) => !differs && confirmedBy !== null);
+    return html`<${Dialog} onCancel=${onClose}>
+      <h2 id="dialog-title">${isConfirmed ? 'The counter is set back' : 'Not all of the reset is confirmed'}</h2>
+      ${missing.map(({ url, error }) => html`<${Notice} tone="bad">Whether the workers of ${url} have reset it is not known: ${error}.<//>`)}
       <${CountersTable} counters=${done} />
       <div class="buttons"><button type="button" class="main" onClick=${onClose}>Close</button></div><//>`;
   }
