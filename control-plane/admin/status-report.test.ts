@@ -1,6 +1,6 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
@@ -64,6 +64,7 @@ function statusOf(
   state: SnapshotState,
   workers: readonly ConnectedWorker[] = [],
   rollout?: RolloutState,
+  memory: Partial<MemoryState> = {},
 ) {
   return toStatusJson({
     asked: undefined,
@@ -82,6 +83,8 @@ function statusOf(
       alone: undefined,
       trouble: undefined,
       isForgetful: false,
+      lastWord: undefined,
+      ...memory,
     },
   });
 }
