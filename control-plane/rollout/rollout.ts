@@ -440,12 +440,13 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
     now.takenBack = { reason, by };
     now.offered = undefined;
-    snapshots.offerTrial(() => false);
-    const isWritten = await write((record) =>
+    const written = write((record) =>
       openRolloutOf(record)?.revision === now.revision
         ? withEnd(record, 'taken_back', { reason, by, atMs: clock.wallMs() })
         : undefined,
     );
+    snapshots.offerTrial(() => false);
+    const isWritten = await written;
     if (isWritten && by === '') {
       tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
     }

@@ -28,7 +28,7 @@ export interface Serving {
 
 export interface Served extends SnapshotProvider {
   readonly now: Serving;
-  /** From now on; what is left out stays as it is. */
+  /** From now on; what is left out stays as it is. Where no node gets anything else nobody is told. */
   change(to: Partial<Serving>): void;
   /** The name of a node's group; undefined while nothing is served to it. */
   groupOf(node: NodeIdentity): string | undefined;
@@ -76,7 +76,10 @@ export function createServed(): Served {
     change(to) {
       const { inForce, trial } = { ...now, ...to };
       if (inForce === now.inForce && trial === now.trial) return;
+      const before = now;
       now = { inForce: keep(inForce), trial: keep(trial) };
+      const isTried = before.trial !== undefined || now.trial !== undefined;
+      if (!isTried && before.inForce?.built.content === now.inForce?.built.content) return;
       for (const listener of [...listeners]) listener();
     },
     onChange(listener) {
