@@ -176,6 +176,27 @@ for (const [title, state, workers, verdict, text] of cases) {
   });
 }
 
+test('workers that share a node id are named with what tells them apart', (t) => {
+  const { text, waitingFor } = statusOf(stateOf(), [
+    workerOf('edge', { instance: '3f2a91c0-5d3e', acked: old }),
+    workerOf('edge', { instance: '77777777-5d3e', nacked: refusal }),
+    workerOf('edge'),
+    workerOf('alone', { instance: '99999999-5d3e', acked: old }),
+  ]);
+  t.is(
+    text,
+    'revision 111111111111 is in force on 1 of 4 workers, 2 have not answered, 1 refused it; edge (instance 77777777) says: duplicate domain',
+  );
+  t.deepEqual(
+    waitingFor.map(({ name, instance }) => [name, instance]),
+    [
+      ['edge (instance 3f2a91c0)', '3f2a91c0-5d3e'],
+      ['edge (instance 77777777)', '77777777-5d3e'],
+      ['alone', '99999999-5d3e'],
+    ],
+  );
+});
+
 test('workers that are waited for are shown with what they have', (t) => {
   const { workers, waitingFor } = statusOf(stateOf(), [
     workerOf('a'),

@@ -1,7 +1,7 @@
 // The server's end of the links, with workers that are streams of the test's own, also ones that lie.
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type {
   FromWorkerMessage,
@@ -11,6 +11,7 @@ import type {
 } from '../../shared/wire/fleet-messages.ts';
 import { callDiscovery, startAds } from '../../test/support/ads-fixture.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
 import { createFleet } from './fleet.ts';
@@ -45,9 +46,9 @@ function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
   };
 }
 
-async function setUp(t: ExecutionContext) {
+async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const log = createRecordedLog();
-  const fleet = createFleet({ method, log, clock: systemClock });
+  const fleet = createFleet({ method, log, clock });
   const methods = new Map([[fleet.path, fleet.open]]);
   const ads = await startAds({ methods });
   t.teardown(async () => {
@@ -128,6 +129,54 @@ test('a second link of a connected instance is refused by name, and the first on
   await eventually('it has another link', () => fleet.list().length === 1);
 });
 
+test('of two workers that share a node id each counts for itself, also when one leaves', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const old = connect({ hello }, { report: toReport({ decisions: 1_000_000 }) });
+  const young = connect({ hello: { ...hello, instance: 'i-2' } }, { report: toReport({}) });
+  await eventually('both are counted', () => fleet.counted().size === 2);
+  const decisionsOf = (instance: string) => fleet.counted().get(instance)?.decisions;
+  old.send({ report: toReport({ decisions: 1_000_500, overLimit: 500 }) });
+  young.send({ report: toReport({ decisions: 30 }) });
+  await eventually('they have decided', () => decisionsOf('i-2') === 30);
+  await eventually('they have decided', () => decisionsOf('i-1') === 500);
+  const before = fleet.counted().get('i-2');
+  old.close();
+  await eventually('it has left', () => fleet.counted().size === 1);
+  t.deepEqual(fleet.counted().get('i-2'), before);
+  t.like(before, { nodeId: 'w-1', overLimit: 0, errors: 0 });
+});
+
+test('a link with impossible figures is shown with the reason and not counted, until there is another', async (t) => {
+  const { fleet, connect } = await setUp(t);
+  const liar = connect({ hello }, { report: toReport({ decisions: 10 }) });
+  await eventually('it is counted', () => fleet.counted().size === 1);
+  const first = fleet.counted().get('i-1');
+  liar.send({ report: toReport({ decisions: 5 }) });
+  await eventually('it is not counted', () => fleet.counted().size === 0);
+  t.is(fleet.list()[0]?.problem, "its total 'decisions' fell from 10 to 5");
+  t.not(fleet.list()[0]?.figures, undefined);
+  liar.close();
+  await eventually('it has left', () => fleet.list().length === 0);
+  connect({ hello }, { report: toReport({ decisions: 3 }) });
+  await eventually('it is counted again', () => fleet.counted().size === 1);
+  t.is(fleet.list()[0]?.problem, undefined);
+  t.not(fleet.counted().get('i-1')?.series, first?.series);
+});
+
+test('a worker that falls silent is not counted', async (t) => {
+  const clock = createManualClock();
+  const { fleet, connect } = await setUp(t, clock);
+  connect({ hello });
+  await eventually('it is there', () => fleet.list().length === 1);
+  t.is(fleet.counted().size, 0);
+  connect({ hello: { ...hello, instance: 'i-2' } }, { report: toReport({}) });
+  await eventually('it is counted', () => fleet.counted().has('i-2'));
+  clock.advance(20_000);
+  t.true(fleet.counted().has('i-2'));
+  clock.advance(1);
+  t.is(fleet.counted().size, 0);
+});
+
 test('what a worker says is bounded, and figures are numbers whatever it says', async (t) => {
   const { fleet, connect } = await setUp(t);
   const absurd = { decisions: 2 ** 53, overLimit: 2 ** 60, durations: Array(1_000).fill(2 ** 53) };
@@ -155,12 +204,14 @@ test('a link that begins without a hello, says it twice, or says it too long is 
       connect({ report: toReport({}) }),
       connect({ hello }, { hello }),
       connect({ hello: { ...hello, instance: 'i'.repeat(2_000) } }),
+      connect({ hello: { ...hello, instance: '' } }),
     ].map(async ({ status }) => (await status()).details),
   );
   t.deepEqual(ends, [
     'the first message has to be a hello',
     'a second hello',
     'the hello has too long a name',
+    'the hello has no instance',
   ]);
   await eventually('none is left', () => fleet.list().length === 0);
   t.regex(log.lines[0] ?? '', /^warning Fleet: the link .*at .* was ended: /);

@@ -13,6 +13,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { openOn, request } from '../../test/support/raw-discovery.ts';
 import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
 import type { AdsLimits } from './limits.ts';
+import { noMetrics } from './metrics.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const metadataOf = (instance: string) => ({
@@ -28,7 +29,9 @@ interface OpenWorker {
 }
 
 async function setUp(t: ExecutionContext, limits: Partial<AdsLimits> = {}) {
-  const ads = await startAds({ snapshot: snapshotOf({ a: '1' }), limits });
+  const dropped: string[] = [];
+  const metrics = { ...noMetrics, dropped: (reason: string) => void dropped.push(reason) };
+  const ads = await startAds({ snapshot: snapshotOf({ a: '1' }), limits, metrics });
   t.teardown(ads.stop);
   const { workers } = ads.server;
   async function open(id: string, instance?: string, port = ads.port): Promise<OpenWorker> {
@@ -44,7 +47,7 @@ async function setUp(t: ExecutionContext, limits: Partial<AdsLimits> = {}) {
     return { session, socket, stream };
   }
   const gone = () => workers.vanished().map(({ node }) => node.id);
-  return { ads, workers, open, gone };
+  return { ads, workers, open, gone, dropped };
 }
 
 const goodbyes: readonly (readonly [string, (worker: OpenWorker) => void])[] = [
@@ -128,7 +131,7 @@ test('a worker whose connection ends, is reset or answers no more has vanished, 
 });
 
 test('a second stream of a connected instance is refused by name, and the first one stays', async (t) => {
-  const { ads, workers, open } = await setUp(t);
+  const { ads, workers, open, dropped } = await setUp(t);
   await open('w-1', 'i-1');
   const [{ address } = { address: '' }] = workers.list();
   const second = callDiscovery(ads.port, sotw);
@@ -137,6 +140,7 @@ test('a second stream of a connected instance is refused by name, and the first 
   const { code, details } = await second.status();
   const text = `instance 'i-1' of worker 'w-1' is connected already, from ${address}`;
   t.deepEqual([code, details], [6, text]);
+  t.deepEqual(dropped, ['already_connected']);
   t.deepEqual(
     workers.list().map((worker) => [worker.node.id, worker.instance, worker.address]),
     [['w-1', 'i-1', address]],

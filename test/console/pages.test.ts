@@ -1,6 +1,9 @@
 // What the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
 // narrow. The pictures are in test-output/console, to be looked at.
 import test from 'ava';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
+import type { FromWorkerMessage } from '../../shared/wire/fleet-messages.ts';
+import { callDiscovery } from '../support/ads-fixture.ts';
 import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
@@ -68,6 +71,30 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
   );
   t.regex(await page.locator('.verdict').innerText(), /is in force on all 2 connected workers/);
 });
+
+browserTest(
+  'workers that share a node id are told apart, and a link that is not judged is named',
+  async (t) => {
+    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
+    const [, port] = place.plane.xdsAddress.split(':');
+    const link = callDiscovery<FromWorkerMessage, object>(Number(port), loadFleetLink());
+    t.teardown(link.close);
+    const hello = { nodeId: 'stranger', instance: 'of-nobody', agreement: '', countsAlone: false };
+    link.send({ hello: { ...hello, allowsReset: false, values: 2 } });
+    const { page, complaints } = await visit(t, place);
+    for (const worker of workers) {
+      const [, instance = ''] = / as instance (\S+)\n/.exec(await worker.page('/status')) ?? [];
+      await shows(page, new RegExp(`edge \\(instance ${instance.slice(0, 8)}\\)`));
+    }
+    await shows(
+      page,
+      /Links that no rollout is judged by .* stranger of-nobod \S+ no worker of this instance takes its rules here/,
+    );
+    t.deepEqual(await look(page, 'fleet-instances'), []);
+    t.deepEqual(complaints, []);
+  },
+);
 
 browserTest('a page that is asked for while the console starts is shown', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });

@@ -26,7 +26,7 @@ for (const replicas of [1, 2]) {
     });
     const parsed = parseControlPlaneSettings(environmentOf(chart.plane));
     t.deepEqual(parsed.ok ? [] : parsed.problems, []);
-    t.deepEqual(parsed.ok && parsed.settings.peers, [
+    t.deepEqual(parsed.ok && parsed.settings.peers?.sources, [
       { kind: 'dns', host: peersHost, port: 18_001 },
     ]);
     t.is(mountedSecret(chart.plane, '/run/secrets/peers'), peersName);
@@ -148,7 +148,7 @@ testChart('a rollout is a value, and what peers are told by settings wins', asyn
   const parsed = parseControlPlaneSettings(environmentOf(chart.plane));
   t.deepEqual(parsed.ok ? [] : parsed.problems, []);
   t.truthy(parsed.ok && parsed.settings.rollout);
-  t.deepEqual(parsed.ok && parsed.settings.peers, [
+  t.deepEqual(parsed.ok && parsed.settings.peers?.sources, [
     { kind: 'url', url: new URL('https://elsewhere:18001') },
   ]);
   t.false('RATELANE_ROLLOUT' in environmentOf((await render(t, {})).plane));

@@ -3,7 +3,7 @@
 // With arguments only the servers that they name, without which whoever asks cannot go on. Plain
 // JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
-import { accessSync, constants, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -89,9 +89,18 @@ function missingServers() {
 }
 
 function missingGoTools() {
-  return goTools.filter(
-    ({ command }) => !isInPath(command) && !isExecutable(join(goToolFolder, command)),
-  );
+  return goTools.filter(({ command, goPackage }) => {
+    const tool = join(goToolFolder, command);
+    return !isInPath(command) && (!isExecutable(tool) || isOutdated(tool, goPackage));
+  });
+}
+
+/** Whether sources of our own have changed since the tool was built. */
+function isOutdated(tool, goPackage) {
+  if (!goPackage.startsWith('./')) return false;
+  const folder = join(goToolSources, goPackage);
+  const times = readdirSync(folder).map((name) => statSync(join(folder, name)).mtimeMs);
+  return Math.max(...times) > statSync(tool).mtimeMs;
 }
 
 function isInPath(command) {

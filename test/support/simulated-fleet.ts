@@ -37,6 +37,7 @@ export interface Effect {
 
 export interface SimulatedWorker {
   readonly id: string;
+  readonly address: string;
   /** Undefined for a worker of another make. */
   instance: string | undefined;
   /** The name of its control plane; undefined while it is not connected. */
@@ -164,7 +165,7 @@ export async function startSimulatedFleet(
       .map((worker) => ({
         node: nodeOf(worker),
         instance: worker.instance,
-        address: `${worker.id}:1`,
+        address: worker.address,
         mode: 'sotw',
         sinceMs: 0,
         sent: worker.told && { version: worker.told.version, atMs: 0 },
@@ -373,6 +374,7 @@ export async function startSimulatedFleet(
     },
     addWorker(given) {
       const worker: SimulatedWorker = {
+        address: `10.0.0.1:${workers.length}`,
         instance: randomUUID(),
         plane: undefined,
         decisionsPerSecond: 200,
@@ -398,7 +400,7 @@ export async function startSimulatedFleet(
       const goneAtMs = clock.monotonicMs();
       vanished
         .get(plane)
-        ?.push({ node: nodeOf(worker), instance, address: `${worker.id}:1`, acked, goneAtMs });
+        ?.push({ node: nodeOf(worker), instance, address: worker.address, acked, goneAtMs });
     },
     startPlane,
     async stopPlane(name, next) {

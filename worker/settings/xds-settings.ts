@@ -11,7 +11,7 @@ export function xdsSettings() {
     nodeMetadata: text({
       names: ['CONFIG_GRPC_XDS_NODE_METADATA'],
       default: '',
-      doc: 'Metadata of this node, as comma-separated key=value items',
+      doc: 'Metadata of this node, as comma-separated key=value items; the worker adds its own, whose keys begin with `ratelane.`',
     }),
     serverUrl: text({
       names: ['CONFIG_GRPC_XDS_SERVER_URL'],

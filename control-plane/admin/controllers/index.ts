@@ -162,6 +162,8 @@ const workersJson = Type.Object({
 export class Workers extends AdminController {
   static readonly GET = op({
     summary: 'Every connected worker, and what it has',
+    description:
+      'With the links that no rollout is judged by: those without a stream of rules of the same instance and node id, and those whose figures cannot be true.',
     query: Type.Object({
       state: Type.Optional(
         Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),

@@ -1,0 +1,126 @@
+// How long an undo takes from its author to the last worker, by each way there is: with three real workers on a
+// Git repository, and with two hundred streams on a directory.
+import test, { type ExecutionContext } from 'ava';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { createGitRepository } from '../support/git-repository.ts';
+import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { connectStreamWorker } from '../support/stream-worker.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const plan = ['--rollout', 'canary=10%,hold=1h'];
+const mostSeconds = 10;
+
+/** What an operator does, when the revision `bad` is on trial. */
+type Way = (controlPlane: ControlPlaneProcess, base: string) => Promise<void>;
+
+const anywhere: Readonly<Record<string, Way>> = {
+  async 'rollout abort'(controlPlane) {
+    const { exitCode, stderr } = await controlPlane.run('rollout', 'abort', '--reason', 'bad');
+    if (exitCode !== 0) throw new Error(stderr);
+  },
+  async rollback(controlPlane, base) {
+    const { exitCode, stderr } = await controlPlane.run('rollback', base);
+    if (exitCode !== 0) throw new Error(stderr);
+  },
+  async 'POST /rollbacks, as the console does'(controlPlane, base) {
+    const body = JSON.stringify({ revision: base, message: 'bad' });
+    const headers = { 'content-type': 'application/json' };
+    const { status } = await controlPlane.fetch('/rollbacks', { method: 'POST', headers, body });
+    if (status !== 201) throw new Error(`HTTP ${status}`);
+  },
+};
+
+interface Observed {
+  readonly count: number;
+  /** How many workers have these rules. */
+  having(text: string): Promise<number> | number;
+}
+
+async function measure(
+  t: ExecutionContext,
+  controlPlane: ControlPlaneProcess,
+  workers: Observed,
+  ways: Readonly<Record<string, Way>>,
+  put: (name: string) => void,
+): Promise<void> {
+  const baseOf = async () => (await controlPlane.fetch('/status')).body.inForce.id;
+  for (const [index, [name, undo]] of Object.entries(ways).entries()) {
+    const base = await baseOf();
+    put(`bad-${index}`);
+    await eventually('some have it', async () => (await workers.having(`bad-${index}`)) > 0);
+    const sinceMs = performance.now();
+    await undo(controlPlane, base);
+    await eventually(
+      'all have the good one',
+      async () => (await workers.having('good')) === workers.count,
+      30_000,
+    );
+    const seconds = (performance.now() - sinceMs) / 1000;
+    t.log(`${name}: ${seconds.toFixed(1)} s to the last of ${workers.count} workers`);
+    t.true(seconds < mostSeconds, name);
+    await eventually('no rollout is under way', async () => {
+      const { rollout } = (await controlPlane.fetch('/rollouts')).body;
+      return rollout === null;
+    });
+  }
+}
+
+test('an undo reaches three real workers within ten seconds by each way, from Git', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('good', 1) });
+  const controlPlane = await createControlPlaneProcess(t, {
+    flags: ['--git', repository.url, '--git-poll', '1s', ...plan],
+  });
+  await controlPlane.start();
+  const workers = await Promise.all(
+    ['w-1', 'w-2', 'w-3'].map((id) =>
+      startWorkerProcess({
+        readyTimeoutMs: 60_000,
+        env: {
+          BACKEND_TYPE: 'memory',
+          CONFIG_TYPE: 'GRPC_XDS_SOTW',
+          CONFIG_GRPC_XDS_NODE_ID: id,
+          CONFIG_GRPC_XDS_SERVER_URL: controlPlane.xdsAddress,
+        },
+      }),
+    ),
+  );
+  for (const worker of workers) t.teardown(worker.stop);
+  const having = async (text: string) => {
+    const pages = await Promise.all(
+      workers.map(async ({ ports }) =>
+        (await fetch(`http://127.0.0.1:${ports.debug}/rlconfig`)).text(),
+      ),
+    );
+    return pages.filter((page) => page.includes(text)).length;
+  };
+  const put = (name: string) => {
+    repository.git('fetch', '--quiet', 'origin');
+    repository.git('reset', '--quiet', '--hard', 'origin/main');
+    repository.push({ 'a.yaml': ruleText(name, 1) });
+  };
+  const push: Way = async () => put('good');
+  await measure(t, controlPlane, { count: 3, having }, { 'git push': push, ...anywhere }, put);
+});
+
+test('an undo reaches two hundred workers within ten seconds by each way, from a directory', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('good', 1));
+  const controlPlane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, ...plan],
+  });
+  await controlPlane.start();
+  const address = controlPlane.xdsAddress;
+  const workers = Array.from({ length: 200 }, (_, index) =>
+    connectStreamWorker(t, { address, id: `w-${index}` }),
+  );
+  const having = (text: string) => workers.filter((worker) => worker.has(text)).length;
+  await eventually('all are served', () => having('good') === 200);
+  const put = (name: string) => rules.write('a.yaml', ruleText(name, 1));
+  const file: Way = async () => put('good');
+  await measure(t, controlPlane, { count: 200, having }, { 'the file': file, ...anywhere }, put);
+});

@@ -1,0 +1,182 @@
+// A worker that is no more than its two streams to a control plane, on a connection of its own: it takes what it is
+// given or refuses it, reports figures as a test wants, says goodbye or vanishes.
+import { randomUUID } from 'node:crypto';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect as connectHttp2,
+} from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import type { ExecutionContext } from 'ava';
+import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { loadFleetLink } from '../../shared/wire/fleet.ts';
+import { discoveryProtos } from './ads-fixture.ts';
+import { frame } from './raw-discovery.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+const link = loadFleetLink();
+const reportMs = 500;
+const instanceKey = 'ratelane.instance';
+
+/** Per report, of 100 decisions. */
+export interface Figures {
+  readonly overLimit?: number;
+  readonly errors?: number;
+}
+
+export interface StreamWorkerOptions {
+  /** `127.0.0.1:<port>`. */
+  readonly address: string;
+  readonly id: string;
+  /** Undefined: a worker of another make, without a link. */
+  readonly instance?: string | undefined;
+  /** Whether it has a discovery stream; a link alone is a stranger. */
+  readonly hasStream?: boolean;
+  readonly hasLink?: boolean;
+  /** What it reports while it has rules with this text in them, in place of nothing but decisions. */
+  readonly figuresOf?: (rules: string) => Figures;
+  readonly answer?: (rules: string) => 'take' | 'refuse' | 'ignore';
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface StreamWorker {
+  readonly id: string;
+  readonly instance: string | undefined;
+  /** The rules that it has, as bytes. */
+  has(text: string): boolean;
+  /** All that it was ever told. */
+  readonly told: readonly string[];
+  /** gRPC statuses with which its streams have ended. */
+  readonly ended: readonly string[];
+  /** Half-closes its streams, and the connection. */
+  leave(): void;
+  /** As a process that is killed. */
+  vanish(): void;
+}
+
+export function connectStreamWorker(
+  t: Pick<ExecutionContext, 'teardown'>,
+  options: StreamWorkerOptions,
+): StreamWorker {
+  const { address, id, hasStream = true, hasLink = true } = options;
+  const figuresOf: (rules: string) => Figures = options.figuresOf ?? (() => ({}));
+  const instance = 'instance' in options ? options.instance : randomUUID();
+  const answer = options.answer ?? (() => 'take');
+  const [host = '', port = ''] = address.split(':');
+  let socket: Socket | undefined;
+  const session: ClientHttp2Session = connectHttp2(`http://${address}`, {
+    createConnection: () => {
+      socket = connect(Number(port), host);
+      return socket;
+    },
+  });
+  session.on('error', () => {});
+  const told: string[] = [];
+  const ended: string[] = [];
+  let rules = '';
+  let version = '';
+  const totals = { decisions: 0, overLimit: 0, errors: 0, nearLimitHits: 0, noMatch: 0 };
+
+  function open(path: string, onMessage: (bytes: Buffer) => void): ClientHttp2Stream {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...options.headers,
+    });
+    let rest: Buffer = Buffer.alloc(0);
+    stream.on('data', (bytes: Buffer) => {
+      rest = Buffer.concat([rest, bytes]);
+      while (rest.length >= 5 && rest.length >= 5 + rest.readUInt32BE(1)) {
+        const length = rest.readUInt32BE(1);
+        onMessage(rest.subarray(5, 5 + length));
+        rest = rest.subarray(5 + length);
+      }
+    });
+    const end = (headers: Record<string, unknown>): void => {
+      if (headers['grpc-status'] === undefined) return;
+      ended.push(
+        `${headers['grpc-status']} ${decodeURIComponent(String(headers['grpc-message'] ?? ''))}`,
+      );
+    };
+    stream
+      .on('response', end)
+      .on('trailers', end)
+      .on('error', () => {});
+    return stream;
+  }
+
+  const metadata = {
+    fields: {
+      'ratelane.fields': { stringValue: '1' },
+      ...(instance !== undefined && { [instanceKey]: { stringValue: instance } }),
+    },
+  };
+  const send = (stream: ClientHttp2Stream, bytes: Buffer) => {
+    if (!stream.destroyed && stream.writable) stream.write(frame(bytes));
+  };
+  const discovery = hasStream
+    ? open(sotw.path, (bytes) => {
+        const response = sotw.responseDeserialize(bytes);
+        const text = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
+        told.push(text);
+        const does = answer(text);
+        if (does === 'ignore' || discovery === undefined) return;
+        if (does === 'take') {
+          rules = text;
+          version = response.versionInfo ?? '';
+        }
+        const errorDetail = { code: 3, message: 'no such unit' };
+        const request = { versionInfo: version, responseNonce: response.nonce ?? '' };
+        const answered = does === 'refuse' ? { ...request, errorDetail } : request;
+        send(discovery, sotw.requestSerialize({ typeUrl: rateLimitConfigTypeUrl, ...answered }));
+      })
+    : undefined;
+  if (discovery !== undefined) {
+    const first = { node: { id, metadata }, typeUrl: rateLimitConfigTypeUrl };
+    send(discovery, sotw.requestSerialize(first as never));
+  }
+  const report = hasLink && instance !== undefined ? open(link.path, () => {}) : undefined;
+  if (report !== undefined) {
+    const hello = { nodeId: id, instance, agreement: 'a', countsAlone: true, allowsReset: false };
+    send(report, link.requestSerialize({ hello: { ...hello, values: 0 } } as never));
+  }
+  const timer = setInterval(() => {
+    if (report === undefined) return;
+    const { overLimit = 0, errors = 0 } = figuresOf(rules);
+    totals.decisions += 100;
+    totals.overLimit += overLimit;
+    totals.errors += errors;
+    const message = { version, totals: { ...totals, durations: [] }, seconds: reportMs / 1000 };
+    send(
+      report,
+      link.requestSerialize({ report: { ...message, rules: [], unmatched: [] } } as never),
+    );
+  }, reportMs);
+  const close = () => {
+    clearInterval(timer);
+    session.destroy();
+    socket?.destroy();
+  };
+  t.teardown(close);
+
+  return {
+    id,
+    instance,
+    told,
+    ended,
+    has: (text) => rules.includes(text),
+    leave() {
+      clearInterval(timer);
+      discovery?.end();
+      report?.end();
+      session.close();
+    },
+    vanish() {
+      clearInterval(timer);
+      socket?.resetAndDestroy();
+      session.destroy();
+    },
+  };
+}
