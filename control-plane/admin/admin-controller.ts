@@ -36,7 +36,7 @@ export const allowRemoval = Type.Optional(
 export const rollout = Type.Optional(
   Type.Union([Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede')], {
     description:
-      'Where revisions are rolled out in steps: to all workers at once (a message has to say why), in steps also where it goes back to what was in force before, or in place of a rollout that is under way',
+      'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, or in place of a rollout that is under way',
   }),
 );
 

@@ -559,6 +559,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       alone: keeper.alone,
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
+      lastWord: keeper.record.verdicts[0],
     }),
     act,
     async approve(revision, reason, by) {
@@ -566,18 +567,26 @@ export function createRollout(deps: RolloutDeps): Rollout {
       if (running?.revision === revision && running.decision.phase === 'indivisible') {
         return act('promote', reason, by);
       }
+      const approve = async (content: string) => {
+        const verdict = { revision, content, outcome: 'approved', reason, by } as const;
+        const isWritten = await write((record) =>
+          withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
+        );
+        return isWritten
+          ? undefined
+          : (keeper.trouble ?? 'it could not be put on record: try again');
+      };
+      // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+      const open = openRolloutOf(keeper.record);
+      const isNew = open?.revision === revision && open.chosen.length + open.whole.length === 0;
+      if (isNew && !keeper.leads) return approve(open.content);
       const id = toShortId(revision);
       if (newest?.revision.id !== revision) {
         return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
       }
       if (!newest.isHeldBack || newest.content === undefined)
         return `revision ${id} is not held back`;
-      const { content } = newest;
-      const verdict = { revision, content, outcome: 'approved', reason, by } as const;
-      const isWritten = await write((record) =>
-        withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
-      );
-      return isWritten ? undefined : (keeper.trouble ?? 'it could not be put on record: try again');
+      return approve(newest.content);
     },
     tellPeer(contentId) {
       if (contentId !== undefined) {
