@@ -302,10 +302,15 @@ test('where no share can be made the revision waits for an approval, and status 
 test('a single worker waits for an approval, or gets it where that is wanted', async (t) => {
   const waiting = await startSimulatedFleet(t, { workers: 1 });
   await waiting.pass(40);
+  t.regex(waiting.plane.rollout.warning() ?? '', /^the next revision will have to be approved/);
+  t.regex(
+    waiting.log.lines.join('\n'),
+    /warning Rollout: the next revision will have to be approved/,
+  );
   waiting.store.publish(revisionOf(2));
   await waiting.pass(10);
   t.is(count(waiting, 2), 0);
-  t.regex(state(waiting)?.text ?? '', /there is only one that the revision changes something for/);
+  t.regex(state(waiting)?.text ?? '', /no share of the workers can be made: there is only one;/);
   const going = await startSimulatedFleet(t, {
     workers: 1,
     plan: 'canary=10%,on-indivisible=proceed',
@@ -369,6 +374,18 @@ for (const [what, publish] of Object.entries(undos)) {
     t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
   });
 }
+
+test('what was undone is no state to go back to: it goes through steps when it comes again', async (t) => {
+  const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=10s' });
+  await fleet.pass(20);
+  t.is(count(fleet, 2), 20);
+  fleet.store.publish(again(1, 'f'));
+  await fleet.pass(2);
+  t.is(count(fleet, 1), 20, 'the undo is at once');
+  fleet.store.publish(again(2, 'e'));
+  await fleet.pass(3);
+  t.is(count(fleet, 2), 4);
+});
 
 test('an undo goes through steps where that is asked for', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });

@@ -12,8 +12,9 @@ import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { toWorkerName } from '../xds/worker-name.ts';
 import { type ConnectedWorkers, toInstance } from '../xds/workers.ts';
-import { type Change, type Decision, decide } from './decide.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
@@ -50,6 +51,8 @@ export interface Rollout {
   start(): void;
   /** Undefined without a rollout. */
   state(): RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  warning(): string | undefined;
   /** Where what has to be remembered is, and why it may get lost. */
   memory(): MemoryState;
   /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
@@ -119,6 +122,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let stops: (() => void)[] = [];
   let isLooking = false;
   let isWriting = false;
+  let hasForeseen = false;
   let isStopped = false;
 
   function lookOnce(): void {
@@ -137,9 +141,28 @@ export function createRollout(deps: RolloutDeps): Rollout {
     tellPeers();
     if (running === undefined || plan === undefined) {
       fleet.noteCount(deps.workers.list().length);
+      if (!hasForeseen && fleet.isGathered()) {
+        hasForeseen = true;
+        const text = foresee();
+        if (text !== undefined) log.warning(`Rollout: ${text}`);
+      }
       return;
     }
     decideOn(running, plan);
+  }
+
+  /** Before there is a revision to roll out: peers may have more workers. */
+  function foresee(): string | undefined {
+    if (plan === undefined || deps.askPeers !== undefined || running !== undefined)
+      return undefined;
+    const workers = deps.workers.list();
+    return foreseeIndivisible(
+      workers.map((worker) => ({
+        name: `'${toWorkerName(worker, false)}'`,
+        place: worker.instance ?? `node ${worker.node.id}`,
+      })),
+      plan,
+    );
   }
 
   function isOpen(): boolean {
@@ -554,6 +577,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
             : { name: record.leader.name, isThis: keeper.leads, after: record.after || undefined },
       };
     },
+    warning: foresee,
     memory: () => ({
       place: keeper.place,
       alone: keeper.alone,
