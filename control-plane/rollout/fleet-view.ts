@@ -177,7 +177,8 @@ export function createFleetView(clock: Clock): FleetView {
       const chosen = members.filter(({ isChosen }) => isChosen);
       if (isHeldByAll) heldMs += passedMs;
       else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
-      if (chosen.length === 0) {
+      // Who resumes it wants the step to be watched again.
+      if (chosen.length === 0 || open?.outcome === 'paused') {
         isHeldByAll = false;
         heldMs = 0;
       }
