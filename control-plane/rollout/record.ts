@@ -111,16 +111,17 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on. An approval is one of what is in force, as long as it is: others may have
- * it before them still, and what removes everything again later is held back again. */
+/** Everybody is given this from now on. An approval counts until what it approves is in force no more: what removes
+ * everything again later is held back again. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
 ): RolloutRecord {
   const others = record.inForce.filter((each) => each.content !== now.content);
   const { revision, content } = now;
-  const verdicts = record.verdicts.filter(
-    (each) => (each.content === content) === (each.outcome === 'approved'),
+  const past = new Set(others.map((each) => each.content));
+  const verdicts = record.verdicts.filter((each) =>
+    each.outcome === 'approved' ? !past.has(each.content) : each.content !== content,
   );
   return {
     ...record,
