@@ -239,7 +239,7 @@ test('merged: a rollout that came through here does not end that of the others',
 
 test('merged: the others have the last word about a content, and what they have in force is not taken back', (t) => {
   const said = { ...taken, content: 'both', outcome: 'approved' as const };
-  const theirs = withInForce(withVerdict(emptyRecord, said), { revision: 'x', content: 'theirs' });
+  const theirs = withVerdict(withInForce(emptyRecord, { revision: 'x', content: 'theirs' }), said);
   const verdicts = [
     { ...taken, content: 'both' },
     { ...taken, content: 'theirs' },

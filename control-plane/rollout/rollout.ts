@@ -180,9 +180,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
     const { rollout } = record;
-    if (rollout === null || rollout.id === now.endedBefore) return;
     const { content, supersedes } = snapshots.state().trial ?? {};
-    if (content === undefined) return;
+    if (rollout === null || content === undefined) return;
+    const isInForce = record.inForce[0]?.content === content;
+    if (rollout.id === now.endedBefore && !isInForce) return;
     const verdict = verdictOf(record, now.revision, content);
     if (verdict?.outcome === 'taken_back') {
       running = undefined;
@@ -264,22 +265,24 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { record } = keeper;
     const { newest, inForce, withdrawn } = snapshots.state();
     const isHeldBack = newest?.isHeldBack === true;
+    if (inForce?.content !== noted) noted = undefined;
     const isUsed = plan !== undefined || record.verdicts.length > 0 || record.inForce.length > 0;
     const open = openRolloutOf(record);
     if (open !== undefined && (plan === undefined || open.revision === withdrawn?.revision)) {
       void giveWay(open, newest?.revision.id ?? '');
       return;
     }
-    if (isUsed && inForce !== undefined && inForce.revision.id === newest?.revision.id) {
+    const isWanted = inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
+    if (isUsed && inForce !== undefined && isWanted && inForce.content !== noted) {
       const { content } = inForce;
-      if (content === noted) return;
       noted = content;
-      if (record.inForce[0]?.content === content) return;
-      const now = { revision: inForce.revision.id, content };
-      void write((before) => withInForce(before, now)).then((isWritten) => {
-        if (!isWritten) noted = undefined;
-      });
-      return;
+      if (record.inForce[0]?.content !== content) {
+        const now = { revision: inForce.revision.id, content };
+        void write((before) => withInForce(before, now)).then((isWritten) => {
+          if (!isWritten) noted = undefined;
+        });
+        return;
+      }
     }
     if (!isHeldBack || newest?.content === undefined) return;
     const { content, revision, problems } = newest;

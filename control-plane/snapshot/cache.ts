@@ -231,7 +231,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const before = served.now.inForce;
     accepted++;
     const revision = toRevisionInfo(whole);
-    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built });
+    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
     lastGood.keep(whole);
     const isNews = before?.built.content !== built.content;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
@@ -293,7 +293,14 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       say.refused(info, outcome.problems, undefined);
       return;
     }
-    served.change({ inForce: { revision: info, sinceMs: clock.wallMs(), built: outcome.built } });
+    served.change({
+      inForce: {
+        revision: info,
+        sinceMs: clock.wallMs(),
+        built: outcome.built,
+        isAtOnce: false,
+      },
+    });
     say.restored(info, outcome.built, why, clock.wallMs());
   }
 
@@ -386,7 +393,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       if (trial === undefined) return;
       const { whole, revision, built } = trial;
       accepted++;
-      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built }, trial: undefined });
+      served.change({
+        inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false },
+        trial: undefined,
+      });
       lastGood.keep(whole);
       say.inForce(revision, built, true, true);
       takeWaiting();
@@ -432,11 +442,12 @@ function isOther(kept: Kept | undefined, found: Revision): boolean {
   return kept !== undefined && 'outcome' in kept && kept.revision.id !== found.id;
 }
 
-function toState({ revision, sinceMs, built }: InForce): InForceState {
+function toState({ revision, sinceMs, built, isAtOnce }: InForce): InForceState {
   return {
     revision,
     sinceMs,
     content: built.content,
+    isAtOnce,
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
     groups: built.groups.map(({ group, domains, ours, others }) => ({

@@ -1,0 +1,61 @@
+// Found by random walks (test/faults/rollout-walk), each with no more than it takes.
+import test from 'ava';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import { startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
+import type { Revision } from '../store/revision.ts';
+
+/** The content of `before` under a new id. */
+function again(number: number, before: number, message?: string): Revision {
+  return { ...revisionOf(before, message), id: revisionOf(number).id };
+}
+
+/** Removes every rule, and is held back. */
+function removal(number: number): Revision {
+  return { ...revisionOf(number), files: [] };
+}
+
+test('what was in force at the start is on record again when it comes back after something else', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  fleet.store.publish(removal(3));
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 1));
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 20);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
+});
+
+test('a revision that was promoted while a control plane stood still does not begin again there', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b', 'c'],
+    effects: new Map([[2, { overLimit: 1 }]]),
+  });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.standStill('b');
+  await fleet.pass(8);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  t.is(await fleet.planes.get('b')?.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
+  t.is(fleet.having(3).length, 20);
+});
+
+test('an undo that is followed at once by another change is on record as what is in force', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 1));
+  fleet.store.publish(revisionOf(5));
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(5).id);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
+});
