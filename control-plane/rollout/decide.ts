@@ -7,6 +7,7 @@ import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, type Share } from './pools.ts';
 import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, verdictOf } from './record.ts';
 import type { Phase } from './rollout-state.ts';
+import { chooseShare } from './share.ts';
 import type { Member, View } from './view.ts';
 
 export type Change =
@@ -206,8 +207,19 @@ function give(
   return { change: undefined, phase: 'indivisible', text };
 }
 
-function whyIndivisible(members: readonly Member[]): string {
-  if (members.length === 1) return 'there is only one that the revision changes something for';
+/** Before there is a revision: why none could go to a share of these workers first; undefined when it could. */
+export function foreseeIndivisible(
+  workers: readonly Pick<Member, 'name' | 'place'>[],
+  { steps }: RolloutPlan,
+): string | undefined {
+  if (workers.length === 0) return undefined;
+  const places = workers.map(({ place }) => place);
+  if (steps.some(({ percent }) => chooseShare(places, percent).length > 0)) return undefined;
+  return `the next revision will have to be approved, since no share of the workers can be made: ${whyIndivisible(workers)}`;
+}
+
+function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
+  if (members.length === 1) return 'there is only one';
   const places = new Set(members.map(({ place }) => place)).size;
   return `${members.length} share ${toCountText(places, 'node id')}, such as that of ${members[0]?.name}, and do not tell their instances`;
 }

@@ -59,3 +59,48 @@ test('an undo that is followed at once by another change is on record as what is
   t.is(fleet.readRecord()?.rollout?.revision, revisionOf(5).id);
   t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
 });
+
+test('a control plane that has missed what came into force serves it all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.standStill('b');
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.pass(10);
+  const b = fleet.planes.get('b');
+  t.is(b?.cache.state().inForce?.revision.id, revisionOf(2).id);
+  t.is(b?.cache.state().trial?.revision.id, revisionOf(3).id);
+});
+
+test('a control plane follows the rollout of a revision that it holds to be taken back', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.plane.rollout.act('abort', 'not now', 'Ann');
+  await fleet.pass(3);
+  // It sees the two of them as one change, to what it has last seen.
+  fleet.delayMs.set('b', 5_000);
+  fleet.store.publish(again(3, 1));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 2));
+  await fleet.pass(10);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(4).id);
+});
+
+test('a rollout gives way to a newer revision where a peer cannot get its revision any more', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], forgetsHistory: true });
+  fleet.reach.set('b', 'away');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  fleet.reach.delete('b');
+  await fleet.pass(15);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
+  t.is(fleet.having(2).length, 0);
+  await fleet.pass(80);
+  t.is(fleet.having(3).length, 20);
+});

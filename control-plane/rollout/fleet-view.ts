@@ -21,6 +21,8 @@ export interface FleetView {
   see(look: Look): View;
   /** For the time without a rollout: only how many workers are connected. */
   noteCount(count: number): void;
+  /** Whether the workers that reconnect after a start have come, as far as one can tell. */
+  isGathered(): boolean;
   /** Another control plane led until now: its workers may be on their way to this one. */
   gatherAgain(): void;
 }
@@ -59,7 +61,8 @@ export function createFleetView(clock: Clock): FleetView {
     connected = { count, isOfAll, sinceMs: isNews ? clock.monotonicMs() : connected.sinceMs };
   }
 
-  function isGathered(nowMs: number): boolean {
+  function isGathered(): boolean {
+    const nowMs = clock.monotonicMs();
     if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
     const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
     return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
@@ -139,6 +142,7 @@ export function createFleetView(clock: Clock): FleetView {
 
   return {
     noteCount,
+    isGathered,
     gatherAgain() {
       gatherSinceMs = clock.monotonicMs();
       heldMs = 0;
@@ -173,7 +177,8 @@ export function createFleetView(clock: Clock): FleetView {
       const chosen = members.filter(({ isChosen }) => isChosen);
       if (isHeldByAll) heldMs += passedMs;
       else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
-      if (chosen.length === 0) {
+      // Who resumes it wants the step to be watched again.
+      if (chosen.length === 0 || open?.outcome === 'paused') {
         isHeldByAll = false;
         heldMs = 0;
       }
@@ -186,7 +191,7 @@ export function createFleetView(clock: Clock): FleetView {
         gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
         judgement: judge(workers, look),
         unknown: peers.unknown,
-        isGathered: isGathered(nowMs),
+        isGathered: isGathered(),
         heldMs,
         leads,
         isVacant,

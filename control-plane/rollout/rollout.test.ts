@@ -302,10 +302,15 @@ test('where no share can be made the revision waits for an approval, and status 
 test('a single worker waits for an approval, or gets it where that is wanted', async (t) => {
   const waiting = await startSimulatedFleet(t, { workers: 1 });
   await waiting.pass(40);
+  t.regex(waiting.plane.rollout.warning() ?? '', /^the next revision will have to be approved/);
+  t.regex(
+    waiting.log.lines.join('\n'),
+    /warning Rollout: the next revision will have to be approved/,
+  );
   waiting.store.publish(revisionOf(2));
   await waiting.pass(10);
   t.is(count(waiting, 2), 0);
-  t.regex(state(waiting)?.text ?? '', /there is only one that the revision changes something for/);
+  t.regex(state(waiting)?.text ?? '', /no share of the workers can be made: there is only one;/);
   const going = await startSimulatedFleet(t, {
     workers: 1,
     plan: 'canary=10%,on-indivisible=proceed',
@@ -341,9 +346,9 @@ test('workers that leave make the share smaller', async (t) => {
 
 const undos: Readonly<Record<string, (fleet: SimulatedFleet) => void>> = {
   'the rules in force under another id': (fleet: SimulatedFleet) =>
-    fleet.store.publish(again(1, 'f')),
-  'the very state in force': (fleet: SimulatedFleet) => fleet.store.publish(revisionOf(1)),
-  'an older state': (fleet: SimulatedFleet) => fleet.store.publish(again(0, 'e')),
+    fleet.store.publish(again(7, 'f')),
+  'the very state in force': (fleet: SimulatedFleet) => fleet.store.publish(revisionOf(7)),
+  'an older state': (fleet: SimulatedFleet) => fleet.store.publish(again(1, 'e')),
   abort: (fleet: SimulatedFleet) => void fleet.plane.rollout.act('abort', 'wrong', 'ada'),
   'a state for everybody at once': (fleet: SimulatedFleet) =>
     fleet.store.publish(revisionOf(5, 'the shop is down\n\nRollout: now')),
@@ -351,16 +356,14 @@ const undos: Readonly<Record<string, (fleet: SimulatedFleet) => void>> = {
 for (const [what, publish] of Object.entries(undos)) {
   test(`an undo is at once: ${what}`, async (t) => {
     const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
-    fleet.store.publish(revisionOf(0, 'older\n\nRollout: now'));
-    await fleet.pass(2);
-    fleet.store.publish(revisionOf(1, 'in force\n\nRollout: now'));
+    fleet.store.publish(revisionOf(7, 'in force\n\nRollout: now'));
     await fleet.pass(2);
     fleet.store.publish(revisionOf(2));
     await fleet.pass(5);
     t.is(count(fleet, 2), 4);
     publish(fleet);
     t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 20)) <= 10);
-    const wanted = what === 'an older state' ? 0 : what.startsWith('a state') ? 5 : 1;
+    const wanted = what === 'an older state' ? 1 : what.startsWith('a state') ? 5 : 7;
     await fleet.pass(2);
     t.is(count(fleet, wanted), 20);
     for (const { rollout } of fleet.planes.values()) t.is(rollout.state(), undefined);
@@ -369,6 +372,18 @@ for (const [what, publish] of Object.entries(undos)) {
     t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
   });
 }
+
+test('what was undone is no state to go back to: it goes through steps when it comes again', async (t) => {
+  const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=10s' });
+  await fleet.pass(20);
+  t.is(count(fleet, 2), 20);
+  fleet.store.publish(again(1, 'f'));
+  await fleet.pass(2);
+  t.is(count(fleet, 1), 20, 'the undo is at once');
+  fleet.store.publish(again(2, 'e'));
+  await fleet.pass(3);
+  t.is(count(fleet, 2), 4);
+});
 
 test('an undo goes through steps where that is asked for', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });

@@ -48,6 +48,8 @@ export interface SnapshotCache
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`.
    * False when the revision is invalid here. */
   followTrial(revision: Revision): boolean;
+  /** All other control planes have this revision in force: so has this one from now on. */
+  followInForce(revision: Revision): void;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
   offerTrial(takes: (node: NodeIdentity) => boolean): void;
   /** The revision on trial is in force for everybody. */
@@ -379,10 +381,25 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(revision);
       if (!outcome.ok) return false;
       beginTrial(revision, outcome.built);
+      if (newest?.whole.id === revision.id) {
+        // What was said of it before does not count where it is tried again.
+        const problems = outcome.warnings;
+        newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+      }
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
       }
       return true;
+    },
+    followInForce(whole) {
+      const outcome = build(whole);
+      if (!outcome.ok) return;
+      const { built } = outcome;
+      const revision = toRevisionInfo(whole);
+      accepted++;
+      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false } });
+      lastGood.keep(whole);
+      say.inForce(revision, built, true, true);
     },
     offerTrial(takes) {
       const { trial } = served.now;

@@ -113,6 +113,8 @@ export interface SimulatedFleet {
   readonly reach: Map<string, Reach>;
   /** By name of a control plane: how long it does not notice a new revision. */
   readonly delayMs: Map<string, number>;
+  /** Whether a control plane has ever seen a revision, by its id. */
+  hasSeen(plane: string, revision: string): boolean;
   /** The first control plane. */
   readonly plane: SimulatedPlane;
   addWorker(worker: Partial<SimulatedWorker> & { readonly id: string }): SimulatedWorker;
@@ -486,6 +488,7 @@ export async function startSimulatedFleet(
     effects,
     reach,
     delayMs,
+    hasSeen: (plane, revision) => knownIds.get(plane)?.has(revision) === true,
     get plane() {
       const [first] = planes.values();
       if (first === undefined) throw new Error('no control plane is running');

@@ -163,6 +163,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
     return contents;
   }
 
+  /** In a directory, one that was away has not seen what is in force, and cannot get it. */
+  function knowsInForce({ name }: SimulatedPlane): boolean {
+    const inForce = record?.inForce[0];
+    return deps.kind === 'git' || inForce === undefined || fleet.hasSeen(name, inForce.revision);
+  }
+
   /** It keeps what it has. */
   function refuses({ told }: SimulatedWorker): boolean {
     return revisions.effects.get(contentOf(told) ?? 0)?.isRefused === true;
@@ -183,8 +189,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     for (const worker of fleet.workers) {
       const { plane, planeSince = second, takesSince = second } = known.get(worker) ?? {};
       const well = plane === undefined ? undefined : wellSince.get(plane);
-      // In a directory, one that starts without state knows the newest revision alone: workers keep what they have.
-      if (well === undefined || well.plane.cache.state().inForce === undefined) continue;
+      if (well === undefined || !knowsInForce(well.plane)) continue;
       for (const [what, snapshot, since] of [
         ['is told', worker.told, 0],
         ['has', worker.has, takesSince],
@@ -443,7 +448,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (inForce === undefined || record === undefined) return undefined;
     for (const plane of fleet.planes.values()) {
       const { name } = plane;
-      if (wellFor(name, second) <= undoneWithin || plane.keeper.alone !== undefined) {
+      const isAlone = plane.keeper.alone !== undefined;
+      if (wellFor(name, second) <= undoneWithin || isAlone || !knowsInForce(plane)) {
         otherInForceSince.delete(name);
         reasonMissingSince.delete(name);
         continue;
@@ -451,7 +457,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       const state = plane.cache.state();
       note('control planes agree with the record');
       const serves = state.inForce && contentOfRevision(state.inForce.revision.id);
-      if (serves === inForce || serves === undefined) otherInForceSince.delete(name);
+      if (serves === inForce) otherInForceSince.delete(name);
       else if (!otherInForceSince.has(name)) otherInForceSince.set(name, second);
       const since = otherInForceSince.get(name);
       if (since !== undefined && second - since > undoneWithin) {
