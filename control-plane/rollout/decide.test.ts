@@ -600,9 +600,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'only one worker, and that is fine: everybody gets it',
     { plan: 'canary=10%,on-indivisible=proceed', open: { chosen: [] }, members: workers(1) },
-    completes(
-      'no share of the workers can be made: there is only one, so everybody gets it',
-    ),
+    completes('no share of the workers can be made: there is only one, so everybody gets it'),
   ],
 ];
 
