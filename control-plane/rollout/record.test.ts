@@ -159,6 +159,18 @@ test('what is in force is the newest of twenty, once each, and nothing is held a
   t.true(parseRecord(toRecordText(all)).ok);
 });
 
+test('an approval is one of what is in force as long as it is, and of what is not yet', (t) => {
+  const approved = (content: string) => ({ ...taken, content, outcome: 'approved' as const });
+  const contentsOf = (given: RolloutRecord) => given.verdicts.map(({ content }) => content);
+  const first = [approved('one'), approved('two')].reduce(withVerdict, emptyRecord);
+  const one = withInForce(first, { revision: '1', content: 'one' });
+  t.deepEqual(contentsOf(one), ['two', 'one'], 'the second one waits for the end of the first');
+  const again = withInForce(one, { revision: '1', content: 'one' });
+  t.deepEqual(contentsOf(again), ['two', 'one']);
+  const two = withInForce(again, { revision: '2', content: 'two' });
+  t.deepEqual(contentsOf(two), ['two'], 'what was in force has to be approved again');
+});
+
 test('a rollout that came through is in force, and nobody alone has it', (t) => {
   const ended = withEnd(withVerdict(record, { ...taken, content: 'new content' }), 'in_force', {
     ...end,
@@ -240,7 +252,8 @@ test('merged: a rollout that came through here does not end that of the others',
 
 test('merged: the others have the last word about a content, and what they have in force is not taken back', (t) => {
   const said = { ...taken, content: 'both', outcome: 'approved' as const };
-  const theirs = withVerdict(withInForce(emptyRecord, { revision: 'x', content: 'theirs' }), said);
+  const inForce = withInForce(emptyRecord, { revision: 'x', content: 'theirs' });
+  const theirs = withVerdict(inForce, said);
   const verdicts = [
     { ...taken, content: 'both' },
     { ...taken, content: 'theirs' },

@@ -111,17 +111,20 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on. What came after it before was undone, and is no state to go back to.
- * An approval is one of what is in force, as long as it is: others may have it before them still, and what removes
- * everything again later is held back again. */
+/** Everybody is given this from now on. What came after it before was undone, and is no state to go back to. An
+ * approval counts until what it approves is in force no more: what removes everything again later is held back
+ * again. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
 ): RolloutRecord {
   const { revision, content } = now;
   const before = record.inForce.findIndex((each) => each.content === content);
-  const verdicts = record.verdicts.filter(
-    (each) => (each.content === content) === (each.outcome === 'approved'),
+  const past = new Set(record.inForce.map((each) => each.content));
+  const verdicts = record.verdicts.filter((each) =>
+    each.outcome === 'approved'
+      ? each.content === content || !past.has(each.content)
+      : each.content !== content,
   );
   return {
     ...record,
