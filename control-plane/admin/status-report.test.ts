@@ -78,6 +78,7 @@ function statusOf(
     linked: [],
     nowMs,
     rollout,
+    rolloutWarning: undefined,
     memory: {
       place: 'beside the rules',
       alone: undefined,

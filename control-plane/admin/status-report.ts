@@ -90,6 +90,8 @@ export const statusJson = Type.Object(
     traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
+    /** Why the next revision could not reach the workers in steps; null when it could. */
+    rolloutWarning: orNull(Type.String()),
     /** Where what was taken back, held back and approved is remembered. */
     memory: Type.Object({
       place: Type.String(),
@@ -137,6 +139,8 @@ export interface StatusSources {
   readonly nowMs: number;
   /** Undefined when none is under way. */
   readonly rollout: RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps. */
+  readonly rolloutWarning: string | undefined;
   readonly memory: MemoryState;
 }
 
@@ -181,6 +185,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     workers: counts,
     traffic: toTrafficJson(sources.linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
+    rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
     waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({

@@ -89,8 +89,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   return pending(`${reach}, of at least ${minWorkers}`);
 }
 
-/** What each control plane serves, where they do not serve the same; a change that is on its way between them is
- * no difference yet. */
+/** What each control plane serves, where they do not serve the same (behaviour: different-control-planes). */
 function findDifference(known: readonly Answered[]): string | undefined {
   const served = known.map(({ status: { inForce, rollout } }) =>
     JSON.stringify([inForce?.content, rollout?.revision]),

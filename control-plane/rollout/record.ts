@@ -27,7 +27,7 @@ const rolloutJson = Type.Object({
   chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
   /** Pools (pools.ts) of which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
-  /** Why it is paused or was taken back; '' else. */
+  /** Why it is paused or was taken back, or who gave it to everybody and why; '' else. */
   reason,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;

@@ -540,7 +540,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (open === undefined) return undefined;
     if (action === 'pause') return withPause(record, reason);
     if (action === 'promote') {
-      return withEnd(record, 'in_force', { reason: '', by, atMs: clock.wallMs() });
+      return withEnd(record, 'in_force', { reason, by, atMs: clock.wallMs() });
     }
     return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
   }
@@ -624,7 +624,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     async approve(revision, reason, by) {
       const { newest } = snapshots.state();
       if (running?.revision === revision && running.decision.phase === 'indivisible') {
-        return act('promote', reason, by);
+        return act('promote', `approved by ${by}: ${reason}`, by);
       }
       const approve = async (content: string) => {
         const verdict = { revision, content, outcome: 'approved', reason, by } as const;

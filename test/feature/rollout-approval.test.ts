@@ -63,6 +63,10 @@ test('a revision that no share of the workers can have first waits, is said, and
   const done = await plane.run('status', '--wait', '--timeout', '60s');
   t.is(done.exitCode, 0, done.stdout);
   t.true(has('second'));
+  t.regex(
+    done.stderr,
+    /^warning: the next revision will have to be approved, since no share of the workers can be made: 2 share 1 node id/m,
+  );
 });
 
 test('an approval at a control plane that does not lead is one at all', async (t) => {

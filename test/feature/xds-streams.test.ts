@@ -208,6 +208,7 @@ test('clients that name resources are in force with what they named, and after c
       workers: ads.server.workers.list(),
       nowMs: 0,
       rollout: undefined,
+      rolloutWarning: undefined,
       memory: {
         place: '',
         alone: undefined,

@@ -122,7 +122,12 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
   const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
   const memory = answers.flatMap(toMemoryTexts);
-  for (const warning of new Set([...warnings, ...unenforced, ...memory])) io.writeError(warning);
+  const foreseen = known.flatMap(({ rolloutWarning }) =>
+    rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
+  );
+  for (const warning of new Set([...warnings, ...unenforced, ...memory, ...foreseen])) {
+    io.writeError(warning);
+  }
   if (outcome === 'refused') {
     const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
     const errors = problems.filter(isError);

@@ -86,13 +86,14 @@ function shareText(traffic: StatusJson['traffic']): string {
 }
 
 function Warnings({ status }: StatusProps) {
-  const { stale, store, disagreements, unenforced, rollout, newest } = status;
+  const { stale, store, disagreements, unenforced, rollout, rolloutWarning, newest } = status;
   return html`
     ${
       rollout &&
       html`<${Notice} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
       ${rollout.text && ` ${toSentence(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
     }
+    ${rolloutWarning !== null && html`<${Notice} tone="wait">${toSentence(rolloutWarning)}.<//>`}
     ${
       newest !== null &&
       !newest.valid &&
