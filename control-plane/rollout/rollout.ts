@@ -475,7 +475,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
       const before = openRolloutOf(record)
         ? withEnd(record, 'taken_back', { reason, by: '', atMs: clock.wallMs() })
         : record;
-      return { ...withoutVerdict(before, trial.content), rollout, after: '' };
+      // An approval is one of this rollout too, for those that start while it is under way.
+      const isApproved = verdictOf(before, now.revision, trial.content)?.outcome === 'approved';
+      const kept = isApproved ? before : withoutVerdict(before, trial.content);
+      return { ...kept, rollout, after: '' };
     });
     if (isWritten) say(now, log.notice, 'begins');
   }
