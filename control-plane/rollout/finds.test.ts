@@ -104,3 +104,26 @@ test('a rollout gives way to a newer revision where a peer cannot get its revisi
   await fleet.pass(80);
   t.is(fleet.having(3).length, 20);
 });
+
+test('a control plane without state gives nobody a revision before it has read the record', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.plane.rollout.act('abort', 'not now', 'Ann');
+  await fleet.pass(3);
+  fleet.killPlane('a');
+  fleet.reach.set('a', 'away');
+  await fleet.startPlane('a', true);
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(3);
+  // The rules are there before the record is.
+  fleet.text.mode = 'away';
+  fleet.reach.delete('a');
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+  fleet.text.mode = 'fine';
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+  t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(1).id);
+  t.is(fleet.plane.cache.state().newest?.valid, false);
+});

@@ -305,8 +305,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
     });
   }
 
-  /** Somebody has approved the revision that is held back, at any control plane. */
+  /** Somebody has approved the revision that is held back, at any control plane; or it could not be examined yet. */
   function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
+    if (newest === undefined) snapshots.reconsider();
     if (!newest?.isHeldBack) return;
     const verdict = verdictOf(record, newest.revision.id, newest.content ?? '');
     if (verdict?.outcome === 'approved') snapshots.reconsider();

@@ -43,7 +43,7 @@ export interface SnapshotCache
    */
   start(): Promise<void>;
   state(): SnapshotState;
-  /** Looks at the newest revision again: somebody has approved it, or taken it back. */
+  /** Looks at the newest revision again: somebody has approved it, or taken it back, or the memory has been read. */
   reconsider(): void;
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`.
    * False when the revision is invalid here. */
@@ -110,6 +110,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
+  /** The newest one, while it is not known what was said of it. */
+  let unexamined: Revision | undefined;
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
   let accepted = 0;
@@ -117,7 +119,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let takenBack = 0;
 
   function apply(revision: Revision): void {
-    if (revision.id !== newest?.whole.id) take(revision);
+    unexamined = rollsOut && !memory.isKnown ? revision : undefined;
+    if (unexamined === undefined && revision.id !== newest?.whole.id) take(revision);
   }
 
   /** Decides what becomes of the newest revision, when it arrives and when something else is known of it. */
@@ -373,6 +376,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       };
     },
     reconsider() {
+      if (unexamined !== undefined) {
+        apply(unexamined);
+        return;
+      }
       const { inForce, trial } = served.now;
       const settled = [inForce?.revision.id, trial?.revision.id];
       if (newest !== undefined && !settled.includes(newest.whole.id)) take(newest.whole);

@@ -275,7 +275,7 @@ export async function startSimulatedFleet(
     /** Told later, the newest alone. */
     let late: Revision | undefined;
     let tell: (revision: Revision) => void = () => {};
-    const isAway = () => reachOf(process) === 'away';
+    const isAway = () => reach.get(process.name) === 'away';
     function deliver(): void {
       if (process.isDead || isAway() || late === undefined) return;
       const revision = late;
@@ -311,7 +311,6 @@ export async function startSimulatedFleet(
           end();
         });
         void store.read().then((revision) => {
-          if (known.has(revision.id)) return;
           late = revision;
         });
         return () => {

@@ -106,6 +106,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   function isWell(plane: SimulatedPlane): boolean {
     const { name } = plane;
     return (
+      knowsInForce(plane) &&
       !standing.has(name) &&
       !plane.isCutOff &&
       (fleet.reach.get(name) ?? 'fine') === 'fine' &&
@@ -189,7 +190,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     for (const worker of fleet.workers) {
       const { plane, planeSince = second, takesSince = second } = known.get(worker) ?? {};
       const well = plane === undefined ? undefined : wellSince.get(plane);
-      if (well === undefined || !knowsInForce(well.plane)) continue;
+      if (well === undefined) continue;
       for (const [what, snapshot, since] of [
         ['is told', worker.told, 0],
         ['has', worker.has, takesSince],
@@ -383,6 +384,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     for (const worker of fleet.workers) {
       const { told, toldSince, plane } = known.get(worker) ?? {};
       if (told === undefined || toldSince !== second || plane === undefined) continue;
+      note('what was taken back is not given');
       const at = takenBackAt.get(told);
       if (at === undefined || told === tried || second - at <= pollSeconds + slack) continue;
       const well = wellSince.get(plane);
@@ -391,7 +393,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
       if (contentOf(worker.has) === told) continue;
       const { newest } = revisions;
       if (newest.content === told && newest.isImmediate) continue;
-      note('what was taken back is not given');
       if (second - well.at <= pollSeconds + slack && second - well.at > 0) continue;
       return `worker ${worker.id} is told content ${told} by ${plane}, taken back since second ${at}`;
     }
@@ -449,7 +450,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     for (const plane of fleet.planes.values()) {
       const { name } = plane;
       const isAlone = plane.keeper.alone !== undefined;
-      if (wellFor(name, second) <= undoneWithin || isAlone || !knowsInForce(plane)) {
+      if (wellFor(name, second) <= undoneWithin || isAlone) {
         otherInForceSince.delete(name);
         reasonMissingSince.delete(name);
         continue;

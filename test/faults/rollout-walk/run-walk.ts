@@ -138,7 +138,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       }
       const endsAt = second + longestEnd;
       while (second < endsAt && finding === undefined) {
-        if (isSettled(fleet, revisions)) break;
+        if (isSettled(fleet, revisions, walk.kind === 'directory')) break;
         const isPaused = fleet.readRecord()?.rollout?.outcome === 'paused';
         const plane = fleet.planes.get(walk.planes[0] ?? '');
         if (isPaused && (endsAt - second) % 30 === 0) {
@@ -154,7 +154,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
           logged = fleet.log.lines.length;
         }
       }
-      if (finding === undefined && !isSettled(fleet, revisions)) {
+      if (finding === undefined && !isSettled(fleet, revisions, walk.kind === 'directory')) {
         finding = `the newest revision (content ${revisions.newest.content}, ${revisions.newest.text}) has not come to its end: ${describe(fleet)}`;
       }
       const { newest } = revisions;
@@ -194,7 +194,7 @@ function addWorkers(fleet: SimulatedFleet, walk: Walk): void {
 }
 
 /** Whether the newest revision is at everybody, or at nobody for a reason. */
-function isSettled(fleet: SimulatedFleet, revisions: Revisions): boolean {
+function isSettled(fleet: SimulatedFleet, revisions: Revisions, forgetsHistory: boolean): boolean {
   const record = fleet.readRecord();
   const { newest } = revisions;
   const verdict = record?.verdicts.find(
@@ -204,8 +204,12 @@ function isSettled(fleet: SimulatedFleet, revisions: Revisions): boolean {
   const inForce = record?.inForce[0] && revisions.find(record.inForce[0].revision)?.content;
   const wanted = isEnded || record === undefined ? inForce : newest.content;
   const isRefused = revisions.effects.get(wanted ?? 0)?.isRefused === true;
+  const id = record?.inForce[0]?.revision;
   return fleet.workers.every(
-    ({ has, told }) => contentOf(told) === wanted && (isRefused || contentOf(has) === wanted),
+    ({ plane, has, told }) =>
+      // In a directory, a control plane that was away cannot get what is in force.
+      (forgetsHistory && id !== undefined && !fleet.hasSeen(plane ?? '', id)) ||
+      (contentOf(told) === wanted && (isRefused || contentOf(has) === wanted)),
   );
 }
 
