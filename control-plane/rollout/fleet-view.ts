@@ -21,6 +21,8 @@ export interface FleetView {
   see(look: Look): View;
   /** For the time without a rollout: only how many workers are connected. */
   noteCount(count: number): void;
+  /** Whether the workers that reconnect after a start have come, as far as one can tell. */
+  isGathered(): boolean;
   /** Another control plane led until now: its workers may be on their way to this one. */
   gatherAgain(): void;
 }
@@ -31,6 +33,8 @@ const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 /** A process that stood still has not watched meanwhile. */
 const longestLookMs = 2_000;
+/** A connection that broke is no evidence yet: most workers connect again within this time. */
+const comesBackMs = 3_000;
 
 /** What a worker had counted when it was first seen in the step. */
 interface Base extends Traffic {
@@ -39,21 +43,26 @@ interface Base extends Traffic {
 
 export function createFleetView(clock: Clock): FleetView {
   let gatherSinceMs = clock.monotonicMs();
-  let connected = { count: 0, sinceMs: clock.monotonicMs() };
+  /** `isOfAll`: with those of peers, which only a leader knows. */
+  let connected = { count: 0, isOfAll: false, sinceMs: clock.monotonicMs() };
   let lastMs = clock.monotonicMs();
+  let watchedMs = 0;
   let step = { key: '', sinceMs: lastMs };
   let heldMs = 0;
   let isHeldByAll = false;
   /** By worker. */
   let bases = new Map<string, Base>();
+  /** In time watched. */
   let refusedSinceMs = new Map<string, number>();
   let places = new Map<string, string>();
 
-  function noteCount(count: number): void {
-    if (count !== connected.count) connected = { count, sinceMs: clock.monotonicMs() };
+  function noteCount(count: number, isOfAll = false): void {
+    const isNews = isOfAll === connected.isOfAll && count !== connected.count;
+    connected = { count, isOfAll, sinceMs: isNews ? clock.monotonicMs() : connected.sinceMs };
   }
 
-  function isGathered(nowMs: number): boolean {
+  function isGathered(): boolean {
+    const nowMs = clock.monotonicMs();
     if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
     const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
     return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
@@ -92,10 +101,10 @@ export function createFleetView(clock: Clock): FleetView {
     };
   }
 
-  function forMs(key: string, nowMs: number): number {
-    const sinceMs = refusedSinceMs.get(key) ?? nowMs;
+  function refusedForMs(key: string): number {
+    const sinceMs = refusedSinceMs.get(key) ?? watchedMs;
     refusedSinceMs.set(key, sinceMs);
-    return nowMs - sinceMs;
+    return watchedMs - sinceMs;
   }
 
   function judge(workers: readonly WorkerFacts[], { pools, overLimitPoints }: Look) {
@@ -111,11 +120,12 @@ export function createFleetView(clock: Clock): FleetView {
     return judgeAll(groups, overLimitPoints);
   }
 
-  /** Those that have come back are not gone. */
+  /** Those that have come back, or may still, are not gone. */
   function countGone(gone: readonly GoneFacts[], known: ReadonlySet<string>, nowMs: number): Gone {
+    const sinceMs = nowMs - step.sinceMs;
     const left = new Map(
       gone
-        .filter(({ key, forMs: ageMs }) => !known.has(key) && ageMs <= nowMs - step.sinceMs)
+        .filter(({ key, forMs }) => !known.has(key) && forMs >= comesBackMs && forMs <= sinceMs)
         .map((each) => [each.key, each]),
     );
     const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
@@ -132,6 +142,7 @@ export function createFleetView(clock: Clock): FleetView {
 
   return {
     noteCount,
+    isGathered,
     gatherAgain() {
       gatherSinceMs = clock.monotonicMs();
       heldMs = 0;
@@ -139,10 +150,13 @@ export function createFleetView(clock: Clock): FleetView {
     see(look) {
       const { open, own, peers } = look;
       const nowMs = clock.monotonicMs();
+      const passedMs = Math.min(nowMs - lastMs, longestLookMs);
+      lastMs = nowMs;
+      watchedMs += passedMs;
       enterStep(open, nowMs);
       // A worker that changes its control plane is at two of them for a moment.
       const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
-      noteCount(byKey.size);
+      noteCount(byKey.size, peers.workers.length > 0);
       const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
       const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
       const members = workers.map((facts): Member => {
@@ -157,15 +171,14 @@ export function createFleetView(clock: Clock): FleetView {
           place,
           isChosen,
           state,
-          refusal: isRefused ? { text: refusal, forMs: forMs(key, nowMs) } : undefined,
+          refusal: isRefused ? { text: refusal, forMs: refusedForMs(key) } : undefined,
         };
       });
       const chosen = members.filter(({ isChosen }) => isChosen);
-      const passedMs = Math.min(nowMs - lastMs, longestLookMs);
-      lastMs = nowMs;
       if (isHeldByAll) heldMs += passedMs;
       else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
-      if (chosen.length === 0) {
+      // Who resumes it wants the step to be watched again.
+      if (chosen.length === 0 || open?.outcome === 'paused') {
         isHeldByAll = false;
         heldMs = 0;
       }
@@ -178,7 +191,7 @@ export function createFleetView(clock: Clock): FleetView {
         gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
         judgement: judge(workers, look),
         unknown: peers.unknown,
-        isGathered: isGathered(nowMs),
+        isGathered: isGathered(),
         heldMs,
         leads,
         isVacant,

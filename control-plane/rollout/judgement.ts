@@ -31,29 +31,28 @@ const minWorkersOfSeveral = 3;
 
 /**
  * Bad when errors are more than one point above those of the others, or hits over limit more than
- * `overLimitPoints` above and more than three times as many; and this without the worker that weighs most, too,
- * on each side with more than two.
+ * `overLimitPoints` above and more than three times as many; and this without each single worker, too, on each
+ * side with more than two.
  */
 export function judge(
   having: readonly CountedWorker[],
   others: readonly CountedWorker[],
   overLimitPoints: number,
 ): Judgement {
-  const all = compare(sum(having), sum(others), overLimitPoints);
+  const sums = { having: sum(having), others: sum(others) };
+  const all = compare(sums.having, sums.others, overLimitPoints);
   if (all.kind === 'silent') return all;
-  for (const [left, side] of [
-    [withoutHeaviest(having), 'having'],
-    [withoutHeaviest(others), 'others'],
-  ] as const) {
-    if (left === undefined) continue;
-    const rest =
-      side === 'having'
-        ? compare(sum(left.rest), sum(others), overLimitPoints)
-        : compare(sum(having), sum(left.rest), overLimitPoints);
-    if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
-    const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
-    const text = `worker ${left.heaviest.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
-    return { kind: 'unclear', text };
+  for (const side of ['having', 'others'] as const) {
+    const workers = side === 'having' ? having : others;
+    if (workers.length < minWorkersOfSeveral) continue;
+    for (const worker of workers) {
+      const left = { ...sums, [side]: without(sums[side], worker) };
+      const rest = compare(left.having, left.others, overLimitPoints);
+      if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
+      const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
+      const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
+      return { kind: 'unclear', text };
+    }
   }
   return all;
 }
@@ -76,13 +75,6 @@ function compare(having: Traffic, others: Traffic, overLimitPoints: number) {
     return { kind: 'bad', text: `${describe('over limit', over)} (${counts})` } as const;
   }
   return { kind: 'good' } as const;
-}
-
-function withoutHeaviest(side: readonly CountedWorker[]) {
-  if (side.length < minWorkersOfSeveral) return undefined;
-  const weightOf = ({ decisions, errors }: Traffic) => decisions + errors;
-  const heaviest = side.reduce((a, b) => (weightOf(b) > weightOf(a) ? b : a));
-  return { heaviest, rest: side.filter((each) => each !== heaviest) };
 }
 
 export interface Compared {
@@ -119,6 +111,14 @@ function sum(all: readonly Traffic[]): Traffic {
     errors += each.errors;
   }
   return { decisions, overLimit, errors };
+}
+
+function without(all: Traffic, one: Traffic): Traffic {
+  return {
+    decisions: all.decisions - one.decisions,
+    overLimit: all.overLimit - one.overLimit,
+    errors: all.errors - one.errors,
+  };
 }
 
 function share(count: number, { decisions, errors }: Traffic): number {

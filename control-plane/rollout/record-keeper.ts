@@ -193,8 +193,12 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     theirs: RolloutRecord | undefined,
   ): Promise<void> {
     const isNews = theirs !== undefined && version !== known.version;
-    const record = toOwn(isNews ? mergeRecords(theirs, known.record) : known.record);
+    const merged = isNews ? mergeRecords(theirs, known.record) : known.record;
+    // A rollout that others began meanwhile has its leader.
+    const isLed = isNews && openRolloutOf(theirs) !== undefined;
+    const record = isLed ? merged : toOwn(merged);
     const result = await shared.swap(version, toRecordText(record));
+    if (result.kind === 'denied') alone = result.reason;
     if (result.kind !== 'written') return;
     alone = undefined;
     denials = 0;

@@ -27,7 +27,7 @@ const rolloutJson = Type.Object({
   chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
   /** Pools (pools.ts) of which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
-  /** Why it is paused or was taken back; '' else. */
+  /** Why it is paused or was taken back, or who gave it to everybody and why; '' else. */
   reason,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
@@ -113,21 +113,25 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on. An approval is one of what is in force, as long as it is: others may have
- * it before them still, and what removes everything again later is held back again. */
+/** Everybody is given this from now on. What came after it before was undone, and is no state to go back to. An
+ * approval counts until what it approves is in force no more: what removes everything again later is held back
+ * again. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
 ): RolloutRecord {
-  const others = record.inForce.filter((each) => each.content !== now.content);
   const { revision, content } = now;
-  const verdicts = record.verdicts.filter(
-    (each) => (each.content === content) === (each.outcome === 'approved'),
+  const before = record.inForce.findIndex((each) => each.content === content);
+  const past = new Set(record.inForce.map((each) => each.content));
+  const verdicts = record.verdicts.filter((each) =>
+    each.outcome === 'approved'
+      ? each.content === content || !past.has(each.content)
+      : each.content !== content,
   );
   return {
     ...record,
     verdicts,
-    inForce: [{ revision, content }, ...others].slice(0, maxInForce),
+    inForce: [{ revision, content }, ...record.inForce.slice(before + 1)].slice(0, maxInForce),
   };
 }
 

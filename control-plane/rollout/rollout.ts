@@ -12,8 +12,9 @@ import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { toWorkerName } from '../xds/worker-name.ts';
 import { type ConnectedWorkers, toInstance } from '../xds/workers.ts';
-import { type Change, type Decision, decide } from './decide.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
@@ -50,6 +51,8 @@ export interface Rollout {
   start(): void;
   /** Undefined without a rollout. */
   state(): RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  warning(): string | undefined;
   /** Where what has to be remembered is, and why it may get lost. */
   memory(): MemoryState;
   /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
@@ -123,6 +126,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let stops: (() => void)[] = [];
   let isLooking = false;
   let isWriting = false;
+  let hasForeseen = false;
   let isStopped = false;
 
   function lookOnce(): void {
@@ -141,9 +145,28 @@ export function createRollout(deps: RolloutDeps): Rollout {
     tellPeers();
     if (running === undefined || plan === undefined) {
       fleet.noteCount(deps.workers.list().length);
+      if (!hasForeseen && fleet.isGathered()) {
+        hasForeseen = true;
+        const text = foresee();
+        if (text !== undefined) log.warning(`Rollout: ${text}`);
+      }
       return;
     }
     decideOn(running, plan);
+  }
+
+  /** Before there is a revision to roll out: peers may have more workers. */
+  function foresee(): string | undefined {
+    if (plan === undefined || deps.askPeers !== undefined || running !== undefined)
+      return undefined;
+    const workers = deps.workers.list();
+    return foreseeIndivisible(
+      workers.map((worker) => ({
+        name: `'${toWorkerName(worker, false)}'`,
+        place: worker.instance ?? `node ${worker.node.id}`,
+      })),
+      plan,
+    );
   }
 
   function isOpen(): boolean {
@@ -453,7 +476,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
       const before = openRolloutOf(record)
         ? withEnd(record, 'taken_back', { reason, by: '', atMs: clock.wallMs() })
         : record;
-      return { ...withoutVerdict(before, trial.content), rollout, after: '' };
+      // An approval is one of this rollout too, for those that start while it is under way.
+      const isApproved = verdictOf(before, now.revision, trial.content)?.outcome === 'approved';
+      const kept = isApproved ? before : withoutVerdict(before, trial.content);
+      return { ...kept, rollout, after: '' };
     });
     if (isWritten) say(now, log.notice, 'begins');
   }
@@ -518,7 +544,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (open === undefined) return undefined;
     if (action === 'pause') return withPause(record, reason);
     if (action === 'promote') {
-      return withEnd(record, 'in_force', { reason: '', by, atMs: clock.wallMs() });
+      return withEnd(record, 'in_force', { reason, by, atMs: clock.wallMs() });
     }
     return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
   }
@@ -590,30 +616,40 @@ export function createRollout(deps: RolloutDeps): Rollout {
             : { name: record.leader.name, isThis: keeper.leads, after: record.after || undefined },
       };
     },
+    warning: foresee,
     memory: () => ({
       place: keeper.place,
       alone: keeper.alone,
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
+      lastWord: keeper.record.verdicts[0],
     }),
     act,
     async approve(revision, reason, by) {
       const { newest } = snapshots.state();
       if (running?.revision === revision && running.decision.phase === 'indivisible') {
-        return act('promote', reason, by);
+        return act('promote', `approved by ${by}: ${reason}`, by);
       }
+      const approve = async (content: string) => {
+        const verdict = { revision, content, outcome: 'approved', reason, by } as const;
+        const isWritten = await write((record) =>
+          withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
+        );
+        return isWritten
+          ? undefined
+          : (keeper.trouble ?? 'it could not be put on record: try again');
+      };
+      // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+      const open = openRolloutOf(keeper.record);
+      const isNew = open?.revision === revision && open.chosen.length + open.whole.length === 0;
+      if (isNew && !keeper.leads) return approve(open.content);
       const id = toShortId(revision);
       if (newest?.revision.id !== revision) {
         return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
       }
       if (!newest.isHeldBack || newest.content === undefined)
         return `revision ${id} is not held back`;
-      const { content } = newest;
-      const verdict = { revision, content, outcome: 'approved', reason, by } as const;
-      const isWritten = await write((record) =>
-        withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
-      );
-      return isWritten ? undefined : (keeper.trouble ?? 'it could not be put on record: try again');
+      return approve(newest.content);
     },
     tellPeer(contentId) {
       if (contentId !== undefined) {

@@ -143,17 +143,13 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
     const { built } = outcome;
     const goesBack = isBack(whole, built);
-    // Whatever becomes of it: its author wants the revision on trial no more.
-    if (goesBack) withdrawTrial(whole);
-    const takenBackFor = newest.isRetry ? undefined : findTakenBack(whole, built);
-    if (takenBackFor !== undefined) {
-      refuse([...outcome.warnings, toTakenBack(takenBackFor)], before);
-      return;
-    }
-    const removal = findGuarded(whole, built);
-    if (removal !== undefined) {
-      newest = { ...newest, isHeldBack: true };
-      refuse([...outcome.warnings, removal], before);
+    const takenBack = newest.isRetry ? undefined : findTakenBack(whole, built);
+    const problem = takenBack ?? findGuarded(whole, built);
+    if (problem !== undefined) {
+      // Its author wants the revision on trial no more all the same.
+      if (goesBack) withdrawTrial(whole);
+      newest = { ...newest, isHeldBack: takenBack === undefined };
+      refuse([...outcome.warnings, problem], before);
       return;
     }
     say.warnings(outcome.warnings);
@@ -177,9 +173,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return memory.wasInForce(content);
   }
 
-  function findTakenBack({ id }: Revision, { content }: BuiltSnapshots): string | undefined {
+  function findTakenBack({ id }: Revision, { content }: BuiltSnapshots): Problem | undefined {
     const verdict = memory.verdictOf(id, content);
-    return verdict?.outcome === 'taken_back' ? verdict.reason : undefined;
+    return verdict?.outcome === 'taken_back' ? toTakenBack(verdict.reason) : undefined;
   }
 
   function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
@@ -229,19 +225,18 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     });
   }
 
-  function withdrawTrial(by: Revision): void {
-    const { trial } = served.now;
-    if (trial === undefined) return;
-    withdrawn = { revision: trial.revision.id, by: by.id };
-    served.change({ trial: undefined });
+  function withdrawTrial(by: Revision, instead?: InForce): void {
+    const { trial, inForce } = served.now;
+    if (trial !== undefined) withdrawn = { revision: trial.revision.id, by: by.id };
+    // One change: nobody is told something in between.
+    served.change({ inForce: instead ?? inForce, trial: undefined });
   }
 
   function serve(whole: Revision, built: BuiltSnapshots, wasInvalid: boolean): void {
-    withdrawTrial(whole);
     const before = served.now.inForce;
     accepted++;
     const revision = toRevisionInfo(whole);
-    served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: true } });
+    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
     lastGood.keep(whole);
     const isNews = before?.built.content !== built.content;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
@@ -433,15 +428,17 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     takeBackTrial(reason) {
       const { trial, inForce } = served.now;
       if (trial === undefined) return;
-      const { revision } = trial;
+      const { revision, built } = trial;
       takenBack++;
       served.change({ trial: undefined });
       const problem = toTakenBack(reason);
       say.refused(revision, [problem], inForce?.revision.id);
       if (newest?.whole.id === revision.id) {
         const problems = [...newest.problems, problem];
-        newest = { ...newest, problems, invalidSinceMs: clock.wallMs(), isRetry: false };
+        newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };
       }
+      // What waits may have the same content under another id: this is said of that too.
+      if (newest?.content === built.content) newest = { ...newest, isRetry: false };
       takeWaiting();
     },
     async close() {

@@ -1,10 +1,10 @@
-// The contracts of shared texts, and of who leads a rollout, for a directory, and what only a directory can show.
+// The contracts of shared texts, and of the record in them, for a directory, and what only a directory can show.
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createDirectorySharedText } from '../../control-plane/store/directory-shared-text.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
-import { testLeadership } from './leadership.ts';
+import { testRecordKeeper } from './record-keeper.ts';
 import { type SharedTextKind, testSharedText } from './shared-text.ts';
 
 const kind: SharedTextKind = {
@@ -22,7 +22,7 @@ const kind: SharedTextKind = {
 };
 
 testSharedText(test, kind);
-testLeadership(test, kind);
+testRecordKeeper(test, kind);
 
 test('a late write does not become the newest, and older versions are removed', async (t) => {
   const { path } = createRulesFolder(t);

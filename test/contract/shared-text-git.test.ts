@@ -1,10 +1,10 @@
-// The contracts of shared texts, and of who leads a rollout, for a Git repository.
+// The contracts of shared texts, and of the record in them, for a Git repository.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
-import { testLeadership } from './leadership.ts';
+import { testRecordKeeper } from './record-keeper.ts';
 import { type SharedTextKind, testSharedText } from './shared-text.ts';
 
 const kind: SharedTextKind = {
@@ -45,4 +45,4 @@ const kind: SharedTextKind = {
 };
 
 testSharedText(test, kind);
-testLeadership(test, kind);
+testRecordKeeper(test, kind);

@@ -1,0 +1,284 @@
+import test from 'ava';
+import { Value } from 'typebox/value';
+import { instanceKey } from '../../shared/instance-key.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import type { Counted } from '../fleet/fleet.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
+import { buildSnapshots, selectSnapshot } from '../snapshot/build.ts';
+import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
+import type { ConnectedWorker, VanishedWorker } from '../xds/workers.ts';
+import {
+  factsJson,
+  noPeers,
+  type RolloutFacts,
+  readOwnFacts,
+  toPeerFacts,
+  type WorkerFacts,
+} from './facts.ts';
+
+const worker: WorkerFacts = {
+  key: 'i',
+  id: 'w',
+  instance: 'i',
+  name: "'w'",
+  pool: 0,
+  isAffected: true,
+  state: 'refused',
+  refusal: 'bad unit',
+  counted: null,
+};
+const gone = { key: 'x', hadIt: true, forMs: 10 };
+
+function answer(facts: Partial<RolloutFacts> = {}): PeerAnswer<RolloutFacts> {
+  return {
+    url: 'http://b',
+    value: { record: 'r', serves: 'r', workers: [worker], gone: [gone], ...facts },
+  };
+}
+
+test('workers of a peer that follows the record count as they are', (t) => {
+  t.deepEqual(toPeerFacts([answer()], 'r'), {
+    workers: [worker],
+    gone: [gone],
+    unknown: undefined,
+    lacks: false,
+  });
+  t.deepEqual(toPeerFacts([], 'r'), noPeers);
+});
+
+for (const serves of ['before', null]) {
+  test(`of a peer that serves ${serves} nothing is known, and its workers have refused nothing`, (t) => {
+    const { workers, gone: left, unknown } = toPeerFacts([answer({ serves })], 'r');
+    t.is(unknown, 'waits for peer http://b to follow this step');
+    t.deepEqual(workers, [{ ...worker, state: 'pending', refusal: null }]);
+    t.deepEqual(left, [gone]);
+  });
+}
+
+test('a peer without an answer is named, with the workers that it had', (t) => {
+  const away = { url: 'http://c', error: 'HTTP 503' };
+  const unknownOf = (...answers: PeerAnswer<RolloutFacts>[]) => toPeerFacts(answers, 'r').unknown;
+  const text = 'waits for peer http://c, which gives no answer (HTTP 503): it is unknown for its';
+  t.is(unknownOf(answer(), { ...away, last: undefined }), `${text} workers`);
+  t.is(unknownOf({ ...away, last: 1 }), `${text} 1 worker`);
+  t.is(unknownOf({ ...away, last: 3 }, answer({ serves: null })), `${text} 3 workers`);
+  t.regex(
+    unknownOf(answer({ serves: null }), { ...away, last: 3 }) ?? '',
+    /^waits for peer http:\/\/b to follow/,
+  );
+});
+
+test('the other peers are known while one gives no answer', (t) => {
+  const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
+  const { workers, gone: left } = toPeerFacts([away, answer()], 'r');
+  t.deepEqual([workers, left], [[worker], [gone]]);
+});
+
+// Of this control plane: revision 2 is on trial with everybody, revision 1 in force.
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const snapshotOf = (number: number): Snapshot => {
+  const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
+  const outcome = buildSnapshots(revisionOf(number), options, { encode });
+  const node = { id: '', cluster: '', metadata: new Map<string, string>() };
+  const snapshot = outcome.ok ? selectSnapshot(outcome.built.groups, node) : undefined;
+  if (snapshot === undefined) throw new Error(`revision ${number} has no snapshot`);
+  return snapshot;
+};
+const [before, after] = [snapshotOf(1), snapshotOf(2)];
+const versionAt = (snapshot: Snapshot) => ({ version: snapshot.version, atMs: 0 });
+
+function nodeOf(id: string, instance: string | undefined): NodeIdentity {
+  return {
+    id,
+    cluster: '',
+    metadata: new Map(instance === undefined ? [] : [[instanceKey, instance]]),
+  };
+}
+
+function connected(
+  id: string,
+  instance: string | undefined,
+  given: Partial<ConnectedWorker> = {},
+): ConnectedWorker {
+  return {
+    node: nodeOf(id, instance),
+    instance,
+    address: '10.0.0.1:1',
+    mode: 'sotw',
+    sinceMs: 0,
+    sent: undefined,
+    acked: versionAt(after),
+    nacked: undefined,
+    wantedVersion: ({ version }) => version,
+    ...given,
+  };
+}
+
+const counted: Counted = {
+  nodeId: 'w',
+  series: 's',
+  version: after.version,
+  decisions: 5,
+  overLimit: 2,
+  errors: 1,
+};
+
+interface Sources {
+  readonly workers?: readonly ConnectedWorker[];
+  readonly vanished?: readonly VanishedWorker[];
+  readonly counted?: readonly (readonly [string, Counted])[];
+  readonly snapshots?:
+    | { readonly before?: Snapshot | undefined; readonly after?: Snapshot | undefined }
+    | undefined;
+  readonly isOnTrial?: boolean;
+}
+
+function read({
+  workers = [connected('w', 'i')],
+  vanished = [],
+  counted: sums = [],
+  isOnTrial = true,
+  ...rest
+}: Sources) {
+  const snapshots = 'snapshots' in rest ? rest.snapshots : { before, after };
+  return readOwnFacts(
+    {
+      workers: { list: () => workers, vanished: () => vanished },
+      snapshots: {
+        current: () => snapshots?.after ?? before,
+        compare: () =>
+          isOnTrial && snapshots ? { before: snapshots.before, after: snapshots.after } : undefined,
+      },
+      readCounted: () => new Map(sums),
+    },
+    { poolOf: () => 3 },
+    10_000,
+  );
+}
+
+const only = (sources: Sources) => {
+  const [first] = read(sources).workers;
+  if (first === undefined) throw new Error('there is no worker');
+  return first;
+};
+
+test('a worker is told with what it has and what it counts', (t) => {
+  const facts = read({ counted: [['i', counted]] });
+  t.deepEqual(facts, {
+    workers: [
+      {
+        key: 'i',
+        id: 'w',
+        instance: 'i',
+        name: "'w'",
+        pool: 3,
+        isAffected: true,
+        state: 'in_force',
+        refusal: null,
+        counted: { series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1 },
+      },
+    ],
+    gone: [],
+  });
+  t.true(Value.Check(factsJson, { record: 'r', serves: null, ...facts }));
+});
+
+test('figures under the version in force are those of a worker without it', (t) => {
+  t.is(only({ counted: [['i', { ...counted, version: before.version }]] }).counted?.hasIt, false);
+});
+
+const unbelieved: readonly (readonly [string, Sources])[] = [
+  ['of another instance', { counted: [['j', counted]] }],
+  ['of another node id', { counted: [['i', { ...counted, nodeId: 'x' }]] }],
+  [
+    'under a version that is neither on trial nor in force',
+    { counted: [['i', { ...counted, version: 'other' }]] },
+  ],
+  [
+    'of a worker that it changes nothing for',
+    { counted: [['i', counted]], snapshots: { before: after, after } },
+  ],
+  [
+    'of a worker of another make',
+    {
+      workers: [connected('w', undefined)],
+      counted: [
+        ['w', counted],
+        ['', counted],
+      ],
+    },
+  ],
+  ['while nothing is on trial', { counted: [['i', counted]], isOnTrial: false }],
+];
+for (const [what, sources] of unbelieved) {
+  test(`figures ${what} count nothing`, (t) => {
+    t.is(only(sources).counted, null);
+  });
+}
+
+test('a worker is affected where it gets something else with the revision', (t) => {
+  t.true(only({}).isAffected);
+  t.false(only({ snapshots: { before: after, after } }).isAffected);
+  t.false(only({ isOnTrial: false }).isAffected);
+  t.true(only({ snapshots: { before: undefined, after } }).isAffected);
+  t.false(
+    only({ workers: [connected('w', 'i', { wantedVersion: () => undefined })] }).isAffected,
+    'it wants other domains',
+  );
+  t.false(
+    only({ workers: [connected('w', 'i', { wantedVersion: () => 'the same part' })] }).isAffected,
+  );
+});
+
+test('a refusal is one of the version that the worker is given', (t) => {
+  const refusing = (version: string | undefined, text = 'no such unit') =>
+    only({
+      workers: [
+        connected('w', 'i', { acked: versionAt(before), nacked: { version, text, atMs: 0 } }),
+      ],
+    });
+  t.like(refusing(after.version), { state: 'refused', refusal: 'no such unit' });
+  t.like(refusing('older'), { state: 'refused', refusal: null });
+  t.like(refusing(undefined), { state: 'refused', refusal: null });
+  t.is(refusing(after.version, 'x'.repeat(9_000)).refusal?.length, 500);
+  t.like(only({ workers: [connected('w', 'i', { acked: versionAt(before) })] }), {
+    state: 'pending',
+    refusal: null,
+  });
+});
+
+test('workers of other makes are told apart by their addresses, and named where they share an id', (t) => {
+  const { workers } = read({
+    workers: [
+      connected('default', undefined),
+      connected('default', undefined, { address: '10.0.0.2:1' }),
+      connected('own', 'instance-of-own'),
+    ],
+  });
+  t.is(new Set(workers.map(({ key }) => key)).size, 3);
+  t.deepEqual(
+    workers.map(({ name }) => name),
+    ["'default (at 10.0.0.1:1)'", "'default (at 10.0.0.2:1)'", "'own'"],
+  );
+});
+
+const lost = (acked: Snapshot | undefined): VanishedWorker => ({
+  node: nodeOf('w', 'i'),
+  instance: 'i',
+  address: '10.0.0.1:1',
+  acked: acked && versionAt(acked),
+  goneAtMs: 4_000,
+});
+
+test('a worker that vanished is told with what it had', (t) => {
+  const goneOf = (sources: Sources) => read({ workers: [], ...sources }).gone;
+  t.deepEqual(goneOf({ vanished: [lost(after)] }), [{ key: 'i', hadIt: true, forMs: 6_000 }]);
+  t.deepEqual(goneOf({ vanished: [lost(before)] }), [{ key: 'i', hadIt: false, forMs: 6_000 }]);
+  t.deepEqual(goneOf({ vanished: [lost(snapshotOf(3))] }), []);
+  t.deepEqual(goneOf({ vanished: [lost(undefined)] }), []);
+  t.deepEqual(goneOf({ vanished: [lost(after)], isOnTrial: false }), []);
+  t.deepEqual(goneOf({ vanished: [lost(after)], snapshots: { before: after, after } }), []);
+  t.is(goneOf({ vanished: [{ ...lost(after), goneAtMs: 11_000 }] })[0]?.forMs, 0);
+});

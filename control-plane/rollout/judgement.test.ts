@@ -1,0 +1,174 @@
+import test from 'ava';
+import { type CountedWorker, type Judgement, judge, judgeAll, type Traffic } from './judgement.ts';
+
+const quiet = { decisions: 1_000, overLimit: 0, errors: 0 };
+const others = [named('quiet', quiet)];
+
+function named(name: string, given: Partial<Traffic> = {}): CountedWorker {
+  return { ...quiet, name, ...given };
+}
+
+function kindOf(having: Partial<Traffic>, without: Partial<Traffic> = {}, points = 10) {
+  return judge([named('one', having)], [named('other', without)], points).kind;
+}
+
+const errors = (count: number) => ({ decisions: 1_000 - count, errors: count });
+const over = (count: number) => ({ overLimit: count });
+
+test('errors may be one point above those of the others', (t) => {
+  t.is(kindOf(errors(10)), 'good');
+  t.is(kindOf(errors(11)), 'bad');
+  t.is(kindOf(errors(110), errors(100)), 'good');
+  t.is(kindOf(errors(111), errors(100)), 'bad');
+  t.is(kindOf(errors(0), errors(1_000)), 'good', 'fewer errors are no reason');
+});
+
+test('the share over limit may be ten points above, or three times as large', (t) => {
+  t.is(kindOf(over(100)), 'good');
+  t.is(kindOf(over(101)), 'bad');
+  t.is(kindOf(over(300), over(100)), 'good');
+  t.is(kindOf(over(301), over(100)), 'bad');
+  t.is(kindOf(over(130), over(25)), 'bad');
+  t.is(kindOf(over(125), over(25)), 'good');
+  t.is(kindOf(over(50), over(0), 5), 'good');
+  t.is(kindOf(over(51), over(0), 5), 'bad');
+});
+
+test('fewer than a hundred requests on either side say nothing', (t) => {
+  const few = { decisions: 90, overLimit: 90, errors: 9 };
+  t.deepEqual(judge([named('one', few)], others, 10), {
+    kind: 'silent',
+    text: '90 decisions with it, 1000 without: fewer than 100',
+  });
+  t.is(kindOf({}, few), 'silent');
+  const enough = { decisions: 90, overLimit: 0, errors: 10 };
+  t.is(kindOf(enough), 'bad');
+  t.is(kindOf({}, enough), 'good');
+});
+
+test('where every request fails there are no decisions, and that is bad', (t) => {
+  t.deepEqual(judge([named('one', { decisions: 0, errors: 100 })], others, 10), {
+    kind: 'bad',
+    text: 'errors 100.0 % where it is, 0.0 % elsewhere (0 decisions with it, 1000 without)',
+  });
+});
+
+test('figures are told in percent of all requests, failed ones too', (t) => {
+  t.deepEqual(
+    judge(
+      [named('one', { decisions: 900, overLimit: 300, errors: 100 })],
+      [named('other', { ...errors(100), overLimit: 50 })],
+      10,
+    ),
+    {
+      kind: 'bad',
+      text: 'over limit 30.0 % where it is, 5.0 % elsewhere (900 decisions with it, 900 without)',
+    },
+  );
+});
+
+test('nobody to compare with says nothing', (t) => {
+  t.is(judge([], others, 10).kind, 'silent');
+  t.is(judge([], [], 10).kind, 'silent');
+});
+
+const fine = ['a', 'b'].map((name) => named(name));
+
+test('of two workers one is enough for a judgement', (t) => {
+  t.is(judge([named('liar', over(1_000)), named('a')], others, 10).kind, 'bad');
+});
+
+for (const weight of [10_000, 1_000, 500]) {
+  test(`of three with it one alone decides nothing, with ${weight} decisions beside 1000 of each`, (t) => {
+    const liar = named('liar', { decisions: weight, overLimit: weight });
+    for (const having of [
+      [liar, ...fine],
+      [...fine, liar],
+    ]) {
+      const judgement = judge(having, others, 10);
+      t.is(judgement.kind, 'unclear');
+      t.regex(
+        'text' in judgement ? judgement.text : '',
+        /^worker liar alone makes the difference: over limit .*; without it no difference$/,
+      );
+    }
+  });
+
+  test(`of three without it one alone decides nothing, with ${weight} decisions beside 1000 of each`, (t) => {
+    const liar = named('liar', { decisions: weight, overLimit: weight });
+    const having = [named('one', over(200))];
+    t.is(judge(having, fine, 10).kind, 'bad');
+    const judgement = judge(having, [...fine, liar], 10);
+    t.is(judgement.kind, 'unclear');
+    t.regex(
+      'text' in judgement ? judgement.text : '',
+      /^worker liar alone makes the difference: no difference; without it over limit 20\.0 %/,
+    );
+  });
+}
+
+test('errors of one worker of three decide nothing', (t) => {
+  t.is(judge([named('liar', { decisions: 0, errors: 500 }), ...fine], others, 10).kind, 'unclear');
+});
+
+test('what is bad of all is bad', (t) => {
+  const having = ['a', 'b', 'c'].map((name) => named(name, over(500)));
+  t.is(judge(having, [named('d'), named('e'), named('f')], 10).kind, 'bad');
+});
+
+test('without the only one that has traffic there is nothing to judge by', (t) => {
+  const silent = ['b', 'c'].map((name) => named(name, { decisions: 10, overLimit: 0 }));
+  t.is(judge([named('a'), ...silent], others, 10).kind, 'good');
+  const judgement = judge([named('a', over(500)), ...silent], others, 10);
+  t.is(judgement.kind, 'unclear');
+  t.regex(
+    'text' in judgement ? judgement.text : '',
+    /without it 20 decisions with it, 1000 without: fewer than 100$/,
+  );
+});
+
+test('too little traffic is that, whoever weighs most', (t) => {
+  const silent = ['a', 'b', 'c'].map((name) => named(name, { decisions: 33 }));
+  t.is(judge(silent, others, 10).kind, 'silent');
+});
+
+const groupOf = (
+  name: string | undefined,
+  having: Partial<Traffic>[],
+  without: Partial<Traffic>[],
+) => ({
+  name,
+  having: having.map((given, index) => named(`having-${index}`, given)),
+  others: without.map((given, index) => named(`other-${index}`, given)),
+});
+
+const textOf = (judgement: Judgement) => ('text' in judgement ? judgement.text : '');
+
+test('each node group is judged by itself, and the worst one counts', (t) => {
+  const good = groupOf(undefined, [{}], [{}]);
+  const bad = groupOf('edge', [over(500)], [{}]);
+  const silent = groupOf('quiet', [{ decisions: 1 }], [{}]);
+  const unclear = groupOf('odd', [over(1_000), {}, {}], [{}]);
+  t.is(judgeAll([good], 10).kind, 'good');
+  t.is(judgeAll([good, silent], 10).kind, 'silent');
+  t.is(judgeAll([silent, unclear, good], 10).kind, 'unclear');
+  t.is(judgeAll([silent, unclear, bad, good], 10).kind, 'bad');
+  t.regex(textOf(judgeAll([good, bad], 10)), /^node group 'edge': over limit 50\.0 %/);
+  t.regex(textOf(judgeAll([groupOf(undefined, [over(500)], [{}])], 10)), /^over limit/);
+});
+
+test('a group on one side alone is compared with nobody, while another one is divided', (t) => {
+  const whole = groupOf('edge', [over(900)], []);
+  t.is(judgeAll([whole, groupOf(undefined, [{}], [{}])], 10).kind, 'good');
+  t.is(
+    judgeAll([groupOf('mail', [], [over(900)]), groupOf(undefined, [over(500)], [{}])], 10).kind,
+    'bad',
+  );
+});
+
+test('where no group is divided all are judged together', (t) => {
+  const judgement = judgeAll([groupOf('edge', [over(900)], []), groupOf(undefined, [], [{}])], 10);
+  t.is(judgement.kind, 'bad');
+  t.regex(textOf(judgement), /^over limit 90\.0 %/);
+  t.is(judgeAll([], 10).kind, 'silent');
+});

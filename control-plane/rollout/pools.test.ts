@@ -1,0 +1,126 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { type NodeGroup, noConditions } from '../snapshot/node-group.ts';
+import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
+import { createIsWithin, type PlacedWorker, type Share, toPools } from './pools.ts';
+
+const step = { percent: 10, holdMs: 60_000 };
+const nobody: Share = { chosen: [], whole: [] };
+
+function groupOf(name: string, rollout: string | undefined): NodeGroup {
+  const parsed = rollout === undefined ? undefined : parseRolloutSteps(rollout);
+  if (parsed?.ok === false) throw new Error(parsed.reason);
+  const id = [{ text: `${name}-*`, offset: undefined }];
+  const match = { ...noConditions, id };
+  return { name, domains: [], match, rollout: parsed?.steps, offset: undefined };
+}
+
+function nodeOf(id: string) {
+  return { id, cluster: '', metadata: new Map<string, string>() };
+}
+
+/** So many workers of each pool. */
+function workersOf(...pools: readonly number[]): PlacedWorker[] {
+  return pools.flatMap((count, pool) =>
+    Array.from({ length: count }, (_, index) => ({ pool, place: `${pool}-${100 + index}` })),
+  );
+}
+
+function countsOf(share: Share, workers: readonly PlacedWorker[]): number[] {
+  const within = workers.filter(createIsWithin(share));
+  return [0, 1, 2].map((pool) => within.filter((worker) => worker.pool === pool).length);
+}
+
+test('a node is in the pool of its group, and in the first one without steps of its own', (t) => {
+  const groups = [groupOf('a', undefined), groupOf('b', '100%'), groupOf('c', '5%')];
+  const pools = toPools([step], groups);
+  const nodes = ['a-1', 'b-1', 'c-1', 'd-1'].map(nodeOf);
+  for (const _ of ['first', 'known']) t.deepEqual(nodes.map(pools.poolOf), [0, 1, 2, 0]);
+  t.deepEqual([0, 1, 2, 3].map(pools.nameOf), [undefined, 'b', 'c', undefined]);
+  t.is(toPools([step], []).poolOf(nodeOf('b-1')), 0);
+});
+
+test('a step lasts as long as the longest hold in it, and there are as many as of the longest list', (t) => {
+  const pools = toPools([step], [groupOf('a', '0%:10m,5%:1s,100%'), groupOf('b', '100%')]);
+  t.deepEqual([0, 1, 2].map(pools.holdMsOf), [600_000, 1_000, 0]);
+  t.is(pools.stepCount, 2);
+});
+
+test('each pool is divided by itself, and one whose steps are over has it whole', (t) => {
+  const pools = toPools([step], [groupOf('a', '0%:10m,50%:1s'), groupOf('b', '50%:1s')]);
+  const workers = workersOf(20, 4, 2);
+  const first = pools.shareAt(0, workers, nobody);
+  t.deepEqual(countsOf(first, workers), [2, 0, 1]);
+  t.deepEqual(first, { chosen: ['0-100', '0-101', '2-100'], whole: [] });
+  const second = pools.shareAt(1, workers, first);
+  t.deepEqual(second, { chosen: ['1-100', '1-101'], whole: [0, 2] });
+  t.deepEqual(countsOf(second, workers), [20, 2, 2]);
+});
+
+test('a pool that cannot be divided waits for the end', (t) => {
+  const pools = toPools([step], [groupOf('a', '50%:1s')]);
+  t.deepEqual(pools.shareAt(0, workersOf(10, 1), nobody), { chosen: ['0-100'], whole: [] });
+});
+
+test('a pool that is whole stays so, whoever comes', (t) => {
+  const pools = toPools([step], [groupOf('a', '50%:1s')]);
+  const share = pools.shareAt(0, workersOf(10, 10), { chosen: [], whole: [1] });
+  t.deepEqual(share, { chosen: ['0-100'], whole: [1] });
+});
+
+test('the order of pools and places in a share does not depend on who comes first', (t) => {
+  const pools = toPools([step], [groupOf('a', '100%'), groupOf('b', '100%'), groupOf('c', '20%')]);
+  const workers = workersOf(20, 1, 1, 10);
+  const share = pools.shareAt(0, workers, nobody);
+  t.deepEqual(share, { chosen: ['0-100', '0-101', '3-100', '3-101'], whole: [1, 2] });
+  t.deepEqual(pools.shareAt(0, workers.toReversed(), nobody), share);
+});
+
+test('whether a share can be made is asked for the step and those after it', (t) => {
+  const pools = toPools([step], [groupOf('a', '100%'), groupOf('b', '0%:1s,5%:1s')]);
+  const divides = (at: number, ...counts: number[]) => pools.dividesAt(at, workersOf(...counts));
+  t.true(divides(0, 1));
+  t.false(divides(1, 1));
+  t.false(divides(0, 0, 5));
+  t.true(divides(0, 0, 0, 1));
+  t.true(divides(1, 0, 0, 1));
+  t.false(divides(2, 0, 0, 1));
+  t.true(divides(0, 1, 1));
+});
+
+test('in each pool of each step a share is never all, never more than asked for, and keeps who has it', (t) => {
+  const steps = { 0: [10, 50], 1: [5, 10], 2: [30, 90] } as const;
+  const pools = toPools(
+    [step, { percent: 50, holdMs: 1_000 }],
+    [groupOf('a', '5%,10%'), groupOf('b', '30%,90%')],
+  );
+  const counts = fc.array(fc.nat(25), { minLength: 3, maxLength: 3 });
+  fc.assert(
+    fc.property(counts, (given) => {
+      const workers = workersOf(...given);
+      const first = pools.shareAt(0, workers, nobody);
+      const second = pools.shareAt(1, workers, first);
+      const isIn = createIsWithin(second);
+      const isKept = workers.every((worker) => !createIsWithin(first)(worker) || isIn(worker));
+      return (
+        isKept &&
+        [first, second].every((share, at) =>
+          countsOf(share, workers).every((count, pool) => {
+            const all = given[pool] ?? 0;
+            const percent = steps[pool as 0 | 1 | 2][at] ?? 0;
+            const most = Math.min(Math.max(1, Math.floor((all * percent) / 100)), all - 1);
+            return count === Math.max(0, most);
+          }),
+        )
+      );
+    }),
+  );
+  t.pass();
+});
+
+test('a share in use does not grow when workers come back under other names', (t) => {
+  const pools = toPools([step], []);
+  const share = pools.shareAt(0, workersOf(20), nobody);
+  const renamed = workersOf(20).map(({ place }) => ({ pool: 0, place: `${place}-again` }));
+  t.deepEqual(countsOf(share, renamed), [0, 0, 0]);
+});

@@ -1,0 +1,273 @@
+import test from 'ava';
+import {
+  emptyRecord,
+  mergeRecords,
+  openRolloutOf,
+  parseRecord,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  toRecordText,
+  type Verdict,
+  verdictOf,
+  withEnd,
+  withInForce,
+  withoutVerdict,
+  withVerdict,
+} from './record.ts';
+
+const rollout: RolloutOnRecord = {
+  id: 'id',
+  revision: 'new',
+  content: 'new content',
+  base: 'old',
+  outcome: 'running',
+  step: 1,
+  chosen: ['0123456789ab'],
+  whole: [1],
+  reason: '',
+};
+const taken: Verdict = {
+  revision: 'bad',
+  content: 'bad content',
+  outcome: 'taken_back',
+  reason: 'errors',
+  by: '',
+  atMs: 1,
+};
+const old = { revision: 'old', content: 'old content' };
+const record: RolloutRecord = {
+  rollout,
+  inForce: [old],
+  verdicts: [taken],
+  leader: { id: 'process', plane: 'plane', name: 'host:8090', hasLeft: false },
+  after: 'another',
+  beat: 7,
+};
+const end = { reason: 'errors 9 %', by: 'token ops', atMs: 5 };
+const numbered = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+test('a record is read as it was written', (t) => {
+  for (const each of [emptyRecord, record]) {
+    t.deepEqual(parseRecord(toRecordText(each)), { ok: true, record: each });
+  }
+});
+
+const text = toRecordText(record);
+const changed = (change: object) => JSON.stringify({ ...JSON.parse(text), ...change });
+const unreadable: readonly (readonly [string, string, string])[] = [
+  ['of a newer version', changed({ format: 4 }), 'it is of a newer version (format 4)'],
+  ['of a much newer version', '{"format":17}', 'it is of a newer version (format 17)'],
+  ['cut', text.slice(0, -1), 'it is cut or damaged'],
+  ['empty', '', 'it is cut or damaged'],
+  ['written by hand', '{"outcome":"in_force"}', 'it is not a record of a rollout'],
+  ['no object', '[]', 'it is not a record of a rollout'],
+  ['null', 'null', 'it is not a record of a rollout'],
+  ['of an older format that nobody knows', '{"format":1}', 'it is not a record of a rollout'],
+  ['of a format that is no number', '{"format":"9"}', 'it is not a record of a rollout'],
+  [
+    'with a step below 0',
+    changed({ rollout: { ...rollout, step: -1 } }),
+    'it is not a record of a rollout',
+  ],
+  [
+    'with an outcome of its own',
+    changed({ rollout: { ...rollout, outcome: 'fine' } }),
+    'it is not a record of a rollout',
+  ],
+  ['without verdicts', changed({ verdicts: undefined }), 'it is not a record of a rollout'],
+  [
+    'with too many verdicts',
+    changed({ verdicts: Array(51).fill(taken) }),
+    'it is not a record of a rollout',
+  ],
+  [
+    'with too much in force',
+    changed({ inForce: Array(21).fill(old) }),
+    'it is not a record of a rollout',
+  ],
+  [
+    'with a reason that is too long',
+    changed({ rollout: { ...rollout, reason: 'x'.repeat(8_193) } }),
+    'it is not a record of a rollout',
+  ],
+];
+for (const [what, given, problem] of unreadable) {
+  test(`a record that is ${what} is refused by name`, (t) => {
+    t.deepEqual(parseRecord(given), { ok: false, problem });
+  });
+}
+
+test('a record of the format before counts as none', (t) => {
+  t.deepEqual(parseRecord('{"format":2,"outcome":"running"}'), { ok: true, record: emptyRecord });
+});
+
+test('a rollout is open while it runs or is paused', (t) => {
+  const openOf = (outcome: RolloutOnRecord['outcome']) =>
+    openRolloutOf({ ...record, rollout: { ...rollout, outcome } })?.outcome;
+  t.is(openOf('running'), 'running');
+  t.is(openOf('paused'), 'paused');
+  t.is(openOf('taken_back'), undefined);
+  t.is(openOf('in_force'), undefined);
+  t.is(openRolloutOf(emptyRecord), undefined);
+});
+
+test('a verdict is found by revision and by content, the last one first', (t) => {
+  const later = { ...taken, revision: 'again', outcome: 'approved' as const };
+  const now = withVerdict(record, later);
+  t.is(verdictOf(record, 'bad', 'any'), taken);
+  t.is(verdictOf(record, 'any', 'bad content'), taken);
+  t.is(verdictOf(record, 'any', 'any'), undefined);
+  t.deepEqual(now.verdicts, [later], 'the last word about a content');
+  const both = withVerdict(now, { ...taken, content: 'other content' });
+  t.deepEqual(
+    both.verdicts.map(({ content }) => content),
+    ['other content', 'bad content'],
+  );
+  t.is(verdictOf(both, 'again', 'other content')?.content, 'other content');
+  t.deepEqual(
+    withoutVerdict(both, 'bad content').verdicts.map(({ content }) => content),
+    ['other content'],
+  );
+});
+
+test('the newest fifty verdicts are kept', (t) => {
+  const all = numbered(60).reduce(
+    (before, index) => withVerdict(before, { ...taken, content: `content-${index}` }),
+    emptyRecord,
+  );
+  t.is(all.verdicts.length, 50);
+  t.is(all.verdicts[0]?.content, 'content-59');
+  t.is(all.verdicts.at(-1)?.content, 'content-10');
+  t.true(parseRecord(toRecordText(all)).ok);
+});
+
+test('what is in force is the newest of twenty, once each, and nothing is held against it', (t) => {
+  const first = withInForce(record, { revision: 'again', content: 'bad content' });
+  t.deepEqual(first.inForce, [{ revision: 'again', content: 'bad content' }, old]);
+  t.deepEqual(first.verdicts, []);
+  t.deepEqual(
+    withInForce(first, { revision: 'older', content: 'old content' }).inForce,
+    [{ revision: 'older', content: 'old content' }],
+    'what was undone is no state to go back to',
+  );
+  const all = numbered(30).reduce(
+    (before, index) => withInForce(before, { revision: `${index}`, content: `${index}` }),
+    emptyRecord,
+  );
+  t.is(all.inForce.length, 20);
+  t.is(all.inForce[0]?.content, '29');
+  t.true(parseRecord(toRecordText(all)).ok);
+});
+
+test('an approval is one of what is in force as long as it is, and of what is not yet', (t) => {
+  const approved = (content: string) => ({ ...taken, content, outcome: 'approved' as const });
+  const contentsOf = (given: RolloutRecord) => given.verdicts.map(({ content }) => content);
+  const first = [approved('one'), approved('two')].reduce(withVerdict, emptyRecord);
+  const one = withInForce(first, { revision: '1', content: 'one' });
+  t.deepEqual(contentsOf(one), ['two', 'one'], 'the second one waits for the end of the first');
+  const again = withInForce(one, { revision: '1', content: 'one' });
+  t.deepEqual(contentsOf(again), ['two', 'one']);
+  const two = withInForce(again, { revision: '2', content: 'two' });
+  t.deepEqual(contentsOf(two), ['two'], 'what was in force has to be approved again');
+});
+
+test('a rollout that came through is in force, and nobody alone has it', (t) => {
+  const ended = withEnd(withVerdict(record, { ...taken, content: 'new content' }), 'in_force', {
+    ...end,
+    reason: '',
+  });
+  t.deepEqual(ended.rollout, { ...rollout, outcome: 'in_force', chosen: [], whole: [] });
+  t.deepEqual(ended.inForce, [{ revision: 'new', content: 'new content' }, old]);
+  t.deepEqual(ended.verdicts, [taken]);
+  t.is(openRolloutOf(ended), undefined);
+});
+
+test('a rollout that was taken back says why, by whom and when', (t) => {
+  const ended = withEnd(record, 'taken_back', end);
+  t.deepEqual(ended.rollout, {
+    ...rollout,
+    outcome: 'taken_back',
+    chosen: [],
+    whole: [],
+    reason: 'errors 9 %',
+  });
+  t.deepEqual(ended.inForce, [old]);
+  t.deepEqual(ended.verdicts, [
+    { revision: 'new', content: 'new content', outcome: 'taken_back', ...end },
+    taken,
+  ]);
+  t.deepEqual({ ...ended, rollout, verdicts: record.verdicts }, record);
+});
+
+test('without a rollout there is nothing to end', (t) => {
+  t.is(withEnd(emptyRecord, 'in_force', end), emptyRecord);
+});
+
+test('merged: of two open rollouts that of the others goes on', (t) => {
+  const ours = { ...record, rollout: { ...rollout, id: 'ours', revision: 'mine' } };
+  t.deepEqual(mergeRecords(record, ours), record);
+});
+
+test('merged: the open rollout of this side goes on where the others have none', (t) => {
+  const theirs = withEnd(record, 'in_force', end);
+  t.deepEqual(mergeRecords(theirs, record).rollout, rollout);
+  t.deepEqual(mergeRecords(emptyRecord, record).rollout, rollout);
+});
+
+test('merged: where none is open the last rollout is that of the others', (t) => {
+  const theirs = withEnd(record, 'in_force', end);
+  const ours = withEnd({ ...record, rollout: { ...rollout, revision: 'mine' } }, 'in_force', end);
+  t.is(mergeRecords(theirs, ours).rollout?.revision, 'new');
+});
+
+test('merged: what was taken back here is taken back there', (t) => {
+  const ours = withEnd({ ...record, rollout: { ...rollout, id: 'another' } }, 'taken_back', end);
+  const merged = mergeRecords({ ...record, verdicts: [] }, ours);
+  t.is(merged.rollout?.id, 'id');
+  t.is(merged.rollout?.outcome, 'taken_back');
+  t.is(merged.rollout?.reason, 'errors 9 %');
+  t.deepEqual(
+    merged.verdicts.map(({ content, reason, by }) => [content, reason, by]),
+    [
+      ['bad content', 'errors', ''],
+      ['new content', 'errors 9 %', 'token ops'],
+    ],
+  );
+});
+
+test('merged: what was taken back here is nothing to another revision that is open there', (t) => {
+  const ours = withEnd(
+    { ...record, rollout: { ...rollout, revision: 'mine', content: 'mine' } },
+    'taken_back',
+    end,
+  );
+  const merged = mergeRecords(record, ours);
+  t.deepEqual(merged.rollout, rollout);
+  t.is(verdictOf(merged, 'mine', 'mine')?.reason, 'errors 9 %');
+});
+
+test('merged: a rollout that came through here does not end that of the others', (t) => {
+  t.deepEqual(mergeRecords(record, withEnd(record, 'in_force', end)).rollout, rollout);
+});
+
+test('merged: the others have the last word about a content, and what they have in force is not taken back', (t) => {
+  const said = { ...taken, content: 'both', outcome: 'approved' as const };
+  const inForce = withInForce(emptyRecord, { revision: 'x', content: 'theirs' });
+  const theirs = withVerdict(inForce, said);
+  const verdicts = [
+    { ...taken, content: 'both' },
+    { ...taken, content: 'theirs' },
+    { ...taken, content: 'newer' },
+    { ...taken, content: 'older' },
+  ];
+  const merged = mergeRecords(theirs, { ...emptyRecord, verdicts });
+  t.deepEqual(
+    merged.verdicts.map(({ content, outcome }) => [content, outcome]),
+    [
+      ['newer', 'taken_back'],
+      ['older', 'taken_back'],
+      ['both', 'approved'],
+    ],
+  );
+  t.is(merged.leader, theirs.leader);
+});

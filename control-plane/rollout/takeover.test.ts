@@ -1,0 +1,232 @@
+// Control planes on one record that are killed, stopped or frozen at each step of a rollout.
+import test from 'ava';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import {
+  type Effect,
+  type SimulatedFleet,
+  startSimulatedFleet,
+} from '../../test/support/simulated-fleet.ts';
+import { createIsWithin } from './pools.ts';
+import { emptyRecord, openRolloutOf, parseRecord } from './record.ts';
+import { directoryTiming, gitTiming } from './record-keeper.ts';
+import { placeOf } from './share.ts';
+
+const plan = '20%:5s,50%:5s,100%';
+const timings = { directory: directoryTiming, git: gitTiming };
+const both = { planes: ['a', 'b'], workers: 12, plan };
+
+/** Nobody has it, or is given it, whom the record does not name. */
+function findOutsiders(fleet: SimulatedFleet): string[] {
+  const record = fleet.readRecord();
+  const { rollout } = record ?? {};
+  if (rollout?.outcome === 'in_force') return [];
+  const isWithin = createIsWithin(rollout ?? { chosen: [], whole: [] });
+  return fleet.workers
+    .filter(({ has, told }) => [has, told].some((each) => each?.resources.has('revision-2')))
+    .filter(
+      ({ id, instance }) => !isWithin({ pool: 0, place: placeOf(rollout?.id ?? '', id, instance) }),
+    )
+    .map(({ id }) => id);
+}
+
+const openOf = (fleet: SimulatedFleet) => openRolloutOf(fleet.readRecord() ?? emptyRecord);
+const otherOf = (name: string) => (name === 'a' ? 'b' : 'a');
+const takeovers = ({ events }: SimulatedFleet) =>
+  events.filter((each) => each.startsWith('lead the rollout'));
+
+const ends: readonly {
+  readonly what: string;
+  readonly effect: Effect;
+  /** Of the record. */
+  readonly writes: number;
+  readonly outcome: 'in_force' | 'taken_back';
+}[] = [
+  { what: 'a good revision', effect: {}, writes: 4, outcome: 'in_force' },
+  {
+    what: 'one that workers refuse',
+    effect: { isRefused: true },
+    writes: 3,
+    outcome: 'taken_back',
+  },
+  {
+    what: 'one that limits everything',
+    effect: { overLimit: 1 },
+    writes: 3,
+    outcome: 'taken_back',
+  },
+];
+
+for (const [kind, timing] of Object.entries(timings)) {
+  for (const { what, effect, writes, outcome } of ends) {
+    for (let write = 1; write <= writes; write++) {
+      for (const moment of ['before', 'after'] as const) {
+        test(`${kind}, ${what}: killed ${moment} write ${write} of the record, nothing stays half applied`, async (t) => {
+          const fleet = await startSimulatedFleet(t, {
+            ...both,
+            timing,
+            effects: new Map([[2, effect]]),
+          });
+          let count = 0;
+          let killed: string | undefined;
+          fleet.text.onWrite = (plane, text) => {
+            const parsed = parseRecord(text);
+            // A sign of life is no step, and one that comes too late to begin writes nothing.
+            if (!parsed.ok || parsed.record.beat > 0 || killed !== undefined) return undefined;
+            const open = openOf(fleet);
+            if (open !== undefined && open.id !== parsed.record.rollout?.id) return undefined;
+            count++;
+            if (count !== write) return undefined;
+            killed = plane;
+            return moment;
+          };
+          fleet.store.publish(revisionOf(2));
+          let isMoved = false;
+          let most = 0;
+          for (let second = 0; second < 130; second++) {
+            await fleet.pass(1);
+            if (killed !== undefined && !isMoved) {
+              isMoved = true;
+              fleet.killPlane(killed, otherOf(killed));
+            }
+            if (second === 80 && killed !== undefined) await fleet.startPlane(killed);
+            most = Math.max(
+              most,
+              fleet.workers.filter(({ told }) => told?.resources.has('revision-2')).length,
+            );
+            // Taken back is at once on record, and a moment later everywhere.
+            if (openOf(fleet) !== undefined)
+              t.deepEqual(findOutsiders(fleet), [], `second ${second}`);
+          }
+          t.truthy(killed);
+          t.is(fleet.readRecord()?.rollout?.outcome, outcome);
+          t.is(fleet.having(2).length, outcome === 'in_force' ? 12 : 0);
+          t.is(fleet.planes.size, 2);
+          for (const { cache, rollout } of fleet.planes.values()) {
+            t.is(rollout.state(), undefined);
+            t.is(cache.state().newest?.valid, outcome === 'in_force');
+          }
+          if (outcome === 'taken_back') t.true(most <= 2, `${most} had it`);
+          const isOpenAtKill = moment === 'after' ? write < writes : write > 1;
+          // What is bad needs no leader to be taken back.
+          if (outcome === 'in_force') {
+            t.is(takeovers(fleet).length, isOpenAtKill ? 1 : 0, fleet.events.join());
+          }
+          t.false(fleet.log.lines.some((line) => line.includes('paused')));
+        });
+      }
+    }
+  }
+
+  for (let second = 0; second < 10; second++) {
+    test(`${kind}: stopped ${second} s after a revision came, the other control plane goes on at once`, async (t) => {
+      const fleet = await startSimulatedFleet(t, { ...both, timing });
+      fleet.store.publish(revisionOf(2));
+      await fleet.pass(second + 1);
+      const { leader, rollout } = fleet.readRecord() ?? {};
+      const name = leader?.name ?? 'a';
+      await fleet.stopPlane(name, otherOf(name));
+      t.false(fleet.log.lines.some((line) => line.includes('paused')));
+      await fleet.pass(2);
+      const open = openOf(fleet);
+      if (open !== undefined) t.is(fleet.readRecord()?.leader.name, otherOf(name), 'it leads');
+      t.true((open?.step ?? 9) >= (rollout?.step ?? 0));
+      await fleet.startPlane(name);
+      await fleet.pass(60);
+      t.is(fleet.having(2).length, 12);
+      t.is(fleet.readRecord()?.rollout?.id, rollout?.id, 'it is the same rollout');
+    });
+
+    test(`${kind}: stopped ${second} s after a revision came, and started again, it goes on at once`, async (t) => {
+      const fleet = await startSimulatedFleet(t, { plan, workers: 12, timing });
+      fleet.store.publish(revisionOf(2));
+      await fleet.pass(second + 1);
+      const { rollout } = fleet.readRecord() ?? {};
+      await fleet.stopPlane('a');
+      t.deepEqual(findOutsiders(fleet), []);
+      await fleet.startPlane('a');
+      for (const worker of fleet.workers) fleet.connect(worker, 'a');
+      await fleet.pass(2);
+      t.deepEqual(findOutsiders(fleet), []);
+      t.true(fleet.planes.get('a')?.keeper.leads);
+      await fleet.pass(60);
+      t.is(fleet.having(2).length, 12);
+      t.is(fleet.readRecord()?.rollout?.id, rollout?.id, 'it is the same rollout');
+    });
+  }
+
+  test(`${kind}: a leader that stands still for 15 s does nothing when it goes on but what the record says`, async (t) => {
+    const fleet = await startSimulatedFleet(t, { ...both, timing, plan: '20%:30s,50%:30s,100%' });
+    fleet.store.publish(revisionOf(2));
+    await fleet.pass(10);
+    const name = fleet.readRecord()?.leader.name ?? '';
+    fleet.standStill(name);
+    for (let second = 0; second < 15; second++) {
+      await fleet.pass(1);
+      t.deepEqual(findOutsiders(fleet), []);
+    }
+    fleet.goOn(name);
+    await fleet.settle();
+    const isTaken = timing.lease < 15_000;
+    for (let second = 0; second < 12; second++) {
+      await fleet.pass(1);
+      t.deepEqual(findOutsiders(fleet), []);
+    }
+    t.is(fleet.readRecord()?.leader.name, isTaken ? otherOf(name) : name);
+    t.is(takeovers(fleet).length, isTaken ? 1 : 0);
+    t.is(fleet.readRecord()?.rollout?.step, 0, 'what passed meanwhile is no hold');
+    await fleet.pass(150);
+    t.is(fleet.having(2).length, 12);
+    t.false(fleet.log.lines.some((line) => line.includes('paused')));
+  });
+}
+
+test('a control plane that stands still for 15 s has not watched meanwhile', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=20s' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(10);
+  t.is(fleet.having(2).length, 2);
+  fleet.standStill('a');
+  await fleet.pass(15);
+  fleet.goOn('a');
+  await fleet.pass(8);
+  t.is(fleet.having(2).length, 2);
+  await fleet.pass(8);
+  t.is(fleet.having(2).length, 20);
+});
+
+test('the other control plane hears of the end before it would read the record', async (t) => {
+  const fleet = await startSimulatedFleet(t, { ...both, timing: gitTiming });
+  fleet.store.publish(revisionOf(2));
+  const ended = () =>
+    [...fleet.planes.values()].filter(
+      ({ cache }) => cache.state().inForce?.revision.id === revisionOf(2).id,
+    );
+  for (let second = 0; second < 100 && ended().length === 0; second++) await fleet.pass(1);
+  await fleet.pass(3);
+  t.is(ended().length, 2);
+});
+
+test('a follower that is cut off from its leader takes a bad revision back from its own workers', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    ...both,
+    plan: '50%:60s',
+    effects: new Map([[2, { overLimit: 1 }]]),
+  });
+  fleet.effects.set(2, {});
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(10);
+  const leader = fleet.readRecord()?.leader.name ?? '';
+  fleet.standStill(leader);
+  fleet.effects.set(2, { overLimit: 1 });
+  for (
+    let second = 0;
+    second < 30 && fleet.readRecord()?.rollout?.outcome !== 'taken_back';
+    second++
+  ) {
+    await fleet.pass(1);
+  }
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  fleet.goOn(leader);
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+});

@@ -1,0 +1,673 @@
+import test, { type ExecutionContext } from 'ava';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRevisionStore, type RevisionStore } from '../../test/support/revision-store.ts';
+import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import type { Revision } from '../store/revision.ts';
+import { buildSnapshots } from './build.ts';
+import { createSnapshotCache, type SnapshotCache } from './cache.ts';
+import { nodeGroupsFile } from './node-groups-file.ts';
+import type { RevisionMemory } from './revision-memory.ts';
+import type { NodeIdentity } from './snapshot.ts';
+
+/** One group of nodes gets what no revision changes. */
+const groups = `groups:\n  - name: mailers\n    match: { id: mailer }\n    domains: [mail]\n`;
+/** Revision z removes everything, and x is invalid; the others have a domain of their name. */
+function revisionOf(name: string, { id = name, message = '' } = {}): Revision {
+  const texts = {
+    'a.yaml': ruleText(name, 1).replace('hour', name === 'x' ? 'huor' : 'hour'),
+    'mail.yaml': ruleText('mail', 1),
+    [nodeGroupsFile]: groups,
+  };
+  const files = Object.entries(name === 'z' ? {} : texts).map(([path, text]) => ({ path, text }));
+  return { id, atMs: 0, author: undefined, message, files, problems: [] };
+}
+
+const nodeOf = (id: string): NodeIdentity => ({ id, cluster: '', metadata: new Map() });
+const nodes = ['canary', 'other', 'mailer'].map(nodeOf);
+
+type Verdict = NonNullable<ReturnType<RevisionMemory['verdictOf']>>;
+
+/** As a record beside the rules. */
+interface Memory extends RevisionMemory {
+  inForce: RevisionMemory['inForce'];
+  readonly past: Set<string>;
+  readonly verdicts: Map<string, Verdict>;
+}
+
+function createMemory(): Memory {
+  const past = new Set<string>();
+  const verdicts = new Map<string, Verdict>();
+  const memory: Memory = {
+    isKnown: true,
+    inForce: undefined,
+    past,
+    verdicts,
+    wasInForce: (content) => past.has(content) || memory.inForce?.content === content,
+    verdictOf: (revision, content) => verdicts.get(revision) ?? verdicts.get(content),
+  };
+  return memory;
+}
+
+interface Given {
+  readonly first?: Revision;
+  readonly rollsOut?: boolean;
+  readonly allowsRemoval?: boolean;
+  readonly store?: RevisionStore;
+  readonly folder?: string;
+  readonly memory?: Memory;
+}
+
+interface Harness {
+  readonly cache: SnapshotCache;
+  readonly store: RevisionStore;
+  readonly memory: Memory;
+  readonly log: ReturnType<typeof createRecordedLog>;
+  readonly folder: string;
+  publish(...given: Parameters<typeof revisionOf>): void;
+  /** What it says of nodes and revisions: `canary b other a, b on trial, newest b`. */
+  tell(): string;
+  /** The nodes whose streams got something since this was called last, with what. */
+  told(): string;
+}
+
+const encode = loadProtos().rateLimitConfig.serialize;
+
+async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harness> {
+  const { store = createRevisionStore(given.first ?? revisionOf('a')) } = given;
+  const { memory = createMemory(), folder = createRulesFolder(t).path } = given;
+  const log = createRecordedLog();
+  const cache = createSnapshotCache({
+    store,
+    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+    encode,
+    stateDirectory: folder,
+    allowsRemoval: given.allowsRemoval ?? false,
+    rollsOut: given.rollsOut ?? true,
+    memory,
+    log,
+    clock: createManualClock(),
+  });
+  t.teardown(cache.close);
+  await cache.start();
+  const domainOf = (node: NodeIdentity) => {
+    const names = [...(cache.current(node)?.resources.keys() ?? ['-'])];
+    return names.find((name) => name !== 'mail') ?? names[0] ?? 'nothing';
+  };
+  const versionOf = (node: NodeIdentity) => cache.current(node)?.version;
+  const had = new Map(nodes.map((node) => [node, versionOf(node)]));
+  let told: string[] = [];
+  // As the streams do, which send nothing twice.
+  cache.onChange(() => {
+    for (const node of nodes) {
+      if (versionOf(node) === had.get(node)) continue;
+      had.set(node, versionOf(node));
+      told.push(`${node.id} ${domainOf(node)}`);
+    }
+  });
+  return {
+    cache,
+    store,
+    memory,
+    log,
+    folder,
+    publish: (...args) => store.publish(revisionOf(...args)),
+    tell() {
+      const { inForce, trial, newest } = cache.state();
+      const flags = [
+        newest?.valid === false && !newest.isHeldBack && 'refused',
+        newest?.isHeldBack && 'held back',
+        newest?.isWaiting && 'waits',
+      ].filter(Boolean);
+      const parts = [
+        `${inForce?.revision.id ?? 'nothing'} in force`,
+        ...(trial ? [`${trial.revision.id} on trial`] : []),
+        ...(flags.length > 0 ? [`${newest?.revision.id} ${flags.join(', ')}`] : []),
+      ];
+      return parts.join(', ');
+    },
+    told() {
+      const all = told;
+      told = [];
+      return all.join(', ');
+    },
+  };
+}
+
+const toCanary = ({ id }: NodeIdentity) => id === 'canary';
+const old = 'old';
+
+/** As a rollout does, which puts it on record first. */
+function takeBack({ cache, memory }: Harness): void {
+  const { content } = cache.state().trial ?? {};
+  if (content !== undefined)
+    memory.verdicts.set(content, { outcome: 'taken_back', reason: 'errors' });
+  cache.takeBackTrial('errors');
+}
+
+/** What brings a control plane there, from revision a in force. */
+const states: Readonly<Record<string, (harness: Harness) => void>> = {
+  'a in force': () => {},
+  'b on trial with nobody': ({ publish }) => publish('b'),
+  'b on trial with some': ({ publish, cache }) => {
+    publish('b');
+    cache.offerTrial(toCanary);
+  },
+  'b on trial, c waits': ({ publish, cache }) => {
+    publish('b');
+    cache.offerTrial(toCanary);
+    publish('c');
+  },
+  'b on trial, its content waits as b2': ({ publish, cache }) => {
+    publish('b');
+    cache.offerTrial(toCanary);
+    publish('b', { id: 'b2' });
+  },
+  'b on trial, x invalid': ({ publish, cache }) => {
+    publish('b');
+    cache.offerTrial(toCanary);
+    publish('x');
+  },
+  'b on trial, z held back': ({ publish, cache }) => {
+    publish('b');
+    cache.offerTrial(toCanary);
+    publish('z');
+  },
+  'b taken back': (harness) => {
+    const { publish, cache } = harness;
+    publish('b');
+    cache.offerTrial(toCanary);
+    takeBack(harness);
+  },
+  'b in force': ({ publish, cache, memory }) => {
+    memory.past.add(cache.state().inForce?.content ?? '');
+    publish('b');
+    cache.endTrial();
+  },
+  'x invalid': ({ publish }) => publish('x'),
+  'z held back': ({ publish }) => publish('z'),
+};
+
+const events: Readonly<Record<string, (harness: Harness) => void>> = {
+  'the content of a comes as a2': ({ publish }) => publish('a', { id: 'a2' }),
+  'the content of b comes as b2': ({ publish }) => publish('b', { id: 'b2' }),
+  'c comes': ({ publish }) => publish('c'),
+  'c comes, now': ({ publish }) => publish('c', { id: 'c2', message: 'x\n\nRollout: now' }),
+  'c comes, and supersedes': ({ publish }) =>
+    publish('c', { id: 'c2', message: 'x\n\nRollout: supersede' }),
+  'old content comes': ({ publish }) => publish(old),
+  'old content comes, in steps': ({ publish }) => publish(old, { message: 'x\n\nRollout: steps' }),
+  'x comes': ({ publish }) => publish('x', { id: 'x2' }),
+  'z comes': ({ publish }) => publish('z', { id: 'z2' }),
+  'z comes, as agreed': ({ publish }) =>
+    publish('z', { id: 'z2', message: 'x\n\nAllow-Removal: yes' }),
+  'z is approved': ({ memory, cache }) => {
+    memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+    cache.reconsider();
+  },
+  'the trial comes through': ({ cache }) => cache.endTrial(),
+  'the trial is taken back': takeBack,
+  'some get it': ({ cache }) => cache.offerTrial(toCanary),
+  'nobody gets it any more': ({ cache }) => cache.offerTrial(() => false),
+  'all get it': ({ cache }) => cache.offerTrial(() => true),
+  'd is followed': ({ cache }) => void cache.followTrial(revisionOf('d')),
+  'x is followed': ({ cache }) => void cache.followTrial(revisionOf('x')),
+};
+/** For each state and each event: what the nodes are told, and what becomes of the revisions. */
+const expected: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'a in force': {
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b2 on trial',
+    'c comes': 'nobody; a in force, c on trial',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, old on trial',
+    'x comes': 'nobody; a in force, x2 refused',
+    'z comes': 'nobody; a in force, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, z2 on trial',
+    'z is approved': 'nobody; a in force',
+    'the trial comes through': 'nobody; a in force',
+    'the trial is taken back': 'nobody; a in force',
+    'some get it': 'nobody; a in force',
+    'nobody gets it any more': 'nobody; a in force',
+    'all get it': 'nobody; a in force',
+    'd is followed': 'nobody; a in force, d on trial',
+    'x is followed': 'nobody; a in force',
+  },
+  'b on trial with nobody': {
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial',
+    'the trial comes through': 'canary b, other b; b in force',
+    'the trial is taken back': 'nobody; a in force, b refused',
+    'some get it': 'canary b; a in force, b on trial',
+    'nobody gets it any more': 'nobody; a in force, b on trial',
+    'all get it': 'canary b, other b; a in force, b on trial',
+    'd is followed': 'nobody; a in force, d on trial, b waits',
+    'x is followed': 'nobody; a in force, b on trial',
+  },
+  'b on trial with some': {
+    'the content of a comes as a2': 'canary a; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial',
+    'the trial comes through': 'other b; b in force',
+    'the trial is taken back': 'canary a; a in force, b refused',
+    'some get it': 'nobody; a in force, b on trial',
+    'nobody gets it any more': 'canary a; a in force, b on trial',
+    'all get it': 'other b; a in force, b on trial',
+    'd is followed': 'canary a; a in force, d on trial, b waits',
+    'x is followed': 'nobody; a in force, b on trial',
+  },
+  'b on trial, c waits': {
+    'the content of a comes as a2': 'canary a; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial, c waits',
+    'the trial comes through': 'other b; b in force, c on trial',
+    'the trial is taken back': 'canary a; a in force, c on trial',
+    'some get it': 'nobody; a in force, b on trial, c waits',
+    'nobody gets it any more': 'canary a; a in force, b on trial, c waits',
+    'all get it': 'other b; a in force, b on trial, c waits',
+    'd is followed': 'canary a; a in force, d on trial, c waits',
+    'x is followed': 'nobody; a in force, b on trial, c waits',
+  },
+  'b on trial, its content waits as b2': {
+    'the content of a comes as a2': 'canary a; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial, b2 waits',
+    'the trial comes through': 'other b; b2 in force',
+    'the trial is taken back': 'canary a; a in force, b2 refused',
+    'some get it': 'nobody; a in force, b on trial, b2 waits',
+    'nobody gets it any more': 'canary a; a in force, b on trial, b2 waits',
+    'all get it': 'other b; a in force, b on trial, b2 waits',
+    'd is followed': 'canary a; a in force, d on trial, b2 waits',
+    'x is followed': 'nobody; a in force, b on trial, b2 waits',
+  },
+  'b on trial, x invalid': {
+    'the content of a comes as a2': 'canary a; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial, x refused',
+    'the trial comes through': 'other b; b in force, x refused',
+    'the trial is taken back': 'canary a; a in force, x refused',
+    'some get it': 'nobody; a in force, b on trial, x refused',
+    'nobody gets it any more': 'canary a; a in force, b on trial, x refused',
+    'all get it': 'other b; a in force, b on trial, x refused',
+    'd is followed': 'canary a; a in force, d on trial, x refused',
+    'x is followed': 'nobody; a in force, b on trial, x refused',
+  },
+  'b on trial, z held back': {
+    'the content of a comes as a2': 'canary a; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
+    'c comes': 'nobody; a in force, b on trial, c waits',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
+    'x comes': 'nobody; a in force, b on trial, x2 refused',
+    'z comes': 'nobody; a in force, b on trial, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    'z is approved': 'nobody; a in force, b on trial, z waits',
+    'the trial comes through': 'other b; b in force, z held back',
+    'the trial is taken back': 'canary a; a in force, z held back',
+    'some get it': 'nobody; a in force, b on trial, z held back',
+    'nobody gets it any more': 'canary a; a in force, b on trial, z held back',
+    'all get it': 'other b; a in force, b on trial, z held back',
+    'd is followed': 'canary a; a in force, d on trial, z held back',
+    'x is followed': 'nobody; a in force, b on trial, z held back',
+  },
+  'b taken back': {
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b2 refused',
+    'c comes': 'nobody; a in force, c on trial',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, old on trial',
+    'x comes': 'nobody; a in force, x2 refused',
+    'z comes': 'nobody; a in force, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, z2 on trial',
+    'z is approved': 'nobody; a in force, b refused',
+    'the trial comes through': 'nobody; a in force, b refused',
+    'the trial is taken back': 'nobody; a in force, b refused',
+    'some get it': 'nobody; a in force, b refused',
+    'nobody gets it any more': 'nobody; a in force, b refused',
+    'all get it': 'nobody; a in force, b refused',
+    'd is followed': 'nobody; a in force, d on trial, b refused',
+    'x is followed': 'nobody; a in force, b refused',
+  },
+  'b in force': {
+    'the content of a comes as a2': 'canary a, other a; a2 in force',
+    'the content of b comes as b2': 'nobody; b2 in force',
+    'c comes': 'nobody; b in force, c on trial',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; b in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; b in force, old on trial',
+    'x comes': 'nobody; b in force, x2 refused',
+    'z comes': 'nobody; b in force, z2 held back',
+    'z comes, as agreed': 'nobody; b in force, z2 on trial',
+    'z is approved': 'nobody; b in force',
+    'the trial comes through': 'nobody; b in force',
+    'the trial is taken back': 'nobody; b in force',
+    'some get it': 'nobody; b in force',
+    'nobody gets it any more': 'nobody; b in force',
+    'all get it': 'nobody; b in force',
+    'd is followed': 'nobody; b in force, d on trial',
+    'x is followed': 'nobody; b in force',
+  },
+  'x invalid': {
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b2 on trial',
+    'c comes': 'nobody; a in force, c on trial',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, old on trial',
+    'x comes': 'nobody; a in force, x2 refused',
+    'z comes': 'nobody; a in force, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, z2 on trial',
+    'z is approved': 'nobody; a in force, x refused',
+    'the trial comes through': 'nobody; a in force, x refused',
+    'the trial is taken back': 'nobody; a in force, x refused',
+    'some get it': 'nobody; a in force, x refused',
+    'nobody gets it any more': 'nobody; a in force, x refused',
+    'all get it': 'nobody; a in force, x refused',
+    'd is followed': 'nobody; a in force, d on trial, x refused',
+    'x is followed': 'nobody; a in force, x refused',
+  },
+  'z held back': {
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'the content of b comes as b2': 'nobody; a in force, b2 on trial',
+    'c comes': 'nobody; a in force, c on trial',
+    'c comes, now': 'canary c, other c; c2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'old content comes': 'canary old, other old; old in force',
+    'old content comes, in steps': 'nobody; a in force, old on trial',
+    'x comes': 'nobody; a in force, x2 refused',
+    'z comes': 'nobody; a in force, z2 held back',
+    'z comes, as agreed': 'nobody; a in force, z2 on trial',
+    'z is approved': 'nobody; a in force, z on trial',
+    'the trial comes through': 'nobody; a in force, z held back',
+    'the trial is taken back': 'nobody; a in force, z held back',
+    'some get it': 'nobody; a in force, z held back',
+    'nobody gets it any more': 'nobody; a in force, z held back',
+    'all get it': 'nobody; a in force, z held back',
+    'd is followed': 'nobody; a in force, d on trial, z held back',
+    'x is followed': 'nobody; a in force, z held back',
+  },
+};
+
+for (const [state, arrive] of Object.entries(states)) {
+  for (const [event, happen] of Object.entries(events)) {
+    test(`${state}; ${event}`, async (t) => {
+      const harness = await startCache(t);
+      harness.memory.past.add(contentOf(old));
+      arrive(harness);
+      harness.told();
+      happen(harness);
+      t.is(`${harness.told() || 'nobody'}; ${harness.tell()}`, expected[state]?.[event] ?? '');
+    });
+  }
+}
+
+function contentOf(name: string): string {
+  const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
+  const outcome = buildSnapshots(revisionOf(name), options, { encode });
+  return outcome.ok ? outcome.built.content : '';
+}
+
+const isTakenBack = { outcome: 'taken_back', reason: 'errors' } as const;
+
+test('the first revision of all is in force at once', async (t) => {
+  const { tell, told } = await startCache(t);
+  t.deepEqual([tell(), told()], ['a in force', '']);
+});
+
+test('without a rollout every good revision is in force at once', async (t) => {
+  const { publish, tell, told } = await startCache(t, { rollsOut: false });
+  publish('b');
+  t.deepEqual([tell(), told()], ['b in force', 'canary b, other b']);
+});
+
+test('where removals are allowed nothing is held back', async (t) => {
+  const { publish, tell } = await startCache(t, { rollsOut: false, allowsRemoval: true });
+  publish('z');
+  t.is(tell(), 'z in force');
+});
+
+test('an approval of what is held back brings it on, once', async (t) => {
+  const { publish, tell, memory, cache } = await startCache(t, { rollsOut: false });
+  publish('z');
+  cache.reconsider();
+  t.is(tell(), 'a in force, z held back');
+  memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+  cache.reconsider();
+  t.is(tell(), 'z in force');
+  t.is(cache.state().counts.accepted, 2);
+  cache.reconsider();
+  t.is(cache.state().counts.accepted, 2);
+});
+
+test('what was taken back is refused with the reason, and tried anew when it comes again after others', async (t) => {
+  const harness = await startCache(t);
+  const { publish, tell, cache } = harness;
+  publish('b');
+  cache.offerTrial(toCanary);
+  takeBack(harness);
+  t.deepEqual(
+    cache.state().newest?.problems.map(({ rule, message }) => [rule, message]),
+    [['taken-back', 'taken back: errors']],
+  );
+  t.deepEqual(cache.state().counts, { accepted: 1, refused: 0, takenBack: 1 });
+  cache.reconsider();
+  t.is(tell(), 'a in force, b refused');
+  publish('c');
+  cache.takeBackTrial('errors');
+  publish('b', { id: 'b3' });
+  t.is(tell(), 'a in force, b3 on trial');
+});
+
+test('an undo to what was taken back ends the trial, and is refused all the same', async (t) => {
+  const memory = createMemory();
+  const { cache, store, tell, told } = await startCache(t, { memory });
+  store.publish(revisionOf('b'));
+  cache.offerTrial(toCanary);
+  told();
+  memory.past.add(contentOf('z'));
+  store.publish(revisionOf('z', { id: 'z2' }));
+  t.is(tell(), 'a in force, z2 held back');
+  t.is(told(), 'canary a');
+  t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'z2' });
+});
+
+test('a trial that was given up for a newer revision is told, until there is another one', async (t) => {
+  const { publish, cache } = await startCache(t);
+  publish('b');
+  t.is(cache.state().withdrawn, undefined);
+  publish('a', { id: 'a2' });
+  t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'a2' });
+  publish('c', { message: 'x\n\nRollout: now' });
+  t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'a2' });
+  publish('d');
+  t.is(cache.state().withdrawn, undefined);
+});
+
+test('a trial tells its content, its groups and whether it supersedes', async (t) => {
+  const { publish, cache } = await startCache(t);
+  publish('b');
+  const { trial } = cache.state();
+  t.is(trial?.content, contentOf('b'));
+  t.is(trial?.supersedes, false);
+  t.deepEqual(
+    trial?.groups.map(({ name }) => name),
+    ['mailers', 'default'],
+  );
+  publish('c', { message: 'x\n\nRollout: supersede' });
+  t.is(cache.state().trial?.supersedes, true);
+});
+
+test('followed: a revision that is invalid here is not on trial, and one that is newest does not wait', async (t) => {
+  const { publish, cache, tell } = await startCache(t);
+  publish('b');
+  t.false(cache.followTrial(revisionOf('x')));
+  t.true(cache.followTrial(revisionOf('c')));
+  t.is(tell(), 'a in force, c on trial, b waits');
+  t.true(cache.followTrial(revisionOf('b')));
+  t.is(tell(), 'a in force, b on trial, b waits');
+});
+
+test('how long the newest revisions have been invalid is told from the first one on', async (t) => {
+  const { publish, cache } = await startCache(t);
+  t.is(cache.state().stale, undefined);
+  publish('x');
+  const { stale } = cache.state();
+  t.is(stale?.reason, 'newest_invalid');
+  publish('x', { id: 'x2' });
+  t.deepEqual(cache.state().stale, stale);
+  t.is(cache.state().counts.refused, 2);
+  publish('b');
+  t.is(cache.state().stale, undefined);
+});
+
+// Starts.
+
+/** As a control plane that was stopped, or with an empty state directory. */
+async function restart(t: ExecutionContext, before: Harness, isFresh = false): Promise<Harness> {
+  await before.cache.close();
+  const { store, memory, folder } = before;
+  return startCache(t, { store, memory, ...(isFresh ? {} : { folder }) });
+}
+
+test('started during a trial: workers keep what they have, and it goes on with nobody', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  first.cache.offerTrial(toCanary);
+  const second = await restart(t, first);
+  t.is(second.tell(), 'a in force, b on trial');
+  t.is(second.cache.current(nodes[0] ?? nodeOf(''))?.resources.has('a'), true);
+});
+
+test('started with an empty state directory during a trial: what was in force is read from the store', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  first.memory.inForce = { revision: 'a', content: contentOf('a') };
+  t.is((await restart(t, first, true)).tell(), 'a in force, b on trial');
+});
+
+test('started with an empty state directory, and no memory: the newest is in force', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  t.is((await restart(t, first, true)).tell(), 'b in force');
+});
+
+test('started where what was in force is no more in the store: the newest is tried, and others keep theirs', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  first.memory.inForce = { revision: 'lost', content: 'lost' };
+  t.is((await restart(t, first, true)).tell(), 'nothing in force, b on trial');
+});
+
+test('started where the state directory knows less than the record: the record counts', async (t) => {
+  const first = await startCache(t);
+  const second = await startCache(t, { store: first.store, memory: first.memory, rollsOut: false });
+  first.publish('b');
+  first.publish('c');
+  first.memory.inForce = { revision: 'b', content: contentOf('b') };
+  await second.cache.close();
+  t.is((await restart(t, first)).tell(), 'b in force, c on trial');
+});
+
+test('started on what is in force by the record: it is in force, without a trial', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  first.memory.inForce = { revision: 'b', content: contentOf('b') };
+  t.is((await restart(t, first)).tell(), 'b in force');
+  t.is((await restart(t, first, true)).tell(), 'b in force');
+});
+
+test('started on what was taken back: nobody ever gets it', async (t) => {
+  const first = await startCache(t);
+  first.publish('b');
+  takeBack(first);
+  first.memory.inForce = { revision: 'a', content: contentOf('a') };
+  for (const isFresh of [false, true]) {
+    const next = await restart(t, first, isFresh);
+    t.is(next.tell(), 'a in force, b refused');
+    t.is(next.cache.state().newest?.problems.at(-1)?.message, 'taken back: errors');
+  }
+});
+
+test('started on what was taken back, and nothing else is known: workers get nothing', async (t) => {
+  const memory = createMemory();
+  memory.verdicts.set('b', isTakenBack);
+  const { tell, log } = await startCache(t, { memory, first: revisionOf('b') });
+  t.is(tell(), 'nothing in force, b refused');
+  t.true(log.lines.some((line) => line.includes('workers get nothing until there is one')));
+});
+
+test('started on what was held back: it is held back still, with its reason', async (t) => {
+  const first = await startCache(t);
+  first.publish('z');
+  const reason = first.cache.state().newest?.problems.at(-1)?.message ?? '';
+  t.regex(reason, /^held back: no domain would be left/);
+  first.memory.verdicts.set('z', { outcome: 'held_back', reason });
+  for (const isFresh of [false, true]) {
+    const next = await restart(t, first, isFresh);
+    t.is(next.tell(), isFresh ? 'nothing in force, z held back' : 'a in force, z held back');
+    t.is(next.cache.state().newest?.problems.at(-1)?.message, reason);
+  }
+});
+
+test('started on what was approved: it goes on', async (t) => {
+  const first = await startCache(t, { rollsOut: false });
+  first.publish('z');
+  first.memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+  const next = await startCache(t, {
+    store: first.store,
+    memory: first.memory,
+    folder: first.folder,
+    rollsOut: false,
+  });
+  t.is(next.tell(), 'z in force');
+});

@@ -1,0 +1,491 @@
+// The contract of the record that control planes share, and of who leads by it, run over each kind of shared
+// text, with time that the test turns.
+import type { ExecutionContext, TestFn } from 'ava';
+import type { OwnText } from '../../control-plane/rollout/own-text.ts';
+import {
+  type RolloutOnRecord,
+  type RolloutRecord,
+  type Verdict,
+  verdictOf,
+  withEnd,
+  withInForce,
+  withVerdict,
+} from '../../control-plane/rollout/record.ts';
+import {
+  createRecordKeeper,
+  type LeaseTiming,
+  type RecordKeeper,
+} from '../../control-plane/rollout/record-keeper.ts';
+import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import { AppError } from '../../shared/errors.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createMemoryText } from '../support/record-texts.ts';
+import { createRecordedLog } from '../support/recorded-log.ts';
+import type { SharedTextKind, SharedTextPlace } from './shared-text.ts';
+
+const timing: LeaseTiming = { poll: 1_000, renew: 2_000, lease: 8_000, hear: 1_000, denials: 2 };
+const rollout: RolloutOnRecord = {
+  id: 'one',
+  revision: 'a'.repeat(40),
+  content: 'a',
+  base: 'b'.repeat(40),
+  outcome: 'running',
+  step: 0,
+  chosen: [],
+  whole: [],
+  reason: '',
+};
+const end = { reason: 'errors', by: '', atMs: 1 };
+const heldBack: Verdict = { ...end, revision: 'z', content: 'z', outcome: 'held_back' };
+
+type Change = (record: RolloutRecord) => RolloutRecord | undefined;
+const begin: Change = (record) => ({ ...record, rollout });
+const toStep =
+  (step: number): Change =>
+  (record) => ({ ...record, rollout: record.rollout && { ...record.rollout, step } });
+const isInForce =
+  (content: string): Change =>
+  (record) =>
+    withInForce(record, { revision: content, content });
+const holdBack: Change = (record) => withVerdict(record, heldBack);
+
+/** The shared text as one control plane reaches it. */
+interface Reached extends SharedText {
+  mode: 'fine' | 'denied' | 'away';
+  reads: number;
+  swaps: number;
+}
+
+function reach(text: SharedText): Reached {
+  const away = () => new AppError('store', 'no route to it');
+  const reached: Reached = {
+    ...text,
+    mode: 'fine',
+    reads: 0,
+    swaps: 0,
+    async read() {
+      reached.reads++;
+      if (reached.mode === 'away') throw away();
+      return text.read();
+    },
+    async swap(before, given) {
+      reached.swaps++;
+      if (reached.mode === 'away') throw away();
+      if (reached.mode === 'denied') return { kind: 'denied', reason: 'may only read' };
+      return text.swap(before, given);
+    },
+  };
+  return reached;
+}
+
+interface Joined {
+  readonly keeper: RecordKeeper;
+  readonly text: Reached;
+  readonly own: OwnText;
+}
+
+export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind): void {
+  function openFleet(t: ExecutionContext, place: SharedTextPlace = prepare(t)) {
+    const clock = createManualClock();
+    const log = createRecordedLog();
+    const all: RecordKeeper[] = [];
+    let processes = 0;
+    const fleet = {
+      clock,
+      log,
+      place,
+      lines: (part: string) => log.lines.filter((line) => line.includes(part)),
+      /** `own`: of an earlier process. */
+      async join(
+        called: string,
+        own = createMemoryText(),
+        mode: Reached['mode'] = 'fine',
+      ): Promise<Joined> {
+        const text = reach(place.open());
+        text.mode = mode;
+        const id = `process-${++processes}`;
+        const keeper = createRecordKeeper({
+          shared: text,
+          timing,
+          own,
+          id,
+          name: called,
+          log,
+          clock,
+        });
+        t.teardown(keeper.stop);
+        await keeper.start();
+        all.push(keeper);
+        return { keeper, text, own };
+      },
+      /** It does nothing any more. */
+      kill(keeper: RecordKeeper) {
+        all.splice(all.indexOf(keeper), 1);
+      },
+      /** All look once a second. */
+      async pass(seconds: number): Promise<void> {
+        for (let second = 0; second < seconds; second++) {
+          clock.advance(1_000);
+          for (const each of all) each.tend(true);
+          await Promise.all(all.map((each) => each.settled()));
+        }
+      },
+    };
+    return fleet;
+  }
+
+  test(`${name}: of two that begin at once one leads, and the other one follows`, async (t) => {
+    const fleet = openFleet(t);
+    const two = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
+    t.true(two.every(({ isVacant, leads }) => isVacant && !leads));
+    const first: Change = (record) => (record.rollout === null ? begin(record) : undefined);
+    const done = await Promise.all(two.map((each) => each.write(first)));
+    t.is(done.filter(Boolean).length, 1);
+    await fleet.pass(3);
+    t.is(two.filter(({ leads }) => leads).length, 1);
+    t.deepEqual(two[0]?.record.rollout, rollout);
+    t.is(two[0]?.contentId, two[1]?.contentId);
+    t.true(two.every(({ isVacant }) => !isVacant));
+  });
+
+  test(`${name}: a leader that gives signs of life keeps its lead, and one that stops loses it`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    t.true(await one.write(begin));
+    const { contentId } = one;
+    await fleet.pass(12);
+    t.true(one.leads);
+    t.true(one.record.beat >= 4);
+    t.is(one.contentId, contentId, 'a sign of life changes nothing');
+    t.false(two.isVacant);
+    fleet.kill(one);
+    await fleet.pass(6);
+    t.false(two.isVacant, 'the lease has not run out');
+    await fleet.pass(3);
+    t.true(two.isVacant);
+    t.true(await two.write(toStep(1)));
+    t.true(two.leads);
+    t.is(two.record.leader.name, 'two');
+    // It only stood still, and learns when it writes that it does not lead any more.
+    t.true(one.leads);
+    t.false(
+      await one.write((record) => (record.leader.name === 'one' ? toStep(2)(record) : undefined)),
+    );
+    t.false(one.leads);
+    t.is(one.record.rollout?.step, 1);
+    t.false(one.isVacant);
+  });
+
+  test(`${name}: what one wrote and another one writes upon an old record are both on record`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await one.write(begin);
+    t.true(await two.write(isInForce('b')));
+    t.deepEqual([two.record.rollout, two.record.inForce.length], [rollout, 1]);
+    t.false(await one.write((record) => (record.inForce.length === 0 ? begin(record) : undefined)));
+    t.deepEqual(one.record, two.record, 'what has become pointless is not written');
+  });
+
+  test(`${name}: a leader that hands over is followed at once`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await one.write(begin);
+    await fleet.pass(1);
+    t.false(two.isVacant);
+    await one.handOver();
+    t.false(one.leads);
+    t.true(one.isVacant);
+    fleet.kill(one);
+    await fleet.pass(1);
+    t.true(two.isVacant);
+    t.deepEqual(two.record.rollout, rollout);
+  });
+
+  test(`${name}: only a leader hands over, and only what is under way`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await one.write(isInForce('a'));
+    const { swaps } = text;
+    await one.handOver();
+    t.is(text.swaps, swaps);
+    await one.write(begin);
+    await fleet.pass(1);
+    await two.handOver();
+    await fleet.pass(1);
+    t.true(one.leads);
+  });
+
+  test(`${name}: a control plane that was killed leads again at once, and no other one does`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, own } = await fleet.join('one');
+    await one.write(begin);
+    fleet.kill(one);
+    const { keeper: other } = await fleet.join('other');
+    t.false(other.isVacant);
+    const { keeper: again } = await fleet.join('one again', own);
+    t.true(again.isVacant);
+    t.false(again.leads);
+    t.true(await again.write(toStep(1)));
+    t.true(again.leads);
+    await fleet.pass(2);
+    t.is(other.record.leader.plane, one.record.leader.plane);
+  });
+
+  test(`${name}: nothing is read or written where nobody waits for a change`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper, text } = await fleet.join('one');
+    t.is(text.reads, 1, 'the start reads');
+    await keeper.write(begin);
+    await keeper.write((record) => withEnd(record, 'in_force', end));
+    const { reads, swaps } = text;
+    for (let second = 0; second < 5; second++) {
+      fleet.clock.advance(1_000);
+      keeper.tend(false);
+      await keeper.settled();
+    }
+    t.deepEqual([text.reads, text.swaps], [reads, swaps]);
+    await fleet.pass(5);
+    t.deepEqual([text.reads, text.swaps], [reads + 5, swaps]);
+  });
+
+  test(`${name}: peers that speak of another record cause one read in a while, and none of this one`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await two.write(isInForce('a'));
+    async function listen(contentId: string): Promise<number> {
+      const { reads } = text;
+      for (let turn = 0; turn < 20; turn++) {
+        one.hear(contentId);
+        fleet.clock.advance(100);
+        one.tend(false);
+        await one.settled();
+      }
+      return text.reads - reads;
+    }
+    t.is(await listen(two.contentId), 1);
+    t.is(one.contentId, two.contentId);
+    t.is(await listen(one.contentId), 0);
+    t.is(await listen('of nobody'), 2);
+  });
+
+  test(`${name}: where nothing may be written, that is said once, and each goes on by itself`, async (t) => {
+    const place = prepare(t);
+    const fleet = openFleet(t, { ...place, open: place.openReadOnly });
+    const { keeper: one, text } = await fleet.join('one');
+    t.false(await one.write(begin));
+    t.is(one.alone, undefined, 'it may have been a passing refusal');
+    t.regex(one.trouble ?? '', /cannot be written/);
+    const { swaps } = text;
+    t.false(await one.write(begin));
+    t.is(text.swaps, swaps, 'it rests');
+    await fleet.pass(2);
+    t.true(await one.write(begin));
+    t.true((one.alone ?? '').length > 0);
+    t.true(one.leads);
+    t.true(one.isForgetful, 'nothing is known of before');
+    t.is(one.trouble, undefined);
+    t.true(await one.write(toStep(1)));
+    t.is(one.record.rollout?.step, 1);
+    await fleet.pass(5);
+    const said = fleet.lines('takes no writes');
+    t.is(said.length, 1, fleet.log.lines.join('\n'));
+    t.regex(said[0] ?? '', /rolls out to its own workers by itself/);
+  });
+
+  test(`${name}: refusals that pass leave the record shared`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    for (let again = 0; again < 3; again++) {
+      text.mode = 'denied';
+      t.false(await one.write(begin));
+      text.mode = 'fine';
+      await fleet.pass(2);
+      t.true(await one.write(toStep(again)));
+    }
+    t.is(one.alone, undefined);
+    t.is(fleet.lines('is there again').length, 3);
+  });
+
+  test(`${name}: alone, it is tried again at the poll's rate, and shared again with what it knows`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await two.write(begin);
+    await fleet.pass(1);
+    text.mode = 'denied';
+    t.false(await one.write(holdBack));
+    await fleet.pass(2);
+    t.true(await one.write(holdBack));
+    t.is(one.alone, 'may only read');
+    t.true(await one.write((record) => withEnd(record, 'taken_back', end)));
+    const { swaps } = text;
+    await fleet.pass(4);
+    t.is(text.swaps - swaps, 4);
+    t.is(two.record.rollout?.outcome, 'running');
+    text.mode = 'fine';
+    // The leader's sign of life may come in between.
+    await fleet.pass(4);
+    t.is(one.alone, undefined);
+    t.is(two.record.rollout?.outcome, 'taken_back');
+    t.is(verdictOf(two.record, 'z', 'z')?.outcome, 'held_back');
+    t.is(one.contentId, two.contentId);
+    t.is(fleet.lines('takes writes again').length, 1);
+    t.true(await one.write(isInForce('c')));
+    await fleet.pass(1);
+    t.is(two.inForce?.content, 'c');
+  });
+
+  test(`${name}: alone, it does not take the lead of what others began meanwhile`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    text.mode = 'denied';
+    await one.write(holdBack);
+    await fleet.pass(2);
+    await one.write(holdBack);
+    await two.write(begin);
+    text.mode = 'fine';
+    await fleet.pass(2);
+    t.is(one.alone, undefined);
+    t.true(two.leads);
+    t.deepEqual([one.leads, one.isVacant], [false, false]);
+    t.is(verdictOf(two.record, 'z', 'z')?.outcome, 'held_back');
+  });
+
+  test(`${name}: alone, what is known is known to the next start, with the reason of the place`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text, own } = await fleet.join('one');
+    text.mode = 'denied';
+    await one.write(holdBack);
+    await fleet.pass(2);
+    await one.write(holdBack);
+    fleet.kill(one);
+    const { keeper: again, text: denied } = await fleet.join('one again', own, 'denied');
+    t.is(again.alone, 'may only read');
+    t.false(again.isForgetful);
+    t.is(verdictOf(again.record, 'z', 'z')?.reason, 'errors');
+    denied.mode = 'fine';
+    await fleet.pass(1);
+    t.is(again.alone, undefined);
+    const { keeper: other } = await fleet.join('other');
+    t.is(verdictOf(other.record, 'z', 'z')?.reason, 'errors');
+  });
+
+  test(`${name}: while the place cannot be reached nobody takes over, and it is said once`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await one.write(begin);
+    await fleet.pass(2);
+    fleet.place.hide();
+    await fleet.pass(15);
+    t.true(one.leads);
+    t.false(two.isVacant);
+    t.false(await one.write(toStep(1)));
+    t.regex(one.trouble ?? '', /cannot be (written|read)/);
+    t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
+    t.is(one.alone, undefined);
+  });
+
+  test(`${name}: a place that comes back is used again, and what was known of it is known still`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    await one.write(begin);
+    text.mode = 'away';
+    await fleet.pass(2);
+    const { reads, swaps } = text;
+    await fleet.pass(6);
+    t.true(text.reads + text.swaps - reads - swaps <= 3, 'it is not asked all the time');
+    t.deepEqual(one.record.rollout, rollout);
+    text.mode = 'fine';
+    await fleet.pass(3);
+    t.is(one.trouble, undefined);
+    t.is(fleet.lines('is there again').length, 1);
+    t.true(one.leads);
+    t.false(two.isVacant);
+  });
+
+  test(`${name}: what cannot be reached at the start is known from the copy`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, own } = await fleet.join('one');
+    await one.write((record) => holdBack(isInForce('a')(record) ?? record));
+    fleet.kill(one);
+    const { keeper: again } = await fleet.join('one again', own, 'away');
+    t.is(again.inForce?.content, 'a');
+    t.is(verdictOf(again.record, 'z', 'z')?.outcome, 'held_back');
+    t.regex(again.trouble ?? '', /cannot be read \(no route to it\)/);
+    t.false(again.isVacant);
+    t.false(await again.write(begin), 'nothing is written before it was read');
+  });
+
+  test(`${name}: a record that somebody removed is written again`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, own } = await fleet.join('one');
+    await one.write((record) => holdBack(begin(record) ?? record));
+    const empty = openFleet(t);
+    const { keeper: again } = await empty.join('one', own);
+    t.deepEqual(again.record.rollout, rollout);
+    t.true(await again.write(toStep(1)));
+    const { keeper: other } = await empty.join('other');
+    t.is(other.record.rollout?.step, 1);
+    t.is(verdictOf(other.record, 'z', 'z')?.outcome, 'held_back');
+  });
+
+  for (const [what, damage, problem] of [
+    ['damaged', (text: string) => text.slice(1), /it is cut or damaged: somebody has to remove it/],
+    [
+      'of a newer version',
+      (text: string) => text.replace('"format":3', '"format":9'),
+      /it is of a newer version \(format 9\): somebody has to remove it/,
+    ],
+    [
+      'written by hand',
+      () => '{"outcome":"in_force"}',
+      /it is not a record of a rollout: somebody has to remove it/,
+    ],
+  ] as const) {
+    test(`${name}: a record that is ${what} is refused by name, and nobody decides or writes by it`, async (t) => {
+      const fleet = openFleet(t);
+      const { keeper: one } = await fleet.join('one');
+      await one.write(begin);
+      const text = fleet.place.open();
+      const found = await text.read();
+      const damaged = damage(found?.text ?? '');
+      t.is((await text.swap(found?.version, damaged)).kind, 'written');
+      await fleet.pass(10);
+      t.deepEqual(one.record.rollout, rollout, 'as known before');
+      t.regex(one.trouble ?? '', problem);
+      t.false(one.isVacant);
+      t.false(await one.write(toStep(1)));
+      t.is((await text.read())?.text, damaged);
+      const { keeper: other } = await fleet.join('other');
+      t.is(other.record.rollout, null);
+      t.false(other.isVacant);
+      t.false(await other.write(begin));
+      t.regex(other.trouble ?? '', problem);
+      t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
+    });
+  }
+
+  test(`${name}: those that listen hear of each change, by whomever`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    const { keeper: two } = await fleet.join('two');
+    const heard: (string | undefined)[] = [];
+    two.onChange(() => heard.push(two.inForce?.content));
+    await one.write(isInForce('a'));
+    await fleet.pass(3);
+    await two.write(isInForce('b'));
+    t.deepEqual(heard, ['a', 'b']);
+    t.deepEqual(
+      [two.wasInForce('a'), two.wasInForce('b'), two.wasInForce('c')],
+      [true, true, false],
+    );
+  });
+}

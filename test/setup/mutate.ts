@@ -1,0 +1,138 @@
+// Shows what the tests of a folder do not notice: makes small defects in its sources, one at a time, runs the
+// tests nearest to each, and names those that survive.
+//   npm run mutate -- <folder or file> ... [--sample N] [--seed N]
+// In a copy of the tree: nothing is changed in place. Exits with 1 when more than one in twenty survives.
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize } from 'node:path';
+import { parseArgs } from 'node:util';
+import { listFiles } from '../support/listed-files.ts';
+import { createRandom } from '../support/random.ts';
+import { findMutants, type Mutant } from './mutants.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const timeoutMs = 120_000;
+/** Imports between a test and a source that still make it one of its tests. */
+const maxDistance = 2;
+const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { sample: { type: 'string', default: '40' }, seed: { type: 'string', default: '1' } },
+});
+if (positionals.length === 0) {
+  process.stderr.write('npm run mutate -- <folder or file> ... [--sample N] [--seed N]\n');
+  process.exit(2);
+}
+
+const files = listFiles('*.ts', '*.mjs', '*.json', '*.proto', 'proto');
+const sources = files.filter(
+  (path) =>
+    positionals.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
+    /(?<!\.test)\.ts$/.test(path),
+);
+const all = sources.flatMap((path) =>
+  findMutants(readFileSync(join(root, path), 'utf8')).map((mutant) => ({ path, mutant })),
+);
+const imports = readImports();
+const copy = copyTree();
+process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+const sample = choose(Number(values.sample), Number(values.seed));
+const tests = new Set(sample.flatMap(({ path }) => findTests(path).flat()));
+if (!(await passes([...tests])))
+  throw new Error(`not all pass as they are: ${[...tests].join(' ')}`);
+const survivors: string[] = [];
+for (const [index, { path, mutant }] of sample.entries()) {
+  const isNoticed = await isNoticedByTests(path, mutant);
+  const name = `${path}:${mutant.line}\n  - ${mutant.before.trim()}\n  + ${mutant.after.trim()}`;
+  if (!isNoticed) survivors.push(name);
+  process.stdout.write(
+    `${index + 1}/${sample.length} ${isNoticed ? 'noticed' : `SURVIVES ${name}`}\n`,
+  );
+}
+process.stdout.write(
+  `${sample.length} of ${all.length} mutants (seed ${values.seed}): ${survivors.length} survive\n`,
+);
+process.exitCode = survivors.length * 20 > sample.length ? 1 : 0;
+
+function choose(count: number, seed: number): (typeof all)[number][] {
+  const random = createRandom(seed);
+  const left = [...all];
+  const chosen: (typeof all)[number][] = [];
+  while (chosen.length < count && left.length > 0) {
+    chosen.push(...left.splice(random.below(left.length), 1));
+  }
+  return chosen;
+}
+
+async function isNoticedByTests(path: string, mutant: Mutant): Promise<boolean> {
+  const place = join(copy, path);
+  const before = readFileSync(place, 'utf8');
+  const lines = before.split('\n');
+  lines[mutant.line - 1] = mutant.after;
+  writeFileSync(place, lines.join('\n'));
+  try {
+    for (const stage of findTests(path)) if (!(await passes(stage))) return true;
+    return false;
+  } finally {
+    writeFileSync(place, before);
+  }
+}
+
+/** Those of the same name first, then those of the folder, then others that import it, and contracts. */
+function findTests(path: string): string[][] {
+  const stages: string[][] = [[], [], []];
+  for (const [test, distance] of distancesFrom(path)) {
+    if (!test.endsWith('.test.ts') || slowFolders.test(test)) continue;
+    if (test === path.replace(/\.ts$/, '.test.ts')) stages[0]?.push(test);
+    else if (dirname(test) === dirname(path)) stages[1]?.push(test);
+    else if (distance === 1 || test.startsWith('test/contract/')) stages[2]?.push(test);
+  }
+  return stages.filter((some) => some.length > 0);
+}
+
+/** Of those that import it, also through others. */
+function distancesFrom(path: string): Map<string, number> {
+  const distances = new Map([[path, 0]]);
+  for (const [each, distance] of distances) {
+    if (distance === maxDistance) continue;
+    for (const importer of imports.get(each) ?? []) {
+      if (!distances.has(importer)) distances.set(importer, distance + 1);
+    }
+  }
+  return distances;
+}
+
+/** By what is imported. */
+function readImports(): Map<string, string[]> {
+  const importers = new Map<string, string[]>();
+  for (const path of files.filter((each) => each.endsWith('.ts'))) {
+    const text = readFileSync(join(root, path), 'utf8');
+    for (const [, name = ''] of text.matchAll(/ from '(\.[^']+)'/g)) {
+      const target = normalize(join(dirname(path), name));
+      importers.set(target, [...(importers.get(target) ?? []), path]);
+    }
+  }
+  return importers;
+}
+
+function copyTree(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'mutants-'));
+  for (const path of files) cpSync(join(root, path), join(folder, path));
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+/** A run without an end is one that has noticed. */
+function passes(some: readonly string[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    const ava = join(copy, 'node_modules', '.bin', 'ava');
+    const args = ['--fail-fast', '--tap', '--concurrency', '2', '--timeout', '60s', ...some];
+    const child = spawn(ava, args, { cwd: copy, stdio: 'ignore', timeout: timeoutMs });
+    child.on('error', () => resolve(false));
+    child.on('close', (code) => resolve(code === 0));
+  });
+}
