@@ -185,6 +185,17 @@ test('a worker is told with what it has and what it counts', (t) => {
   t.true(Value.Check(factsJson, { record: 'r', serves: null, ...facts }));
 });
 
+test('what is told of workers while nothing is on trial is read by peers', (t) => {
+  const sources = {
+    workers: { list: () => [connected('w', undefined)], vanished: () => [] },
+    snapshots: { current: () => before, compare: () => undefined },
+    readCounted: () => new Map(),
+  };
+  const facts = readOwnFacts(sources, undefined, 0);
+  t.is(facts.workers[0]?.pool, 0);
+  t.true(Value.Check(factsJson, { record: 'r', serves: 'r', ...facts }));
+});
+
 test('figures under the version in force are those of a worker without it', (t) => {
   t.is(only({ counted: [['i', { ...counted, version: before.version }]] }).counted?.hasIt, false);
 });

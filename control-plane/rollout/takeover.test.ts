@@ -7,7 +7,7 @@ import {
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
 import { createIsWithin } from './pools.ts';
-import { emptyRecord, openRolloutOf, parseRecord } from './record.ts';
+import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from './record.ts';
 import { directoryTiming, gitTiming } from './record-keeper.ts';
 import { placeOf } from './share.ts';
 
@@ -204,6 +204,74 @@ test('the other control plane hears of the end before it would read the record',
   for (let second = 0; second < 100 && ended().length === 0; second++) await fleet.pass(1);
   await fleet.pass(3);
   t.is(ended().length, 2);
+});
+
+test('of several that could lead one does, and one alone says so', async (t) => {
+  const fleet = await startSimulatedFleet(t, { ...both, planes: ['a', 'b', 'c', 'd'] });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(7);
+  const name = fleet.readRecord()?.leader.name ?? '';
+  fleet.killPlane(
+    name,
+    [...fleet.planes.keys()].find((each) => each !== name),
+  );
+  await fleet.pass(12);
+  t.is(takeovers(fleet).length, 1);
+  t.is(fleet.log.lines.filter((line) => line.includes(`leads after ${name}`)).length, 1);
+  t.is(fleet.readRecord()?.after, name);
+  const leads = [...fleet.planes.values()].filter(({ keeper }) => keeper.leads);
+  t.is(leads.length, 1);
+  t.deepEqual(leads[0]?.rollout.state()?.leader, {
+    name: leads[0]?.name,
+    isThis: true,
+    after: name,
+  });
+  const [follower] = [...fleet.planes.values()].filter(({ keeper }) => !keeper.leads);
+  t.deepEqual(follower?.rollout.state()?.leader, {
+    name: leads[0]?.name,
+    isThis: false,
+    after: name,
+  });
+});
+
+test('control planes that do not reach each other follow the record all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t, both);
+  for (const plane of fleet.planes.values()) plane.isCutOff = true;
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  const [a, b] = [...fleet.planes.values()];
+  t.is(a?.keeper.contentId, b?.keeper.contentId);
+  t.is(openOf(fleet)?.step, 0);
+  t.is(fleet.having(2).length, 0, 'nobody gets it where workers are unknown');
+});
+
+test('an approval at one control plane is one at all', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: '' });
+  for (const plane of fleet.planes.values()) plane.isCutOff = true;
+  const removal = { ...revisionOf(9), files: [] };
+  fleet.store.publish(removal);
+  await fleet.pass(2);
+  t.is(fleet.having(1).length, 20);
+  t.is(await fleet.planes.get('b')?.rollout.approve(removal.id, 'meant', 'ops'), undefined);
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 0);
+});
+
+test('a rollout of a revision that is not known here is left to its leader, as long as that lives', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan, workers: 12 });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(2);
+  const { rollout, ...record } = fleet.readRecord() ?? emptyRecord;
+  const unknown = rollout && { ...rollout, id: 'other', revision: '7'.repeat(40), content: '7' };
+  const leader = { id: 'other', plane: 'other', name: 'other:1', hasLeft: false };
+  fleet.text.content = toRecordText({ ...record, rollout: unknown, leader });
+  fleet.text.writes++;
+  await fleet.pass(7);
+  t.is(fleet.readRecord()?.rollout?.id, 'other');
+  t.is(fleet.having(2).length, 0);
+  await fleet.pass(10);
+  t.is(openOf(fleet)?.revision, revisionOf(2).id, 'nobody leads that one any more');
+  t.true(fleet.having(2).length > 0);
 });
 
 test('a follower that is cut off from its leader takes a bad revision back from its own workers', async (t) => {

@@ -608,6 +608,18 @@ test('started where what was in force is no more in the store: the newest is tri
   t.is((await restart(t, first, true)).tell(), 'nothing in force, b on trial');
 });
 
+test('started where what was in force is invalid by now: that is said, and it is not served', async (t) => {
+  const first = await startCache(t);
+  for (const name of ['x', 'b']) first.publish(name);
+  first.memory.inForce = { revision: 'x', content: 'as it was' };
+  const next = await restart(t, first, true);
+  t.is(next.tell(), 'nothing in force, b on trial');
+  t.true(
+    next.log.lines.some((line) => /Revision x .*is not served/.test(line)),
+    next.log.lines.join(),
+  );
+});
+
 test('started where the state directory knows less than the record: the record counts', async (t) => {
   const first = await startCache(t);
   const second = await startCache(t, { store: first.store, memory: first.memory, rollsOut: false });

@@ -26,8 +26,9 @@ for (const [line, ...mutants] of [
 }
 
 test('types have no mutants, and what comes after them has', (t) => {
-  const source = 'interface A {\n  readonly b: true;\n}\nconst a = true;\n';
+  const source =
+    'interface A {\n  readonly b: true;\n}\ntype B =\n  | { c: true }\n  | { c: false };\n\nconst a = true;\n';
   t.deepEqual(findMutants(source), [
-    { line: 4, before: 'const a = true;', after: 'const a = false;' },
+    { line: 8, before: 'const a = true;', after: 'const a = false;' },
   ]);
 });

@@ -48,11 +48,11 @@ export function findMutants(source: string): Mutant[] {
   const mutants: Mutant[] = [];
   let isInType = false;
   for (const [index, text] of source.split('\n').entries()) {
-    if (/^(?:export )?(?:interface|type) .*[{|]$/.test(text)) isInType = true;
+    if (/^(?:export )?(?:interface|type) .*[{|=]$/.test(text)) isInType = true;
     if (!isInType && !/^\s*(?:\/\/|\/\*|\*|import |export type |type )/.test(text)) {
       mutants.push(...findInLine(text).map((after) => ({ line: index + 1, before: text, after })));
     }
-    if (/^\}|^\S.*;$/.test(text)) isInType = false;
+    if (/^\}|^$/.test(text)) isInType = false;
   }
   return mutants;
 }
