@@ -82,6 +82,8 @@ function decideOn(given: Given): Decision {
   }));
   const view: View = {
     trial: { revision: 'new', content: 'new content', supersedes: false },
+    next: undefined,
+    isLacked: false,
     members,
     connected: members.length,
     gone: { having: 0, others: 0 },

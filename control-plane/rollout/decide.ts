@@ -5,7 +5,13 @@ import { formatDuration } from '../../shared/duration.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, type Share } from './pools.ts';
-import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, verdictOf } from './record.ts';
+import {
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  toReplaced,
+  verdictOf,
+} from './record.ts';
 import type { Phase } from './rollout-state.ts';
 import { chooseShare } from './share.ts';
 import type { Member, View } from './view.ts';
@@ -47,6 +53,13 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     // One that is cut off from its leader does not leave a bad revision where it is.
     const change = !view.isLed && evidence?.kind === 'take_back' ? evidence : undefined;
     return { change, phase: toFollowerPhase(view, open), text: open.reason };
+  }
+  if (view.isLacked && view.next !== undefined) {
+    return {
+      change: { kind: 'take_back', reason: toReplaced(view.next) },
+      phase: 'spreading',
+      text: '',
+    };
   }
   const isPaused = open.outcome === 'paused';
   if (evidence?.kind === 'take_back' || (evidence?.kind === 'pause' && !isPaused)) {

@@ -8,7 +8,7 @@ import type { RolloutOnRecord } from './record.ts';
 import { placeOf } from './share.ts';
 import type { Gone, Member, View } from './view.ts';
 
-export interface Look extends Pick<View, 'trial' | 'leads' | 'isVacant' | 'isLed'> {
+export interface Look extends Pick<View, 'trial' | 'next' | 'leads' | 'isVacant' | 'isLed'> {
   /** That of the revision on trial; undefined before it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
@@ -183,14 +183,16 @@ export function createFleetView(clock: Clock): FleetView {
         heldMs = 0;
       }
       forgetOthers(byKey);
-      const { trial, leads, isVacant, isLed } = look;
+      const { trial, next, leads, isVacant, isLed } = look;
       return {
         trial,
+        next,
         members,
         connected: byKey.size,
         gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
         judgement: judge(workers, look),
         unknown: peers.unknown,
+        isLacked: peers.lacks,
         isGathered: isGathered(),
         heldMs,
         leads,

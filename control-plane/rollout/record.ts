@@ -2,6 +2,7 @@
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
+import { toShortId } from '../store/revision.ts';
 
 const revisionId = Type.String({ maxLength: 128 });
 /** `content` of a build (snapshot/build.ts): equal where every node gets the same. */
@@ -75,6 +76,11 @@ const recordJson = Type.Object({
   beat: Type.Integer({ minimum: 0 }),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
+
+/** Why a rollout ended, for people. */
+export function toReplaced(newer: string): string {
+  return `revision ${toShortId(newer)} has taken its place`;
+}
 
 /** Before anything is on record. */
 export const emptyRecord: RolloutRecord = {
@@ -156,8 +162,14 @@ export function withEnd(
 /** `theirs`, with what only `ours` knows: what was taken back is taken back. */
 export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
   const open = openRolloutOf(theirs);
-  const end = open && ours.verdicts.find(({ rollout }) => rollout === open.id);
-  const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
+  // Each may have rolled out the same revision by itself.
+  const isOurs = ours.rollout?.outcome === 'taken_back' && ours.rollout.revision === open?.revision;
+  const end = ours.verdicts.find(
+    ({ rollout }) =>
+      rollout !== undefined && [open?.id, isOurs && ours.rollout?.id].includes(rollout),
+  );
+  const ended =
+    open === undefined || end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
   const tried = openRolloutOf(ended) ?? openRolloutOf(ours);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));

@@ -27,6 +27,8 @@ export interface View {
     readonly content: string;
     readonly supersedes: boolean;
   };
+  /** The revision that waits for the end of this rollout. */
+  readonly next: string | undefined;
   readonly members: readonly Member[];
   /** Those that get the same with or without the revision, too. */
   readonly connected: number;
@@ -35,6 +37,8 @@ export interface View {
   readonly judgement: Judgement;
   /** What is not known of other control planes, for people. */
   readonly unknown: string | undefined;
+  /** Whether another control plane can never follow: its store does not have the revision any more. */
+  readonly isLacked: boolean;
   /** Whether the workers that reconnect after a start have come, as far as one can tell. */
   readonly isGathered: boolean;
   /** How long all workers of the step have had it. */

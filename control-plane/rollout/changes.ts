@@ -1,0 +1,78 @@
+// What a change that was decided on, or an action of somebody, makes of the record. Pure.
+import type { Change } from './decide.ts';
+import {
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  toReplaced,
+  type Verdict,
+  verdictOf,
+  withEnd,
+  withoutVerdict,
+} from './record.ts';
+
+export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
+
+/** Why, who says so (for people; '' for a control plane), and when. */
+export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
+
+/** A rollout in its place begins; one that is under way ends. */
+export function withBegun(
+  record: RolloutRecord,
+  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content' | 'base'>,
+  atMs: number,
+): RolloutRecord {
+  const { revision, content } = rollout;
+  const before =
+    openRolloutOf(record) === undefined
+      ? record
+      : withEnd(record, 'taken_back', { reason: toReplaced(revision), by: '', atMs });
+  // An approval is one of this rollout too, for those that start while it is under way.
+  const isApproved = verdictOf(before, revision, content)?.outcome === 'approved';
+  const kept = isApproved ? before : withoutVerdict(before, content);
+  const none = { outcome: 'running', step: 0, chosen: [], whole: [], reason: '' } as const;
+  return { ...kept, rollout: { ...none, ...rollout, chosen: [], whole: [] }, after: '' };
+}
+
+export function withChange(
+  record: RolloutRecord,
+  change: Exclude<Change, { readonly kind: 'begin' | 'lead' }>,
+  atMs: number,
+): RolloutRecord | undefined {
+  const open = openRolloutOf(record);
+  if (open === undefined) return undefined;
+  const word = { reason: '', by: '', atMs };
+  switch (change.kind) {
+    case 'take_back':
+      return withEnd(record, 'taken_back', { ...word, reason: change.reason });
+    case 'complete':
+      return withEnd(record, 'in_force', word);
+    case 'pause':
+      return { ...record, rollout: { ...open, outcome: 'paused', reason: change.reason } };
+    case 'give': {
+      const { step, share } = change;
+      const given = { step, chosen: [...share.chosen], whole: [...share.whole] };
+      return { ...record, rollout: { ...open, ...given, outcome: 'running', reason: '' } };
+    }
+  }
+}
+
+/** What somebody wants of the rollout on record. */
+export function withAction(
+  record: RolloutRecord,
+  action: RolloutAction,
+  word: Word,
+): RolloutRecord | undefined {
+  const open = openRolloutOf(record);
+  if (open === undefined) return undefined;
+  switch (action) {
+    case 'pause':
+      return { ...record, rollout: { ...open, outcome: 'paused', reason: word.reason } };
+    case 'resume':
+      return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
+    case 'promote':
+      return withEnd(record, 'in_force', word);
+    case 'abort':
+      return withEnd(record, 'taken_back', word);
+  }
+}

@@ -1,0 +1,213 @@
+// Serves what is on record: whose revision is on trial here, to which workers, and what becomes of it at the end. A
+// control plane that stood still or was cut off catches up. Decides nothing.
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../../shared/clock.ts';
+import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { NodeIdentity } from '../snapshot/snapshot.ts';
+import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { toInstance } from '../xds/workers.ts';
+import type { RolloutPlan } from './plan.ts';
+import { createIsWithin, type Pools, toPools } from './pools.ts';
+import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, verdictOf } from './record.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import { placeOf } from './share.ts';
+
+/** The rollout of the revision on trial, as this control plane has it. */
+export interface Running {
+  readonly revision: string;
+  /** Wall time. */
+  readonly sinceMs: number;
+  readonly pools: Pools;
+  /** Of the record when it began here: that is the end of another rollout. */
+  readonly endedBefore: string | undefined;
+  /** The share that is served. */
+  offered: RolloutOnRecord | undefined;
+  /** What is taken back here before it is on record. */
+  takenBack: { readonly reason: string; readonly by: string } | undefined;
+}
+
+export interface Following {
+  /** Undefined when nothing is on trial. */
+  readonly running: Running | undefined;
+  /** Identifies the record that the workers are served by; undefined where the revision on trial is not known. */
+  readonly serves: string | undefined;
+  /** Whether the store does not have the revision of the open rollout any more. */
+  readonly lacks: boolean;
+  follow(): void;
+  stop(): void;
+}
+
+export interface FollowingDeps {
+  /** Undefined: every worker gets a new revision at once. */
+  readonly plan: RolloutPlan | undefined;
+  readonly snapshots: SnapshotCache;
+  readonly keeper: RecordKeeper;
+  readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
+  /** Nobody wants the revision of this rollout any more. */
+  readonly giveWay: (open: RolloutOnRecord, newest: string) => Promise<unknown>;
+  /** Whether this content in force is not on record yet, and will be. */
+  readonly isUnwritten: (content: string) => boolean;
+  readonly clock: Clock;
+}
+
+/** Between two looks for a revision that was not there. */
+const retryMs = 5_000;
+
+export function createFollowing(deps: FollowingDeps): Following {
+  const { plan, snapshots, keeper, store, clock } = deps;
+  let running: Running | undefined;
+  let serves: string | undefined;
+  /** The rollout of a revision that is looked for, and since when. */
+  let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
+  /** The rollout of a revision that the store does not have any more. */
+  let lacking: string | undefined;
+  /** What is in force on record, and not here, when it was last looked for. */
+  let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
+  let isStopped = false;
+
+  function begin(trial: TrialState | undefined, record: RolloutRecord): void {
+    if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
+    running = trial && {
+      revision: trial.revision.id,
+      sinceMs: trial.sinceMs,
+      pools: toPools(plan?.steps ?? [], trial.groups),
+      endedBefore: openRolloutOf(record) ? undefined : record.rollout?.id,
+      offered: undefined,
+      takenBack: undefined,
+    };
+    serves = undefined;
+  }
+
+  /** What is on record is not the rollout of the revision on trial, or not any more. */
+  function settle(now: Running, record: RolloutRecord): void {
+    const { rollout } = record;
+    const { content, supersedes } = snapshots.state().trial ?? {};
+    if (rollout === null || content === undefined) return;
+    const isInForce = record.inForce[0]?.content === content;
+    if (rollout.id === now.endedBefore && !isInForce) return;
+    const verdict = verdictOf(record, now.revision, content);
+    if (verdict?.outcome === 'taken_back') {
+      running = undefined;
+      snapshots.takeBackTrial(verdict.reason);
+    } else if (record.inForce.slice(0, 2).some((each) => each.content === content)) {
+      // The rollout after it may be under way already.
+      running = undefined;
+      snapshots.endTrial();
+    } else if (openRolloutOf(record) && !supersedes) {
+      // Another control plane has not come as far as this one.
+      snapshots.offerTrial(() => false);
+    }
+  }
+
+  function offer(now: Running, open: RolloutOnRecord): void {
+    serves = keeper.contentId;
+    if (now.takenBack !== undefined || isSameShare(now.offered, open)) return;
+    now.offered = open;
+    const { poolOf } = now.pools;
+    const isWithin = createIsWithin(open);
+    /** A node is asked for at each change. */
+    const known = new WeakMap<NodeIdentity, boolean>();
+    snapshots.offerTrial((node) => {
+      const isIn =
+        known.get(node) ??
+        isWithin({ pool: poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) });
+      known.set(node, isIn);
+      return isIn;
+    });
+  }
+
+  /** The revision of this rollout is not on trial here: it is not known yet, or there is a newer one. */
+  function seek(open: RolloutOnRecord): void {
+    serves = undefined;
+    const nowMs = clock.monotonicMs();
+    if (snapshots.state().withdrawn?.revision === open.revision) return;
+    if (sought.id === open.id && nowMs - sought.atMs < retryMs) return;
+    sought = { id: open.id, atMs: nowMs };
+    void find(open).catch(() => {
+      // The store is away: its own state says so, and it is looked for again.
+    });
+  }
+
+  async function find(open: RolloutOnRecord): Promise<void> {
+    await store.trigger();
+    const { newest, inForce, trial } = snapshots.state();
+    if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
+    const place = await store.locate(open.revision, newest.revision.id);
+    const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
+    const revision = isPast ? undefined : await store.readRevision(open.revision);
+    if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    const isThere = snapshots.state().store.failingSinceMs === undefined;
+    lacking = revision === undefined && isThere ? open.id : undefined;
+    if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
+      snapshots.followTrial(revision);
+    } else if (isPast || keeper.isVacant || keeper.leads) {
+      await deps.giveWay(open, newest.revision.id);
+    }
+  }
+
+  /** This control plane has not seen how what is in force came to be so: it stood still, or was cut off. */
+  function catchUp({ inForce: [wanted] }: RolloutRecord): void {
+    const { inForce, trial, newest } = snapshots.state();
+    if (wanted === undefined || keeper.trouble !== undefined) return;
+    if ([inForce?.content, trial?.content].includes(wanted.content)) return;
+    // Its author wants it in place of what is on record, which follows.
+    if (inForce !== undefined && inForce.revision.id === newest?.revision.id) return;
+    if (inForce?.isAtOnce && deps.isUnwritten(inForce.content)) return;
+    const nowMs = clock.monotonicMs();
+    if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
+    missed = { content: wanted.content, atMs: nowMs };
+    void store.readRevision(wanted.revision).then(
+      (revision) => {
+        const isStill =
+          keeper.record.inForce[0]?.content === wanted.content &&
+          snapshots.state().inForce?.revision.id === inForce?.revision.id;
+        if (revision !== undefined && isStill && !isStopped) snapshots.followInForce(revision);
+      },
+      () => {
+        // The store is away: its own state says so, and it is looked for again.
+      },
+    );
+  }
+
+  /** Somebody has approved the revision that is held back, at any control plane; or it could not be examined yet. */
+  function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
+    if (newest === undefined) snapshots.reconsider();
+    if (!newest?.isHeldBack) return;
+    const verdict = verdictOf(record, newest.revision.id, newest.content ?? '');
+    if (verdict?.outcome === 'approved') snapshots.reconsider();
+  }
+
+  return {
+    get running() {
+      return running;
+    },
+    get serves() {
+      return serves;
+    },
+    get lacks() {
+      return lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
+    },
+    follow() {
+      const { record } = keeper;
+      const open = openRolloutOf(record);
+      const state = snapshots.state();
+      if (plan !== undefined) {
+        begin(state.trial, record);
+        if (running !== undefined && open?.revision !== running.revision) settle(running, record);
+        if (running !== undefined && open?.revision === running.revision) offer(running, open);
+        else if (open !== undefined && !state.trial?.supersedes) seek(open);
+        else serves = open === undefined ? keeper.contentId : undefined;
+        catchUp(record);
+      }
+      reconsider(state, record);
+    },
+    stop() {
+      isStopped = true;
+    },
+  };
+}
+
+function isSameShare(a: RolloutOnRecord | undefined, b: RolloutOnRecord): boolean {
+  return a?.id === b.id && isDeepStrictEqual([a.chosen, a.whole], [b.chosen, b.whole]);
+}
