@@ -161,3 +161,15 @@ test('what a control plane took back by itself stays taken back when the record 
   t.is(openRolloutOf(mergeRecords(again, ours))?.id, 'again');
   t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
 });
+
+test('what a control plane has brought to its own workers alone is on trial again with the others', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
+  fleet.reach.set('a', 'denied');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(12);
+  t.is(fleet.planes.get('a')?.cache.state().inForce?.revision.id, revisionOf(2).id);
+  fleet.reach.delete('a');
+  await fleet.pass(60);
+  t.is(fleet.having(2).length, 20);
+  t.deepEqual(fleet.readRecord()?.verdicts, []);
+});

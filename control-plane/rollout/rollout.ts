@@ -260,7 +260,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { newest, inForce, trial } = snapshots.state();
     if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
     const place = await store.locate(open.revision, newest.revision.id);
-    const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
+    const isNewest = newest.revision.id === open.revision;
+    const isPast =
+      !isNewest && place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
     const isThere = snapshots.state().store.failingSinceMs === undefined;
@@ -278,8 +280,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (wanted === undefined || keeper.trouble !== undefined) return;
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
     // Its author wants it in place of what is on record, which follows.
-    if (inForce !== undefined && inForce.revision.id === newest?.revision.id) return;
-    if (inForce?.isAtOnce && inForce.content !== noted) return;
+    const isNewest = inForce?.revision.id === newest?.revision.id;
+    if (inForce?.isAtOnce && (isNewest || inForce.content !== noted)) return;
     const nowMs = clock.monotonicMs();
     if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
     missed = { content: wanted.content, atMs: nowMs };
