@@ -173,3 +173,18 @@ test('what a control plane has brought to its own workers alone is on trial agai
   t.is(fleet.having(2).length, 20);
   t.deepEqual(fleet.readRecord()?.verdicts, []);
 });
+
+test('a revision for everybody that arrives while another one is looked for replaces it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(1);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  fleet.killPlane('a');
+  fleet.store.publish(revisionOf(3));
+  await fleet.startPlane('a');
+  fleet.store.publish(revisionOf(4, 'in a hurry\n\nRollout: now'));
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(50);
+  t.is(fleet.having(4).length, 20);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+});

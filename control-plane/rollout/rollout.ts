@@ -265,6 +265,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
       !isNewest && place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    // Another one has come meanwhile.
+    if (snapshots.state().newest?.revision.id !== newest.revision.id) return;
     const isThere = snapshots.state().store.failingSinceMs === undefined;
     lacking = revision === undefined && isThere ? open.id : undefined;
     if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
