@@ -161,3 +161,30 @@ test('what a control plane took back by itself stays taken back when the record 
   t.is(openRolloutOf(mergeRecords(again, ours))?.id, 'again');
   t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
 });
+
+test('what a control plane has brought to its own workers alone is on trial again with the others', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
+  fleet.reach.set('a', 'denied');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(12);
+  t.is(fleet.planes.get('a')?.cache.state().inForce?.revision.id, revisionOf(2).id);
+  fleet.reach.delete('a');
+  await fleet.pass(60);
+  t.is(fleet.having(2).length, 20);
+  t.deepEqual(fleet.readRecord()?.verdicts, []);
+});
+
+test('a revision for everybody that arrives while another one is looked for replaces it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(1);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  fleet.killPlane('a');
+  fleet.store.publish(revisionOf(3));
+  await fleet.startPlane('a');
+  fleet.store.publish(revisionOf(4, 'in a hurry\n\nRollout: now'));
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(50);
+  t.is(fleet.having(4).length, 20);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+});

@@ -134,9 +134,13 @@ export function createFollowing(deps: FollowingDeps): Following {
     const { newest, inForce, trial } = snapshots.state();
     if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
     const place = await store.locate(open.revision, newest.revision.id);
-    const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
+    const isNewest = newest.revision.id === open.revision;
+    const isPast =
+      !isNewest && place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    // Another one has come meanwhile.
+    if (snapshots.state().newest?.revision.id !== newest.revision.id) return;
     const isThere = snapshots.state().store.failingSinceMs === undefined;
     lacking = revision === undefined && isThere ? open.id : undefined;
     if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
@@ -152,8 +156,8 @@ export function createFollowing(deps: FollowingDeps): Following {
     if (wanted === undefined || keeper.trouble !== undefined) return;
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
     // Its author wants it in place of what is on record, which follows.
-    if (inForce !== undefined && inForce.revision.id === newest?.revision.id) return;
-    if (inForce?.isAtOnce && deps.isUnwritten(inForce.content)) return;
+    const isNewest = inForce?.revision.id === newest?.revision.id;
+    if (inForce?.isAtOnce && (isNewest || deps.isUnwritten(inForce.content))) return;
     const nowMs = clock.monotonicMs();
     if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
     missed = { content: wanted.content, atMs: nowMs };

@@ -296,6 +296,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
       return undefined;
     }
     note('a bad revision is not in force');
+    // Where something bad is in force already, it is no worse.
+    if ([...letThrough].some(revisions.isBad)) return undefined;
     const effect = revisions.effects.get(inForce);
     // Without figures it is not seen.
     const isJudged = plan.onSilence === 'stop' && lieAt === Number.NEGATIVE_INFINITY;

@@ -146,6 +146,8 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
           const action = needed === undefined ? 'resume' : 'promote';
           needed = `paused: ${fleet.readRecord()?.rollout?.reason}`;
           events.push(`${second} s: somebody says ${action}`);
+          const id = fleet.readRecord()?.rollout?.revision;
+          letThrough.add(revisions.find(id ?? '')?.content ?? -1);
           void plane?.rollout.act(action, 'all is well', 'Ann');
         }
         await step();
