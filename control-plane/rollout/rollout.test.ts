@@ -230,6 +230,15 @@ test('what cannot be written is told to who wants it', async (t) => {
   t.regex(fleet.plane.rollout.memory().trouble ?? '', /cannot be/);
 });
 
+test('what could not begin is told to who wants something of it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.text.mode = 'away';
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  t.regex((await act(fleet, 'abort', 'wrong', 'ops')) ?? '', /^the shared record cannot be /);
+  t.is(fleet.having(2).length, 0);
+});
+
 test('an abort is at once here, also where it cannot be written', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
