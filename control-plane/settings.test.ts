@@ -155,6 +155,13 @@ test('a port that others can reach is told when what it serves, or its tokens, c
   t.deepEqual(warningsOf({ '--xds-tokens-file': '/tokens', ...cert }), []);
   t.regex(warningsOf(cert).join(), /^whoever reaches/, 'TLS lets everybody in');
   t.deepEqual(warningsOf({ '--xds-tls-client-ca': '/ca.pem', ...cert }), []);
+  const rollout = { '--rollout': 'canary=10%,hold=60s' };
+  t.deepEqual(warningsOf(rollout), [
+    'whoever reaches 0.0.0.0:18000 can read all rules, and bear witness for or against a revision with as many workers as it opens connections: give --xds-tokens-file/RATELANE_XDS_TOKENS_FILE or --xds-tls-client-ca/RATELANE_XDS_TLS_CLIENT_CA, or a loopback address as --xds-address/RATELANE_XDS_ADDRESS',
+  ]);
+  t.deepEqual(warningsOf({ ...rollout, '--xds-tokens-file': '/tokens', ...cert }), []);
+  t.deepEqual(warningsOf({ ...rollout, '--xds-tls-client-ca': '/ca.pem', ...cert }), []);
+  t.deepEqual(warningsOf({ ...rollout, '--xds-address': '[::1]:18000' }), []);
   t.deepEqual(warningsOf({ '--xds-address': '[::1]:18000' }), []);
   const admin = { '--xds-address': '127.0.0.1:18000', '--admin-tokens-file': '/tokens' };
   t.deepEqual(warningsOf(admin), []);

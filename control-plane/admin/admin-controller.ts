@@ -36,7 +36,7 @@ export const allowRemoval = Type.Optional(
 export const rollout = Type.Optional(
   Type.Union([Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede')], {
     description:
-      'Where revisions are rolled out in steps: to all workers at once (a message has to say why), in steps also where it goes back to what was in force before, or in place of a rollout that is under way',
+      'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, or in place of a rollout that is under way',
   }),
 );
 
@@ -173,14 +173,14 @@ export class AdminController extends Controller {
     path: string,
     schema: Schema,
     peer: string | undefined,
-    { body, countWorkers }: Pick<PeerQuestion<Static<Schema>>, 'body' | 'countWorkers'> = {},
+    asked: Omit<PeerQuestion<Static<Schema>>, 'method' | 'path'> = {},
   ): Promise<PeerAnswer<Static<Schema>>[]> {
     this.refuseItself(peer);
     const { peers } = this.api;
     if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
-    const method = body === undefined ? 'GET' : 'POST';
-    return peers.ask({ method, path, body, countWorkers }, schema, token);
+    const method = asked.body === undefined ? 'GET' : 'POST';
+    return peers.ask({ method, path, ...asked }, schema, token);
   }
 
   /** Throws 409 when the control plane has asked itself. */
@@ -197,7 +197,9 @@ export class AdminController extends Controller {
     peer: string | undefined,
   ): Promise<CountersJson> {
     const { fleet } = this.api;
-    const asking = this.askPeers(path, countersJson, peer, { body });
+    // A reset is asked for in three steps.
+    const timeoutMs = question.reset ? 4_000 : 2_000;
+    const asking = this.askPeers(path, countersJson, peer, { body, timeoutMs });
     const linked = fleet.list();
     const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
     if (peer !== undefined) return own;

@@ -46,6 +46,9 @@ export function mergeStatus(
     controlPlanes: answers.map(({ url, status, error }) => ({
       url,
       connected: status?.workers.connected ?? null,
+      inForce: status?.inForce?.id ?? null,
+      trial: status?.rollout?.revision ?? null,
+      memoryProblem: status?.memory.problem ?? null,
       error: error ?? null,
     })),
   };

@@ -1,7 +1,8 @@
 // A rollout as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import { orNull } from '../../shared/or-null.ts';
+import type { LastWord, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';
@@ -49,6 +50,27 @@ export const rolloutJson = Type.Object(
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
 
+/** What was said last of a revision that was not simply served. */
+export const lastWordJson = Type.Object(
+  {
+    revision: Type.String(),
+    outcome: Type.Union([
+      Type.Literal('held_back'),
+      Type.Literal('approved'),
+      Type.Literal('taken_back'),
+    ]),
+    reason: Type.String(),
+    by: orNull(Type.String({ description: 'Null for a control plane' })),
+    at: Type.String({ format: 'date-time' }),
+  },
+  { title: 'LastWord' },
+);
+export type LastWordJson = Type.Static<typeof lastWordJson>;
+
+export function toLastWordJson({ revision, outcome, reason, by, atMs }: LastWord): LastWordJson {
+  return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
+}
+
 export function toRolloutJson({ sinceMs, leader, ...state }: RolloutState): RolloutJson {
   return {
     ...state,
@@ -75,6 +97,7 @@ export function toRolloutText(
       ? 'is rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${workers.having} of ${toCountText(workers.chosen, 'worker')} have it, ${workers.others} others do not`;
-  const state = phase === 'paused' ? `paused (${text})` : text;
+  // Of a person it says so itself.
+  const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
   return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }

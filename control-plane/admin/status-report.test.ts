@@ -1,8 +1,8 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem.ts';
-import type { RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
-import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toStatusJson } from './status-report.ts';
 
@@ -64,6 +64,7 @@ function statusOf(
   state: SnapshotState,
   workers: readonly ConnectedWorker[] = [],
   rollout?: RolloutState,
+  memory: Partial<MemoryState> = {},
 ) {
   return toStatusJson({
     asked: undefined,
@@ -77,11 +78,14 @@ function statusOf(
     linked: [],
     nowMs,
     rollout,
+    rolloutWarning: undefined,
     memory: {
       place: 'beside the rules',
       alone: undefined,
       trouble: undefined,
       isForgetful: false,
+      lastWord: undefined,
+      ...memory,
     },
   });
 }
@@ -244,4 +248,66 @@ test('what an earlier process kept is stale before the store has answered', (t) 
     reason: 'store_unreachable',
     since: new Date(nowMs - 5_000).toISOString(),
   });
+});
+
+const rollout: RolloutState = {
+  revision: r2.id,
+  sinceMs: nowMs - 20_000,
+  step: 0,
+  steps: 2,
+  phase: 'indivisible',
+  text: 'no share can be made',
+  workers: { having: 0, chosen: 0, others: 1 },
+  leader: undefined,
+};
+const onTrial = stateOf({ newest: { ...invalid, valid: true, problems: [] } });
+
+test('a rollout that has no effect is held back until somebody approves it', (t) => {
+  t.like(statusOf(onTrial, [workerOf('a')], rollout), {
+    verdict: 'held_back',
+    text: 'revision 222222222222 is rolled out (step 0 of 2, 0 of 0 workers have it, 1 others do not; no share can be made): revision 111111111111 stays in force',
+  });
+});
+
+test('a rollout that is paused says why, or who has paused it', (t) => {
+  const textOf = (text: string) =>
+    statusOf(onTrial, [], { ...rollout, phase: 'paused', text }).text.replace(
+      /.*do not; |\).*/g,
+      '',
+    );
+  t.is(textOf('too little traffic'), 'paused (too little traffic');
+  t.is(textOf('paused by bob: lunch'), 'paused by bob: lunch');
+});
+
+test('what is served is settled when nothing has changed for ten seconds', (t) => {
+  const since = (agoMs: number) => ({
+    ...stateOf(),
+    inForce: { ...(stateOf().inForce as InForceState), sinceMs: nowMs - agoMs },
+  });
+  t.false(statusOf(since(9_999)).settled);
+  t.true(statusOf(since(10_000)).settled);
+  t.false(statusOf(since(20_000), [], { ...rollout, sinceMs: nowMs - 9_999 }).settled);
+  t.true(statusOf(since(20_000), [], rollout).settled);
+  const refused = (agoMs: number) => ({
+    ...since(20_000),
+    newest: invalid,
+    stale: { reason: 'newest_invalid' as const, sinceMs: nowMs - agoMs },
+  });
+  t.false(statusOf(refused(9_999)).settled);
+  t.true(statusOf(refused(10_000)).settled);
+});
+
+test('a record that cannot be shared, or may get lost, is a problem of the memory', (t) => {
+  const problemOf = (memory: Partial<MemoryState>) =>
+    statusOf(stateOf(), [], undefined, memory).memory;
+  t.deepEqual(problemOf({}), { place: 'beside the rules', problem: null });
+  t.is(problemOf({ trouble: 'it cannot be read (EIO)' }).problem, 'it cannot be read (EIO)');
+  t.is(
+    problemOf({ alone: 'EROFS' }).problem,
+    'beside the rules takes no writes (EROFS): only the state directory has what was taken back, held back or approved',
+  );
+  t.is(
+    problemOf({ alone: 'EROFS', isForgetful: true }).problem,
+    'beside the rules takes no writes (EROFS): the state directory was empty at the start, so what was taken back, held back or approved before is not known',
+  );
 });

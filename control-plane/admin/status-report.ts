@@ -63,11 +63,15 @@ export const statusJson = Type.Object(
     inForce: orNull(
       Type.Object({
         ...revisionFields,
+        /** Equal where every worker gets the same, whichever revision that is of. */
+        content: Type.String(),
         since: time,
         domains: Type.Integer(),
         limits: Type.Integer(),
       }),
     ),
+    /** Whether what is served has been the same for 10 seconds: no change is on its way between control planes. */
+    settled: Type.Boolean(),
     stale: orNull(Type.Object({ reason: Type.String(), since: time })),
     store: Type.Object({
       description: Type.String(),
@@ -86,6 +90,8 @@ export const statusJson = Type.Object(
     traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
+    /** Why the next revision could not reach the workers in steps; null when it could. */
+    rolloutWarning: orNull(Type.String()),
     /** Where what was taken back, held back and approved is remembered. */
     memory: Type.Object({
       place: Type.String(),
@@ -102,6 +108,12 @@ export const statusJson = Type.Object(
         url: Type.String(),
         /** Null when it does not answer. */
         connected: orNull(Type.Integer()),
+        /** The id of the revision; null also while nothing is in force. */
+        inForce: orNull(Type.String()),
+        /** The id of a revision that reaches the workers in steps. */
+        trial: orNull(Type.String()),
+        /** As `memory.problem`. */
+        memoryProblem: orNull(Type.String()),
         error: orNull(Type.String()),
       }),
     ),
@@ -115,6 +127,8 @@ export const statusJson = Type.Object(
 export type StatusJson = Type.Static<typeof statusJson>;
 
 export const maxWaitingFor = 100;
+/** Control planes follow each other within a few seconds. */
+const settleMs = 10_000;
 
 export interface StatusSources {
   readonly storeDescription: string;
@@ -125,6 +139,8 @@ export interface StatusSources {
   readonly nowMs: number;
   /** Undefined when none is under way. */
   readonly rollout: RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps. */
+  readonly rolloutWarning: string | undefined;
   readonly memory: MemoryState;
 }
 
@@ -151,11 +167,13 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     inForce: inForce
       ? {
           ...toRevisionJson(inForce.revision),
+          content: inForce.content,
           since: toTime(inForce.sinceMs),
           domains: inForce.domains.length,
           limits: inForce.limitCount,
         }
       : null,
+    settled: isSettled(state, sources.rollout, nowMs),
     stale: stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null,
     store: {
       description: storeDescription,
@@ -167,6 +185,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     workers: counts,
     traffic: toTrafficJson(sources.linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
+    rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
     waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
@@ -184,6 +203,16 @@ export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
   const { stale, newest, inForce } = state;
   if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
   return { reason: 'store_unreachable', sinceMs: inForce.sinceMs };
+}
+
+function isSettled(
+  { inForce, stale }: SnapshotState,
+  rollout: RolloutState | undefined,
+  nowMs: number,
+): boolean {
+  const refusedAtMs = stale?.reason === 'newest_invalid' ? stale.sinceMs : 0;
+  const changedAtMs = Math.max(inForce?.sinceMs ?? 0, rollout?.sinceMs ?? 0, refusedAtMs);
+  return nowMs - changedAtMs >= settleMs;
 }
 
 function judge(
@@ -242,13 +271,13 @@ function judge(
   return { verdict, text: `${id} ${toReach(counts.connected)}` };
 }
 
-function toMemoryProblem({ alone, trouble, isForgetful }: MemoryState): string | null {
+function toMemoryProblem({ place, alone, trouble, isForgetful }: MemoryState): string | null {
   if (trouble !== undefined) return trouble;
   if (alone === undefined) return null;
   const where = isForgetful
-    ? 'the state directory was empty at the start, so what was taken back or held back before is not known'
-    : 'only the state directory has what was taken back or held back';
-  return `it takes no writes (${alone}): ${where}`;
+    ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
+    : 'only the state directory has what was taken back, held back or approved';
+  return `${place} takes no writes (${alone}): ${where}`;
 }
 
 /** The text for a revision that all `connected` workers have. */

@@ -10,7 +10,11 @@ function answerOf(url: string, change: object = {}): Answer {
     verdict: 'in_force',
     text: 'as it is',
     asked: null,
-    newest: { id: newest, problems: [] },
+    newest: { id: newest, valid: true, problems: [] },
+    inForce: { id: newest, content: 'two' },
+    rollout: null,
+    settled: true,
+    controlPlanes: [],
     workers: { connected: 2 },
     ...change,
   };
@@ -21,6 +25,21 @@ const a = (change?: object) => answerOf('http://a', change);
 const b = (change?: object) => answerOf('http://b', change);
 const silent: Answer = { url: 'http://b', error: 'the admin API at http://b cannot be reached' };
 const nobody = { verdict: 'no_workers', workers: { connected: 0 } };
+const keepsOlder = { inForce: { id: older, content: 'one' } };
+const takenBack = {
+  ...keepsOlder,
+  verdict: 'taken_back',
+  text: 'it was taken back',
+  newest: { id: newest, valid: false, problems: [] },
+};
+const heldBack = { ...takenBack, verdict: 'held_back', text: 'it is held back' };
+const rolledOut = {
+  ...keepsOlder,
+  verdict: 'pending',
+  text: 'it is rolled out',
+  rollout: { revision: newest },
+};
+const indivisible = { ...rolledOut, verdict: 'held_back', text: 'it waits for an approval' };
 const askedAt = (place: AskedJson['place']) => ({ asked: { id: older, place } });
 
 type Case = [
@@ -136,6 +155,99 @@ const cases: readonly Case[] = [
     [a({ ...askedAt('not_known'), verdict: 'invalid' })],
     { revision: 'abcdef' },
     ['pending', 'pending', 'revision abcdef is not known yet: as it is'],
+  ],
+  [
+    'control planes that know the same newest revision have different ones in force',
+    [a(), b(keepsOlder)],
+    {},
+    [
+      'pending',
+      'pending',
+      'the control planes serve different revisions: 222222222222 at http://a, 111111111111 at http://b',
+    ],
+  ],
+  [
+    'one has a revision on trial that is in force at another',
+    [a(rolledOut), b()],
+    {},
+    [
+      'pending',
+      'pending',
+      'the control planes serve different revisions: 111111111111 with 222222222222 on trial at http://a, 222222222222 at http://b',
+    ],
+  ],
+  [
+    'one has nothing in force',
+    [a(), b({ inForce: null })],
+    {},
+    [
+      'pending',
+      'pending',
+      'the control planes serve different revisions: 222222222222 at http://a, nothing at http://b',
+    ],
+  ],
+  [
+    'the end of a rollout is on its way to another control plane',
+    [a({ settled: false }), b(rolledOut)],
+    {},
+    ['pending', 'pending', 'http://b: it is rolled out'],
+  ],
+  [
+    'control planes make different rules of one revision',
+    [a(), b({ inForce: { id: newest, content: 'other' } })],
+    {},
+    [
+      'pending',
+      'pending',
+      'the control planes serve different rules of revision 222222222222, because their settings or versions differ: http://a, http://b',
+    ],
+  ],
+  [
+    'revisions of the same content are in force',
+    [
+      a({ inForce: { id: older, content: 'one' } }),
+      b({ inForce: { id: '3'.repeat(40), content: 'one' } }),
+    ],
+    {},
+    ['yes', 'in_force', 'revision 222222222222 is in force on all 4 connected workers'],
+  ],
+  [
+    'one has taken back what another one serves',
+    [a(), b(takenBack)],
+    {},
+    [
+      'refused',
+      'taken_back',
+      'http://b: it was taken back; the control planes serve different revisions: 222222222222 at http://a, 111111111111 at http://b',
+    ],
+  ],
+  [
+    'two of three that answer differ',
+    [a(), silent, answerOf('http://c', keepsOlder)],
+    {},
+    [
+      'pending',
+      'not_known',
+      'not known: the admin API at http://b cannot be reached; the control planes serve different revisions: 222222222222 at http://a, 111111111111 at http://c',
+    ],
+  ],
+  [
+    'a revision was approved at one control plane, and another one is about to follow',
+    [a({ settled: false }), b(heldBack)],
+    {},
+    ['pending', 'pending', 'http://b: it is held back'],
+  ],
+  [
+    'a revision is held back at all of them',
+    [a(heldBack), b(heldBack)],
+    {},
+    ['refused', 'held_back', 'http://a: it is held back'],
+  ],
+  [
+    'the leader says that no share of the workers can be made',
+    [a(rolledOut), b(indivisible)],
+    {},
+    ['refused', 'held_back', 'http://b: it waits for an approval'],
   ],
 ];
 

@@ -3,9 +3,15 @@
 import { toShortId } from '../store/revision.ts';
 import { type AskedJson, type StatusJson, toReach } from './status-report.ts';
 
+interface Answered {
+  readonly url: string;
+  readonly status: StatusJson;
+  readonly error?: undefined;
+}
+
 /** One control plane's answer, or why there is none. */
 export type Answer =
-  | { readonly url: string; readonly status: StatusJson; readonly error?: undefined }
+  | Answered
   | { readonly url: string; readonly status?: undefined; readonly error: string };
 
 export interface Question {
@@ -43,19 +49,29 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   }
   const places = known.map(({ status }) => placeOf(status, revision));
   const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
-  const refused = known.find(({ status }, index) => isRefused(status) && isMeant(index));
+  const difference = findDifference(known);
+  // What somebody has approved at one control plane is about to be let through by the others.
+  const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
+  const refused = known.find(
+    ({ status }, index) =>
+      isRefused(status) && isMeant(index) && !(isLetThrough && isForRemoval(status)),
+  );
   if (refused !== undefined) {
-    const text = say(refused.url, refused.status.text);
-    return { outcome: 'refused', verdict: refused.status.verdict, text };
+    const { verdict, text, controlPlanes } = refused.status;
+    // A control plane that speaks for its peers has said it.
+    const more = difference === undefined || controlPlanes.length > 0 ? '' : `; ${difference}`;
+    return { outcome: 'refused', verdict, text: `${say(refused.url, text)}${more}` };
   }
   const silent = answers.find(({ error }) => error !== undefined);
   if (silent !== undefined) {
-    return { ...pending(`not known: ${silent.error}`), verdict: 'not_known' };
+    const more = difference === undefined ? '' : `; ${difference}`;
+    return { ...pending(`not known: ${silent.error}${more}`), verdict: 'not_known' };
   }
   if (places.every((place) => place === 'missing')) {
     const text = `no such revision: ${revision}`;
     return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
   }
+  if (difference !== undefined) return pending(difference);
   const late = known.find(({ status }, index) => isUnsettled(status) || !isMeant(index));
   if (late !== undefined) {
     const place = placeOf(late.status, revision);
@@ -71,6 +87,30 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   if (connected >= minWorkers) return { outcome: 'yes', verdict, text: reach };
   if (connected === 0) return { ...pending(reach), verdict };
   return pending(`${reach}, of at least ${minWorkers}`);
+}
+
+/** What each control plane serves, where they do not serve the same (behaviour: different-control-planes). */
+function findDifference(known: readonly Answered[]): string | undefined {
+  const served = known.map(({ status: { inForce, rollout } }) =>
+    JSON.stringify([inForce?.content, rollout?.revision]),
+  );
+  if (new Set(served).size <= 1 || known.some(({ status }) => !status.settled)) return undefined;
+  const shown = known.map(({ status: { inForce, rollout } }) => {
+    const trial = rollout === null ? '' : ` with ${toShortId(rollout.revision)} on trial`;
+    return `${inForce === null ? 'nothing' : toShortId(inForce.id)}${trial}`;
+  });
+  const [first] = shown;
+  if (shown.every((each) => each === first)) {
+    const urls = known.map(({ url }) => url).join(', ');
+    return `the control planes serve different rules of revision ${first}, because their settings or versions differ: ${urls}`;
+  }
+  const each = known.map(({ url }, index) => `${shown[index]} at ${url}`);
+  return `the control planes serve different revisions: ${each.join(', ')}`;
+}
+
+/** Held back because it removes most limits. */
+function isForRemoval({ verdict, newest }: StatusJson): boolean {
+  return verdict === 'held_back' && newest?.valid === false;
 }
 
 /** Somebody has to act before it is served. */

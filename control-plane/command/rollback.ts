@@ -8,7 +8,7 @@ export const addRollback: AddCommand = (program, frame) => {
     .command('rollback')
     .summary('go back to an earlier revision')
     .description(
-      'Makes a new revision that has the files of an earlier one. `history` lists revisions.',
+      'Makes a new revision that has the files of an earlier one. `history` lists revisions. All workers get it at once, also where revisions are rolled out in steps, unless --steps is given; a rollout that is under way ends with it.',
     )
     .argument('<revision>', `the revision to go back to; ${revisionHelp}`, parseRevision);
   addChangeOptions(command).action(async (revision: string, options: ChangeOptions) => {

@@ -2,7 +2,8 @@
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { AdminCall } from '../admin/admin-client.ts';
-import { type RolloutJson, toLeaderText } from '../admin/rollout-json.ts';
+import { type LastWordJson, type RolloutJson, toLeaderText } from '../admin/rollout-json.ts';
+import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
@@ -10,6 +11,14 @@ import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.t
 interface RolloutOptions extends AdminOptions {
   readonly reason?: string;
   readonly json?: boolean;
+}
+
+interface RolloutAnswer {
+  readonly rollout: RolloutJson | null;
+  /** After an action. */
+  readonly outcome?: string;
+  /** Without an action; older control planes do not tell. */
+  readonly last?: LastWordJson | null;
 }
 
 const actions = ['status', 'pause', 'resume', 'promote', 'abort'];
@@ -64,17 +73,27 @@ async function ask(
     finish(status === 409 ? exitCodes.conflict : exitCodes.trouble);
     return;
   }
-  const { rollout } = value as { readonly rollout: RolloutJson | null };
-  io.write(options.json ? `${JSON.stringify(rollout, undefined, 2)}\n` : `${toText(rollout)}\n`);
+  const { rollout, outcome, last } = value as RolloutAnswer;
+  if (options.json) io.write(`${JSON.stringify(rollout, undefined, 2)}\n`);
+  else {
+    if (outcome !== undefined) io.write(`${escapeText(outcome)}\n`);
+    if (rollout !== null) io.write(`${escapeText(toText(rollout))}\n`);
+    else if (outcome === undefined) io.write(`no rollout is under way${toLastText(last)}\n`);
+  }
   if (call.method === 'GET' && rollout === null) finish(exitCodes.no);
 }
 
-function toText(rollout: RolloutJson | null): string {
-  if (rollout === null) return 'no rollout is under way';
-  const { revision, step, steps, phase, text, workers, leader } = rollout;
+function toText({ revision, step, steps, phase, text, workers, leader }: RolloutJson): string {
   const { having, chosen, others } = workers;
   const reach = `${having} of ${chosen} workers have it, ${others} others do not`;
-  return escapeText(
-    `revision ${revision.slice(0, 12)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`,
-  );
+  return `revision ${toShortId(revision)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`;
+}
+
+/** Why the last one was not simply served. */
+function toLastText(last: LastWordJson | null | undefined): string {
+  if (last == null) return '';
+  const { revision, outcome, reason, by, at } = last;
+  const who = by === null ? '' : ` by ${by}`;
+  const what = `revision ${toShortId(revision)} was ${outcome.replace('_', ' ')}${who} at ${at}: ${reason}`;
+  return escapeText(`; the last one on record: ${what}`);
 }

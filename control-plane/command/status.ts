@@ -54,8 +54,8 @@ Exit codes:
   3  not yet, not everywhere, on too few workers, or not known
   4  the newest revision is invalid, taken back, or held back for an approval; workers keep what they have
 
-A warning about workers whose settings make them count differently changes no exit code. Nor does
-what --worker-debug shows.`,
+A warning changes no exit code: about workers whose settings make them count differently, or about a
+record of rollouts and approvals that cannot be read or written. Nor does what --worker-debug shows.`,
     )
     .action(async (options: StatusOptions) => {
       const opened = await openAdminClients(options.adminUrl, options, io.environment);

@@ -58,12 +58,10 @@ export interface Counters {
   take(worker: AskedWorker, answer: CountersAnswerMessage): void;
 }
 
-/** For all that is asked in turn: a peer's question waits for two seconds. */
-const deadlineMs = 1_500;
-/** For the reading before a reset, and at least for the one after it. */
-const readingMs = 250;
-/** At least for the reset itself: a worker answers within a second, also that its store does not. */
-const resetMs = 1_000;
+/** A worker answers within a second, also that its store does not. */
+const readingMs = 1_500;
+/** For each of the three questions of a reset, which are asked in turn. */
+const resetStepMs = 1_000;
 /** Workers that are asked of those that count together: one alone could say anything. */
 const askedTogether = 2;
 const maxGroups = 100;
@@ -109,7 +107,7 @@ export function createCounters(clock: Clock): Counters {
     return Promise.all(
       asked.slice(0, askedTogether).map(async (worker) => ({
         ...describe(worker, all),
-        ...(await askOne(worker, question, deadlineMs)),
+        ...(await askOne(worker, question, readingMs)),
         confirmedBy: undefined,
       })),
     );
@@ -123,14 +121,12 @@ export function createCounters(clock: Clock): Counters {
     const others = all.filter((each) => each !== worker);
     const reader = others[0] ?? worker;
     const reading = { ...question, reset: false };
-    const startMs = clock.monotonicMs();
-    const leftMs = () => startMs + deadlineMs - clock.monotonicMs();
-    const before = await askOne(reader, reading, readingMs);
-    const said = await askOne(worker, question, Math.max(resetMs, leftMs() - readingMs));
+    const before = await askOne(reader, reading, resetStepMs);
+    const said = await askOne(worker, question, resetStepMs);
     const answer = { ...describe(worker, all), confirmedBy: undefined };
     if (said.problem !== undefined) return [{ ...answer, ...said }];
     for (const other of others) other.send({ forget: toAsked(question) });
-    const after = await askOne(reader, reading, Math.max(readingMs, leftMs()));
+    const after = await askOne(reader, reading, resetStepMs);
     const doubt = findDoubt({ before, said, after }, question);
     if (doubt !== undefined) {
       const problem = `worker ${nameOf(reader)} ${doubt}`.slice(0, maxTextLength);

@@ -87,7 +87,7 @@ export interface Fleet {
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
-  /** Asks the workers that report about counters; answered within 1.5 seconds, a reset and its readings too. */
+  /** Asks the workers that report about counters; answered within 1.5 seconds, a reset and its readings within 3. */
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;

@@ -83,8 +83,10 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     'Workers that are given a revision whose rollout is under way; 0 when none is',
     ({ rollout }) => rollout?.workers ?? 0,
   );
-  gauge('rollout_paused', '1 when a rollout waits for somebody', ({ rollout }) =>
-    Number(rollout?.isPaused ?? false),
+  gauge(
+    'rollout_paused',
+    '1 when a rollout waits for somebody: it is paused, or no share of the workers can be made',
+    ({ rollout }) => Number(rollout?.isPaused ?? false),
   );
   gauge(
     'record_shared',

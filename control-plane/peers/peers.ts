@@ -24,7 +24,8 @@ export type PeerAnswer<Content> =
       readonly last: number | undefined;
     };
 
-export interface PeerQuestion<Content> extends Pick<AdminCall, 'method' | 'path' | 'body'> {
+export interface PeerQuestion<Content>
+  extends Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'> {
   /** How many workers an answer speaks of, to be remembered for the time when there is none. */
   readonly countWorkers?: ((answer: Content) => number) | undefined;
 }
@@ -32,7 +33,7 @@ export interface PeerQuestion<Content> extends Pick<AdminCall, 'method' | 'path'
 export interface Peers {
   /** Id of this process: one of a name's addresses is its own. */
   readonly id: string;
-  /** Asks every peer at once, for at most two seconds, with the caller's own token. The answers match the
+  /** Asks every peer at once, for at most two seconds or as long as the question says, with the caller's own token. The answers match the
    * schema, in the order of the addresses, without this control plane. Never rejects. */
   ask<Schema extends TSchema>(
     question: PeerQuestion<Static<Schema>>,
@@ -59,7 +60,7 @@ export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
 
 /** The answer of a control plane to itself. */
 export const itselfStatus = 409;
-const timeoutMs = 2_000;
+const answerMs = 2_000;
 const maxAddresses = 32;
 /** What tens of thousands of workers take; more would be a burden when all peers send it. */
 const maxAnswerBytes = 32 * 1024 * 1024;
@@ -102,7 +103,7 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
     // A certificate has an address among its addresses, and a name without the dot at its end.
     const serverName = isIP(host) === 0 ? host.replace(/\.$/, '') : undefined;
     try {
-      const found = await unlessAborted(lookup(host), AbortSignal.timeout(timeoutMs));
+      const found = await unlessAborted(lookup(host), AbortSignal.timeout(answerMs));
       const addresses = found.map(({ address, family }) => {
         const url = new URL(`${dnsProtocol}//${family === 6 ? `[${address}]` : address}:${port}`);
         return { url, serverName, workerCounts };
@@ -117,7 +118,7 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
 
   async function askOne<Schema extends TSchema>(
     { url, serverName, workerCounts }: PeerAddress,
-    { method, path, body, countWorkers }: PeerQuestion<Static<Schema>>,
+    { method, path, body, timeoutMs = answerMs, countWorkers }: PeerQuestion<Static<Schema>>,
     { schema, token }: { schema: Schema; token: string | undefined },
   ): Promise<PeerAnswer<Static<Schema>> | undefined> {
     const client = createAdminClient({

@@ -5,8 +5,9 @@ import { formatDuration } from '../../shared/duration.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, type Share } from './pools.ts';
-import { openRolloutOf, type RolloutOnRecord, type RolloutRecord } from './record.ts';
+import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, verdictOf } from './record.ts';
 import type { Phase } from './rollout-state.ts';
+import { chooseShare } from './share.ts';
 import type { Member, View } from './view.ts';
 
 export type Change =
@@ -52,7 +53,9 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     return { change: evidence, phase: 'holding', text: evidence.reason };
   }
   if (isPaused) return { change: undefined, phase: 'paused', text: open.reason };
-  return decideToGoOn(view, open, options);
+  const { revision, content } = view.trial;
+  const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
+  return decideToGoOn(view, open, { ...options, isApproved });
 }
 
 /** `other` is the rollout of another revision, where one is under way. */
@@ -105,7 +108,12 @@ function findGone({ members, gone }: View, chosen: readonly Member[]): string | 
   return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
 }
 
-function decideToGoOn(view: View, open: RolloutOnRecord, options: DecideOptions): Decision {
+interface GoOnOptions extends DecideOptions {
+  /** Somebody lets it through without a share, should none be possible. */
+  readonly isApproved: boolean;
+}
+
+function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const { pools } = options;
   const { members, unknown } = view;
   const chosen = members.filter(({ isChosen }) => isChosen);
@@ -138,7 +146,7 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: DecideOptions)
 
 /** All workers of the step have it. With too little traffic, or one worker that is unlike the others, they are
  * watched for a second hold. */
-function hold(view: View, open: RolloutOnRecord, options: DecideOptions): Decision {
+function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const { judgement, heldMs } = view;
   const holdMs = options.pools.holdMsOf(open.step);
   const isFirst = heldMs < holdMs;
@@ -171,7 +179,7 @@ function hold(view: View, open: RolloutOnRecord, options: DecideOptions): Decisi
 function give(
   { members }: View,
   open: RolloutOnRecord,
-  { plan, pools }: DecideOptions,
+  { plan, pools, isApproved }: GoOnOptions,
   from: number,
   why = '',
 ): Decision {
@@ -194,13 +202,24 @@ function give(
     return complete('it changes nothing for the workers that are connected');
   if (!pools.dividesAt(from, members)) return complete('its steps leave nobody out');
   const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
-  if (plan.onIndivisible === 'proceed') return complete(reason);
+  if (plan.onIndivisible === 'proceed' || isApproved) return complete(reason);
   const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
   return { change: undefined, phase: 'indivisible', text };
 }
 
-function whyIndivisible(members: readonly Member[]): string {
-  if (members.length === 1) return 'there is only one that the revision changes something for';
+/** Before there is a revision: why none could go to a share of these workers first; undefined when it could. */
+export function foreseeIndivisible(
+  workers: readonly Pick<Member, 'name' | 'place'>[],
+  { steps }: RolloutPlan,
+): string | undefined {
+  if (workers.length === 0) return undefined;
+  const places = workers.map(({ place }) => place);
+  if (steps.some(({ percent }) => chooseShare(places, percent).length > 0)) return undefined;
+  return `the next revision will have to be approved, since no share of the workers can be made: ${whyIndivisible(workers)}`;
+}
+
+function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
+  if (members.length === 1) return 'there is only one';
   const places = new Set(members.map(({ place }) => place)).size;
   return `${members.length} share ${toCountText(places, 'node id')}, such as that of ${members[0]?.name}, and do not tell their instances`;
 }

@@ -42,6 +42,7 @@ test('workers of a peer that follows the record count as they are', (t) => {
     workers: [worker],
     gone: [gone],
     unknown: undefined,
+    lacks: false,
   });
   t.deepEqual(toPeerFacts([], 'r'), noPeers);
 });

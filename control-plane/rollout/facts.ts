@@ -55,6 +55,8 @@ export const factsJson = Type.Object(
     record: Type.String(),
     /** Identifies the record that its workers are served by; null where it lacks the revision on trial. */
     serves: orNull(Type.String()),
+    /** Whether its store does not have the revision on trial any more: a directory has only the newest. */
+    lacks: Type.Optional(Type.Boolean()),
     workers: Type.Array(workerFactsJson),
     gone: Type.Array(goneFactsJson),
   },
@@ -135,9 +137,11 @@ function toKey(instance: string | undefined, id: string, address: string): strin
 export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
   /** Why not all is known, for people: a peer does not answer, or does not follow. */
   readonly unknown: string | undefined;
+  /** Whether one of them can never follow the rollout. */
+  readonly lacks: boolean;
 }
 
-export const noPeers: PeerFacts = { workers: [], gone: [], unknown: undefined };
+export const noPeers: PeerFacts = { workers: [], gone: [], unknown: undefined, lacks: false };
 
 /** Of a peer that does not follow the record `contentId` yet nobody has what the record says. Pure. */
 export function toPeerFacts(
@@ -147,6 +151,7 @@ export function toPeerFacts(
   const workers: WorkerFacts[] = [];
   const gone: GoneFacts[] = [];
   let unknown: string | undefined;
+  let lacks = false;
   for (const { url, value, error, ...rest } of answers) {
     if (value === undefined) {
       const last = 'last' in rest ? rest.last : undefined;
@@ -155,6 +160,7 @@ export function toPeerFacts(
       continue;
     }
     gone.push(...value.gone);
+    lacks ||= value.record === contentId && value.lacks === true;
     if (value.serves === contentId) {
       workers.push(...value.workers);
       continue;
@@ -164,5 +170,5 @@ export function toPeerFacts(
       ...value.workers.map((each) => ({ ...each, state: 'pending' as const, refusal: null })),
     );
   }
-  return { workers, gone, unknown };
+  return { workers, gone, unknown, lacks };
 }

@@ -21,6 +21,8 @@ export interface FleetView {
   see(look: Look): View;
   /** For the time without a rollout: only how many workers are connected. */
   noteCount(count: number): void;
+  /** Whether the workers that reconnect after a start have come, as far as one can tell. */
+  isGathered(): boolean;
   /** Another control plane led until now: its workers may be on their way to this one. */
   gatherAgain(): void;
 }
@@ -41,7 +43,8 @@ interface Base extends Traffic {
 
 export function createFleetView(clock: Clock): FleetView {
   let gatherSinceMs = clock.monotonicMs();
-  let connected = { count: 0, sinceMs: clock.monotonicMs() };
+  /** `isOfAll`: with those of peers, which only a leader knows. */
+  let connected = { count: 0, isOfAll: false, sinceMs: clock.monotonicMs() };
   let lastMs = clock.monotonicMs();
   let watchedMs = 0;
   let step = { key: '', sinceMs: lastMs };
@@ -53,11 +56,13 @@ export function createFleetView(clock: Clock): FleetView {
   let refusedSinceMs = new Map<string, number>();
   let places = new Map<string, string>();
 
-  function noteCount(count: number): void {
-    if (count !== connected.count) connected = { count, sinceMs: clock.monotonicMs() };
+  function noteCount(count: number, isOfAll = false): void {
+    const isNews = isOfAll === connected.isOfAll && count !== connected.count;
+    connected = { count, isOfAll, sinceMs: isNews ? clock.monotonicMs() : connected.sinceMs };
   }
 
-  function isGathered(nowMs: number): boolean {
+  function isGathered(): boolean {
+    const nowMs = clock.monotonicMs();
     if (nowMs - gatherSinceMs >= gatherMs) return connected.count > 0;
     const quietSinceMs = Math.max(connected.sinceMs, gatherSinceMs);
     return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
@@ -137,6 +142,7 @@ export function createFleetView(clock: Clock): FleetView {
 
   return {
     noteCount,
+    isGathered,
     gatherAgain() {
       gatherSinceMs = clock.monotonicMs();
       heldMs = 0;
@@ -150,7 +156,7 @@ export function createFleetView(clock: Clock): FleetView {
       enterStep(open, nowMs);
       // A worker that changes its control plane is at two of them for a moment.
       const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
-      noteCount(byKey.size);
+      noteCount(byKey.size, peers.workers.length > 0);
       const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
       const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
       const members = workers.map((facts): Member => {
@@ -171,7 +177,8 @@ export function createFleetView(clock: Clock): FleetView {
       const chosen = members.filter(({ isChosen }) => isChosen);
       if (isHeldByAll) heldMs += passedMs;
       else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
-      if (chosen.length === 0) {
+      // Who resumes it wants the step to be watched again.
+      if (chosen.length === 0 || open?.outcome === 'paused') {
         isHeldByAll = false;
         heldMs = 0;
       }
@@ -184,7 +191,7 @@ export function createFleetView(clock: Clock): FleetView {
         gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
         judgement: judge(workers, look),
         unknown: peers.unknown,
-        isGathered: isGathered(nowMs),
+        isGathered: isGathered(),
         heldMs,
         leads,
         isVacant,

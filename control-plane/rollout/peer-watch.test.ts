@@ -84,5 +84,5 @@ test('answers to questions from before are forgotten', async (t) => {
 test('without peers all is known', (t) => {
   const watch = createPeerWatch(undefined, () => t.fail());
   watch.ask('r');
-  t.deepEqual(watch.read('r'), { workers: [], gone: [], unknown: undefined });
+  t.deepEqual(watch.read('r'), { workers: [], gone: [], unknown: undefined, lacks: false });
 });

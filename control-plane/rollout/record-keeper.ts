@@ -126,6 +126,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let trouble: string | undefined;
   let alone: string | undefined;
   let isForgetful = false;
+  let isKnown = false;
   let denials = 0;
   let queue: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -154,6 +155,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       const found = await shared.read();
       const theirs = found && parse(found.text);
       readAtMs = startedMs;
+      isKnown = true;
       if (alone !== undefined) {
         await rejoin(found?.version, theirs);
         return;
@@ -265,6 +267,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     plane = kept?.plane || plane;
     if (kept === undefined || parsed?.ok !== true) return;
     known = toKnown(undefined, parsed.record);
+    isKnown = true;
     if (kept.isAlone) alone = 'when it was written last';
   }
 
@@ -280,6 +283,9 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     },
     get contentId() {
       return known.contentId;
+    },
+    get isKnown() {
+      return isKnown;
     },
     get inForce() {
       return known.record.inForce[0];

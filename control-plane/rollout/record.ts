@@ -27,7 +27,7 @@ const rolloutJson = Type.Object({
   chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
   /** Pools (pools.ts) of which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
-  /** Why it is paused or was taken back; '' else. */
+  /** Why it is paused or was taken back, or who gave it to everybody and why; '' else. */
   reason,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
@@ -45,6 +45,8 @@ const verdictJson = Type.Object({
   by: Type.String({ maxLength: 300 }),
   /** Wall time in milliseconds. */
   atMs: Type.Number(),
+  /** The id of the rollout that it ended. */
+  rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type Verdict = Type.Static<typeof verdictJson>;
 
@@ -111,22 +113,25 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on. An approval counts until what it approves is in force no more: what removes
- * everything again later is held back again. */
+/** Everybody is given this from now on. What came after it before was undone, and is no state to go back to. An
+ * approval counts until what it approves is in force no more: what removes everything again later is held back
+ * again. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
 ): RolloutRecord {
-  const others = record.inForce.filter((each) => each.content !== now.content);
   const { revision, content } = now;
-  const past = new Set(others.map((each) => each.content));
+  const before = record.inForce.findIndex((each) => each.content === content);
+  const past = new Set(record.inForce.map((each) => each.content));
   const verdicts = record.verdicts.filter((each) =>
-    each.outcome === 'approved' ? !past.has(each.content) : each.content !== content,
+    each.outcome === 'approved'
+      ? each.content === content || !past.has(each.content)
+      : each.content !== content,
   );
   return {
     ...record,
     verdicts,
-    inForce: [{ revision, content }, ...others].slice(0, maxInForce),
+    inForce: [{ revision, content }, ...record.inForce.slice(before + 1)].slice(0, maxInForce),
   };
 }
 
@@ -145,20 +150,19 @@ export function withEnd(
   };
   return outcome === 'in_force'
     ? withInForce(ended, rollout)
-    : withVerdict(ended, { revision, content, outcome, ...end });
+    : withVerdict(ended, { ...end, revision, content, outcome, rollout: rollout.id });
 }
 
 /** `theirs`, with what only `ours` knows: what was taken back is taken back. */
 export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
   const open = openRolloutOf(theirs);
-  const isTheirs = open !== undefined && ours.rollout?.revision === open.revision;
-  const { rollout } = ours;
-  const end = rollout && verdictOf(ours, rollout.revision, rollout.content);
-  const isTakenBack = isTheirs && rollout?.outcome === 'taken_back';
-  const merged = isTakenBack
-    ? withEnd(theirs, 'taken_back', end ?? { reason: rollout.reason, by: '', atMs: 0 })
-    : { ...theirs, rollout: open ?? openRolloutOf(ours) ?? theirs.rollout };
+  const end = open && ours.verdicts.find(({ rollout }) => rollout === open.id);
+  const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
+  const tried = openRolloutOf(ended) ?? openRolloutOf(ours);
+  const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
+  // What is tried again is another rollout.
+  if (tried !== undefined) known.add(tried.content);
   return ours.verdicts
     .filter(({ content }) => !known.has(content))
     .reduceRight(withVerdict, merged);

@@ -39,4 +39,17 @@ export interface MemoryState {
   readonly trouble: string | undefined;
   /** It is in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;
+  /** The newest of what is remembered. */
+  readonly lastWord: LastWord | undefined;
+}
+
+/** Of a revision that was not simply served. */
+export interface LastWord {
+  readonly revision: string;
+  readonly outcome: 'held_back' | 'approved' | 'taken_back';
+  readonly reason: string;
+  /** '' for a control plane. */
+  readonly by: string;
+  /** Wall time. */
+  readonly atMs: number;
 }

@@ -12,8 +12,9 @@ import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { toWorkerName } from '../xds/worker-name.ts';
 import { type ConnectedWorkers, toInstance } from '../xds/workers.ts';
-import { type Change, type Decision, decide } from './decide.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
@@ -50,6 +51,8 @@ export interface Rollout {
   start(): void;
   /** Undefined without a rollout. */
   state(): RolloutState | undefined;
+  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  warning(): string | undefined;
   /** Where what has to be remembered is, and why it may get lost. */
   memory(): MemoryState;
   /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
@@ -114,11 +117,16 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let ledBy = keeper.contentId;
   /** The rollout of a revision that is looked for, and since when. */
   let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
+  /** The rollout of a revision that the store does not have any more. */
+  let lacking: string | undefined;
+  /** What is in force on record, and not here, when it was last looked for. */
+  let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
   let stops: (() => void)[] = [];
   let isLooking = false;
   let isWriting = false;
+  let hasForeseen = false;
   let isStopped = false;
 
   function lookOnce(): void {
@@ -137,9 +145,28 @@ export function createRollout(deps: RolloutDeps): Rollout {
     tellPeers();
     if (running === undefined || plan === undefined) {
       fleet.noteCount(deps.workers.list().length);
+      if (!hasForeseen && fleet.isGathered()) {
+        hasForeseen = true;
+        const text = foresee();
+        if (text !== undefined) log.warning(`Rollout: ${text}`);
+      }
       return;
     }
     decideOn(running, plan);
+  }
+
+  /** Before there is a revision to roll out: peers may have more workers. */
+  function foresee(): string | undefined {
+    if (plan === undefined || deps.askPeers !== undefined || running !== undefined)
+      return undefined;
+    const workers = deps.workers.list();
+    return foreseeIndivisible(
+      workers.map((worker) => ({
+        name: `'${toWorkerName(worker, false)}'`,
+        place: worker.instance ?? `node ${worker.node.id}`,
+      })),
+      plan,
+    );
   }
 
   function isOpen(): boolean {
@@ -160,6 +187,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (running !== undefined && open?.revision === running.revision) offer(running, open);
     else if (open !== undefined && !state.trial?.supersedes) seek(open);
     else serves = open === undefined ? keeper.contentId : undefined;
+    catchUp(record);
     reconsider(state, record);
   }
 
@@ -180,9 +208,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
     const { rollout } = record;
-    if (rollout === null || rollout.id === now.endedBefore) return;
     const { content, supersedes } = snapshots.state().trial ?? {};
-    if (content === undefined) return;
+    if (rollout === null || content === undefined) return;
+    const isInForce = record.inForce[0]?.content === content;
+    if (rollout.id === now.endedBefore && !isInForce) return;
     const verdict = verdictOf(record, now.revision, content);
     if (verdict?.outcome === 'taken_back') {
       running = undefined;
@@ -229,17 +258,42 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function find(open: RolloutOnRecord): Promise<void> {
     await store.trigger();
     const { newest, inForce, trial } = snapshots.state();
-    if (isStopped || newest === undefined || newest.revision.id === open.revision) return;
-    if (trial?.revision.id === open.revision) return;
+    if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
     const place = await store.locate(open.revision, newest.revision.id);
     const isPast = place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    const isThere = snapshots.state().store.failingSinceMs === undefined;
+    lacking = revision === undefined && isThere ? open.id : undefined;
     if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
       snapshots.followTrial(revision);
     } else if (isPast || keeper.isVacant || keeper.leads) {
       await giveWay(open, newest.revision.id);
     }
+  }
+
+  /** This control plane has not seen how what is in force came to be so: it stood still, or was cut off. */
+  function catchUp({ inForce: [wanted] }: RolloutRecord): void {
+    const { inForce, trial, newest } = snapshots.state();
+    if (wanted === undefined || keeper.trouble !== undefined) return;
+    if ([inForce?.content, trial?.content].includes(wanted.content)) return;
+    // Its author wants it in place of what is on record, which follows.
+    if (inForce !== undefined && inForce.revision.id === newest?.revision.id) return;
+    if (inForce?.isAtOnce && inForce.content !== noted) return;
+    const nowMs = clock.monotonicMs();
+    if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
+    missed = { content: wanted.content, atMs: nowMs };
+    void store.readRevision(wanted.revision).then(
+      (revision) => {
+        const isStill =
+          keeper.record.inForce[0]?.content === wanted.content &&
+          snapshots.state().inForce?.revision.id === inForce?.revision.id;
+        if (revision !== undefined && isStill && !isStopped) snapshots.followInForce(revision);
+      },
+      () => {
+        // The store is away: its own state says so, and it is looked for again.
+      },
+    );
   }
 
   /** Nobody wants its revision any more. */
@@ -251,8 +305,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
     });
   }
 
-  /** Somebody has approved the revision that is held back, at any control plane. */
+  /** Somebody has approved the revision that is held back, at any control plane; or it could not be examined yet. */
   function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
+    if (newest === undefined) snapshots.reconsider();
     if (!newest?.isHeldBack) return;
     const verdict = verdictOf(record, newest.revision.id, newest.content ?? '');
     if (verdict?.outcome === 'approved') snapshots.reconsider();
@@ -264,22 +319,24 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { record } = keeper;
     const { newest, inForce, withdrawn } = snapshots.state();
     const isHeldBack = newest?.isHeldBack === true;
+    if (inForce?.content !== noted) noted = undefined;
     const isUsed = plan !== undefined || record.verdicts.length > 0 || record.inForce.length > 0;
     const open = openRolloutOf(record);
     if (open !== undefined && (plan === undefined || open.revision === withdrawn?.revision)) {
       void giveWay(open, newest?.revision.id ?? '');
       return;
     }
-    if (isUsed && inForce !== undefined && inForce.revision.id === newest?.revision.id) {
+    const isWanted = inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
+    if (isUsed && inForce !== undefined && isWanted && inForce.content !== noted) {
       const { content } = inForce;
-      if (content === noted) return;
       noted = content;
-      if (record.inForce[0]?.content === content) return;
-      const now = { revision: inForce.revision.id, content };
-      void write((before) => withInForce(before, now)).then((isWritten) => {
-        if (!isWritten) noted = undefined;
-      });
-      return;
+      if (record.inForce[0]?.content !== content) {
+        const now = { revision: inForce.revision.id, content };
+        void write((before) => withInForce(before, now)).then((isWritten) => {
+          if (!isWritten) noted = undefined;
+        });
+        return;
+      }
     }
     if (!isHeldBack || newest?.content === undefined) return;
     const { content, revision, problems } = newest;
@@ -306,11 +363,16 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function decideOn(now: Running, { overLimitPoints }: RolloutPlan): void {
     const { record } = keeper;
-    const { trial } = snapshots.state();
+    const { trial, newest } = snapshots.state();
     if (trial === undefined || plan === undefined) return;
     const open = openRolloutOf(record);
     const isOurs = open?.revision === now.revision;
     noteLeader();
+    const peers = readPeers();
+    if (isOurs && peers.lacks && newest?.isWaiting && !isWriting) {
+      void giveWay(open, newest.revision.id);
+      return;
+    }
     view = fleet.see({
       trial: {
         revision: now.revision,
@@ -321,7 +383,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       pools: now.pools,
       overLimitPoints,
       own: readOwnFacts(deps, now.pools, clock.monotonicMs()),
-      peers: readPeers(),
+      peers,
       leads: keeper.leads,
       isVacant: keeper.isVacant,
       isLed: clock.monotonicMs() - ledAtMs < ledMs,
@@ -482,7 +544,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (open === undefined) return undefined;
     if (action === 'pause') return withPause(record, reason);
     if (action === 'promote') {
-      return withEnd(record, 'in_force', { reason: '', by, atMs: clock.wallMs() });
+      return withEnd(record, 'in_force', { reason, by, atMs: clock.wallMs() });
     }
     return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
   }
@@ -554,30 +616,40 @@ export function createRollout(deps: RolloutDeps): Rollout {
             : { name: record.leader.name, isThis: keeper.leads, after: record.after || undefined },
       };
     },
+    warning: foresee,
     memory: () => ({
       place: keeper.place,
       alone: keeper.alone,
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
+      lastWord: keeper.record.verdicts[0],
     }),
     act,
     async approve(revision, reason, by) {
       const { newest } = snapshots.state();
       if (running?.revision === revision && running.decision.phase === 'indivisible') {
-        return act('promote', reason, by);
+        return act('promote', `approved by ${by}: ${reason}`, by);
       }
+      const approve = async (content: string) => {
+        const verdict = { revision, content, outcome: 'approved', reason, by } as const;
+        const isWritten = await write((record) =>
+          withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
+        );
+        return isWritten
+          ? undefined
+          : (keeper.trouble ?? 'it could not be put on record: try again');
+      };
+      // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+      const open = openRolloutOf(keeper.record);
+      const isNew = open?.revision === revision && open.chosen.length + open.whole.length === 0;
+      if (isNew && !keeper.leads) return approve(open.content);
       const id = toShortId(revision);
       if (newest?.revision.id !== revision) {
         return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
       }
       if (!newest.isHeldBack || newest.content === undefined)
         return `revision ${id} is not held back`;
-      const { content } = newest;
-      const verdict = { revision, content, outcome: 'approved', reason, by } as const;
-      const isWritten = await write((record) =>
-        withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
-      );
-      return isWritten ? undefined : (keeper.trouble ?? 'it could not be put on record: try again');
+      return approve(newest.content);
     },
     tellPeer(contentId) {
       if (contentId !== undefined) {
@@ -585,7 +657,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
         ledAtMs = clock.monotonicMs();
       }
       const facts = readOwnFacts(deps, running?.pools, clock.monotonicMs());
-      return { record: keeper.contentId, serves: serves ?? null, ...facts };
+      const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
+      return { record: keeper.contentId, serves: serves ?? null, lacks, ...facts };
     },
     async stop() {
       isStopped = true;

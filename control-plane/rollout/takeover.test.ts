@@ -274,30 +274,6 @@ test('a rollout of a revision that is not known here is left to its leader, as l
   t.true(fleet.having(2).length > 0);
 });
 
-test('a revision that comes while it is looked for goes on with its rollout', async (t) => {
-  const before = await startSimulatedFleet(t, { plan, workers: 12 });
-  before.store.publish(revisionOf(2));
-  await before.pass(1);
-  const { rollout, ...record } = before.readRecord() ?? emptyRecord;
-  const fleet = await startSimulatedFleet(t, { plan, workers: 12 });
-  const leader = { id: 'other', plane: 'other', name: 'other:1', hasLeft: true };
-  fleet.text.content = toRecordText({ ...record, rollout, leader });
-  fleet.text.writes++;
-  let isPublished = false;
-  fleet.store.trigger = async () => {
-    if (!isPublished) fleet.store.publish(revisionOf(2));
-    isPublished = true;
-  };
-  fleet.killPlane('a');
-  await fleet.startPlane('a');
-  for (const worker of fleet.workers) fleet.connect(worker, 'a');
-  await fleet.pass(8);
-  t.is(openOf(fleet)?.id, rollout?.id);
-  await fleet.pass(60);
-  t.is(fleet.having(2).length, 12);
-  t.is(fleet.readRecord()?.rollout?.id, rollout?.id);
-});
-
 test('a follower that is cut off from its leader takes a bad revision back from its own workers', async (t) => {
   const fleet = await startSimulatedFleet(t, {
     ...both,

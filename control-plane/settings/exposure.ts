@@ -36,8 +36,12 @@ export function warnExposure(
   }
   const { tokensFile, clientCaFile, address } = xds.settings;
   if (isReachable.xds && !isGiven(tokensFile) && !isGiven(clientCaFile)) {
+    // A rollout is judged by what its workers say.
+    const more = isGiven(config.settings.rollout)
+      ? ', and bear witness for or against a revision with as many workers as it opens connections'
+      : '';
     warnings.push(
-      `whoever reaches ${toExcerpt(reading.of(address).value)} can read all rules: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
+      `whoever reaches ${toExcerpt(reading.of(address).value)} can read all rules${more}: give ${joinNames(tokensFile)} or ${joinNames(clientCaFile)}, or a loopback address as ${joinNames(address)}`,
     );
   }
   return warnings;

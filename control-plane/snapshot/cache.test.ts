@@ -40,6 +40,7 @@ function createMemory(): Memory {
   const past = new Set<string>();
   const verdicts = new Map<string, Verdict>();
   const memory: Memory = {
+    isKnown: true,
     inForce: undefined,
     past,
     verdicts,

@@ -43,11 +43,13 @@ export interface SnapshotCache
    */
   start(): Promise<void>;
   state(): SnapshotState;
-  /** Looks at the newest revision again: somebody has approved it, or taken it back. */
+  /** Looks at the newest revision again: somebody has approved it, or taken it back, or the memory has been read. */
   reconsider(): void;
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`.
    * False when the revision is invalid here. */
   followTrial(revision: Revision): boolean;
+  /** All other control planes have this revision in force: so has this one from now on. */
+  followInForce(revision: Revision): void;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
   offerTrial(takes: (node: NodeIdentity) => boolean): void;
   /** The revision on trial is in force for everybody. */
@@ -108,6 +110,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
   let newest: Newest | undefined;
+  /** The newest one, while it is not known what was said of it. */
+  let unexamined: Revision | undefined;
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
   let accepted = 0;
@@ -115,7 +119,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let takenBack = 0;
 
   function apply(revision: Revision): void {
-    if (revision.id !== newest?.whole.id) take(revision);
+    unexamined = rollsOut && !memory.isKnown ? revision : undefined;
+    if (unexamined === undefined && revision.id !== newest?.whole.id) take(revision);
   }
 
   /** Decides what becomes of the newest revision, when it arrives and when something else is known of it. */
@@ -231,7 +236,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const before = served.now.inForce;
     accepted++;
     const revision = toRevisionInfo(whole);
-    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built });
+    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
     lastGood.keep(whole);
     const isNews = before?.built.content !== built.content;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
@@ -293,7 +298,14 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       say.refused(info, outcome.problems, undefined);
       return;
     }
-    served.change({ inForce: { revision: info, sinceMs: clock.wallMs(), built: outcome.built } });
+    served.change({
+      inForce: {
+        revision: info,
+        sinceMs: clock.wallMs(),
+        built: outcome.built,
+        isAtOnce: false,
+      },
+    });
     say.restored(info, outcome.built, why, clock.wallMs());
   }
 
@@ -364,6 +376,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       };
     },
     reconsider() {
+      if (unexamined !== undefined) {
+        apply(unexamined);
+        return;
+      }
       const { inForce, trial } = served.now;
       const settled = [inForce?.revision.id, trial?.revision.id];
       if (newest !== undefined && !settled.includes(newest.whole.id)) take(newest.whole);
@@ -372,10 +388,25 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(revision);
       if (!outcome.ok) return false;
       beginTrial(revision, outcome.built);
+      if (newest?.whole.id === revision.id) {
+        // What was said of it before does not count where it is tried again.
+        const problems = outcome.warnings;
+        newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+      }
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
       }
       return true;
+    },
+    followInForce(whole) {
+      const outcome = build(whole);
+      if (!outcome.ok) return;
+      const { built } = outcome;
+      const revision = toRevisionInfo(whole);
+      accepted++;
+      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false } });
+      lastGood.keep(whole);
+      say.inForce(revision, built, true, true);
     },
     offerTrial(takes) {
       const { trial } = served.now;
@@ -386,7 +417,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       if (trial === undefined) return;
       const { whole, revision, built } = trial;
       accepted++;
-      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built }, trial: undefined });
+      served.change({
+        inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false },
+        trial: undefined,
+      });
       lastGood.keep(whole);
       say.inForce(revision, built, true, true);
       takeWaiting();
@@ -432,11 +466,12 @@ function isOther(kept: Kept | undefined, found: Revision): boolean {
   return kept !== undefined && 'outcome' in kept && kept.revision.id !== found.id;
 }
 
-function toState({ revision, sinceMs, built }: InForce): InForceState {
+function toState({ revision, sinceMs, built, isAtOnce }: InForce): InForceState {
   return {
     revision,
     sinceMs,
     content: built.content,
+    isAtOnce,
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
     groups: built.groups.map(({ group, domains, ours, others }) => ({

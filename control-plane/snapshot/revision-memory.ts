@@ -1,6 +1,8 @@
 // What outlives a control plane of the revisions before: given by rollout/record-keeper.ts.
 
 export interface RevisionMemory {
+  /** False until it has been read, here or beside the rules. */
+  readonly isKnown: boolean;
   /** What everybody had when this was written last; undefined where nothing is remembered. */
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether everybody had this content, lately. */

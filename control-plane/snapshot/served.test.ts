@@ -35,7 +35,12 @@ function build(
 }
 
 const revision = { id: 'r', atMs: 0, author: undefined, message: undefined };
-const inForce = (built: BuiltSnapshots): InForce => ({ revision, sinceMs: 0, built });
+const inForce = (built: BuiltSnapshots): InForce => ({
+  revision,
+  sinceMs: 0,
+  built,
+  isAtOnce: true,
+});
 const trialOf = (built: BuiltSnapshots, takes: Trial['takes']): Trial => ({
   ...inForce(built),
   whole: { ...revision, files: [], problems: [] },

@@ -10,9 +10,11 @@ export interface InForce {
   /** Wall time. */
   readonly sinceMs: number;
   readonly built: BuiltSnapshots;
+  /** Whether this control plane has given it to all without steps, as its author wants it. */
+  readonly isAtOnce: boolean;
 }
 
-export interface Trial extends InForce {
+export interface Trial extends Omit<InForce, 'isAtOnce'> {
   /** To be kept when it has come through. */
   readonly whole: Revision;
   /** The nodes that get it. */
@@ -51,7 +53,7 @@ export function createServed(): Served {
   }
 
   /** Equal snapshots stay the same objects, so that what is derived from them is kept. */
-  function keep<Part extends InForce>(part: Part | undefined): Part | undefined {
+  function keep<Part extends Pick<InForce, 'built'>>(part: Part | undefined): Part | undefined {
     const known = [now.inForce, now.trial];
     if (part === undefined || known.some((each) => each?.built === part.built)) return part;
     const before = known.flatMap((each) => each?.built.groups ?? []);

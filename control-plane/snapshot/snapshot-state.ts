@@ -53,6 +53,8 @@ export interface InForceState {
   readonly sinceMs: number;
   /** Equal where every node gets the same. */
   readonly content: string;
+  /** Whether this control plane has given it to all without steps, as its author wants it. */
+  readonly isAtOnce: boolean;
   readonly domains: readonly string[];
   readonly limitCount: number;
   readonly groups: readonly GroupState[];

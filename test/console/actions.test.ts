@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { closeBrowser, look, type Page, tabTo } from '../support/browser.ts';
+import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
@@ -166,4 +167,51 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   t.like((await place.plane.fetch('/status')).body, { verdict: 'taken_back', rollout: null });
   violations.push(...(await look(page, 'taken-back')));
   t.deepEqual(violations, []);
+});
+
+browserTest('a revision that no share of the workers can have first is approved', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  const port = Number(place.plane.xdsAddress.split(':')[1]);
+  const workers = ['same', 'same'].map((id) => connectWorker(t, port, id));
+  await eventually('both have their rules', () => workers.every(({ seen }) => seen.length > 0));
+  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  const { page } = await visit(t, place, 'revisions');
+  const panel = page.getByRole('region', { name: 'Rollout' });
+  await panel.getByText('waits for an approval').waitFor();
+  t.regex(
+    await panel.innerText(),
+    /No share of the workers can be made|no share of the workers can be made/,
+  );
+  t.is(await page.getByText('A revision is held back').count(), 0);
+  const violations = await look(page, 'indivisible');
+  await press(page, 'Approve…');
+  const dialog = page.getByRole('dialog');
+  t.regex(await dialog.innerText(), /No share of the workers can have it first/);
+  await giveReason(page, 'they are twins');
+  await press(page, 'Approve');
+  await dialog.waitFor({ state: 'detached' });
+  await eventually('both have it', () => workers.every(({ seen }) => seen.length === 2));
+  t.regex(place.plane.output(), /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+
+  await page.getByRole('button', { name: /^Roll back to/ }).click();
+  t.regex(await dialog.innerText(), /All workers get it at once, without steps/);
+  t.deepEqual(violations, []);
+});
+
+browserTest('a record of rollouts that cannot be read is told on the pages', async (t) => {
+  const place = await startPlace(
+    t,
+    { 'd.yaml': sampleRules, '.ratelane-rollout.7.json': '{"cut' },
+    '--rollout',
+    'canary=50%,hold=1h',
+  );
+  for (const where of ['fleet', 'revisions']) {
+    const { page } = await visit(t, place, where);
+    await page.getByText('The record of rollouts and approvals is not shared').waitFor();
+    t.regex(
+      await page.locator('main').innerText(),
+      /it is cut or damaged: somebody has to remove it/,
+    );
+    t.deepEqual(await look(page, `record-${where}`), []);
+  }
 });

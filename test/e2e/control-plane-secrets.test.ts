@@ -29,6 +29,8 @@ const covered = [
   '--xds-tokens-file',
   '--admin-tls-key',
   '--admin-tokens-file',
+  '--peers-token-file',
+  '--peers-key',
 ];
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
@@ -36,7 +38,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
   const names = rows
     .filter(
       ({ secret, names }) =>
-        secret !== 'no' || /-(password|secret|tokens)-file$|-key$/.test(names[0]),
+        secret !== 'no' || /-(password|secret|tokens?)-file$|-key$/.test(names[0]),
     )
     .map(({ names }) => names[0]);
   t.deepEqual(names.toSorted(), covered.toSorted());
@@ -128,12 +130,14 @@ test.serial(
     rules.write('shop.yaml', ruleText('shop', 11));
     const [read, write, worker] = [run.make('read'), run.make('write'), run.make('worker')];
     const tokens = `ann read ${read}\nbob write ${write}\nfleet xds ${worker}`;
+    const peers = run.make('of peers');
     const webhook = run.make('RATELANE_WEBHOOK_SECRET');
     const plane = await run.create({
       flags: [
         ...['--config-dir', rules.path],
         ...['--admin-tokens-file', run.file('--admin-tokens-file', tokens)],
         ...['--xds-tokens-file', run.file('--xds-tokens-file', tokens)],
+        ...['--peers-token-file', run.file('--peers-token-file', peers)],
       ],
       env: { RATELANE_WEBHOOK_SECRET: webhook, RATELANE_ADMIN_TOKEN: write },
     });
@@ -144,6 +148,7 @@ test.serial(
       `Bearer ${read}`,
       `Bearer ${write}`,
       `Bearer ${worker}`,
+      `Bearer ${peers}`,
       `Bearer ${wrong}`,
       `Bearer ${wrong} ${write}`,
       `Basic ${Buffer.from(`bob:${write}`).toString('base64')}`,
@@ -319,6 +324,15 @@ test.serial('starts that fail, and a defect', async (t) => {
         /cannot be used/,
       ];
     }),
+    [
+      {
+        flags: [
+          ...[...directory, '--peers', 'https://127.0.0.1:1'],
+          ...['--peers-cert', run.file('--peers-key'), '--peers-key', run.file('--peers-key')],
+        ],
+      },
+      /cannot be used/,
+    ],
     [
       {
         flags: directory,

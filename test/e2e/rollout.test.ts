@@ -35,7 +35,16 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   t.is(workers.filter(({ sees }) => sees('second')).length, 1);
   const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
-  t.is(aborted.stdout, 'no rollout is under way\n');
+  t.regex(
+    aborted.stdout,
+    /^the rollout of revision [0-9a-f]{12} is aborted: all workers go back to what is in force\n$/,
+  );
+  const ended = await controlPlane.run('rollout', 'status');
+  t.is(ended.exitCode, 1);
+  t.regex(
+    ended.stdout,
+    /^no rollout is under way; the last one on record: revision [0-9a-f]{12} was taken back by local at \S+: aborted by local: wrong file\n$/,
+  );
   const again = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(again.exitCode, 5);
   t.regex(again.stderr, /no rollout is under way/);
@@ -45,6 +54,10 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   await eventually('one has the third', () => workers.some(({ sees }) => sees('third')));
   const promoted = await controlPlane.run('rollout', 'promote', '--reason', 'seen by eye');
   t.is(promoted.exitCode, 0, promoted.stderr);
+  t.regex(
+    promoted.stdout,
+    /^the rollout of revision [0-9a-f]{12} is done: all workers get the revision now\n$/,
+  );
   const status = await controlPlane.run('status', '--wait', '--timeout', '60s');
   t.is(status.exitCode, 0, status.stdout);
   t.true(workers.every(({ sees }) => sees('third')));

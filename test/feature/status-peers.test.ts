@@ -36,10 +36,15 @@ const statusOf = async (url: string, init?: RequestInit) =>
   (await (await fetch(`${url}/status`, init)).json()) as any;
 
 /** With so many workers that have what it serves. */
-async function serveLike(t: ExecutionContext, url: string, connected: number): Promise<string> {
+async function serveLike(
+  t: ExecutionContext,
+  url: string,
+  connected: number,
+  change: object = {},
+): Promise<string> {
   const status = await statusOf(url);
   const workers = { connected, inForce: connected, pending: 0, refused: 0 };
-  const body = JSON.stringify({ ...status, verdict: 'in_force', workers });
+  const body = JSON.stringify({ ...status, verdict: 'in_force', workers, ...change });
   return serve(t, (_request, response) => {
     response.setHeader('content-type', 'application/json');
     response.end(body);
@@ -66,6 +71,24 @@ test('the status is that of the workers of all control planes', async (t) => {
   );
   const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '7']);
   t.is(run.code, 0, run.out);
+});
+
+test('each control plane is shown with what it serves, and with what it may forget', async (t) => {
+  const alone = await startPlane(t, []);
+  const problem = '/rules takes no writes (EROFS)';
+  const { inForce, memory } = await statusOf(alone);
+  const other = await serveLike(t, alone, 1, {
+    inForce: { ...inForce, id: 'a'.repeat(64), content: 'another one' },
+    memory: { ...memory, problem },
+  });
+  const asked = await startPlane(t, [peer(other)]);
+  const { controlPlanes } = await statusOf(asked);
+  t.like(controlPlanes[0], { url: 'this', inForce: inForce.id, trial: null, memoryProblem: null });
+  t.like(controlPlanes[1], { inForce: 'a'.repeat(64), trial: null, memoryProblem: problem });
+  const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
+  t.true(run.err.endsWith(`warning: ${other}: ${problem}\n`), run.err);
+  const direct = await runInProcess(['status', '--admin-url', other, '--min-workers', '0']);
+  t.true(direct.err.endsWith(`warning: ${problem}\n`), direct.err);
 });
 
 test('a peer that does not answer is named, and the status is not known', async (t) => {

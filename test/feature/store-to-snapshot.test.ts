@@ -49,6 +49,7 @@ async function start(
     allowsRemoval: false,
     rollsOut: false,
     memory: {
+      isKnown: true,
       inForce: undefined,
       wasInForce: () => false,
       verdictOf: (revision) =>

@@ -42,6 +42,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
   const text = (stringValue: string) => ({ stringValue, kind: 'stringValue' });
   t.deepEqual(request.node?.metadata?.fields, {
     team: text('edge'),
+    'ratelane.instance': text('00000000-0000-4000-8000-000000000000'),
     x: text('a=b'),
     'ratelane.fields': text(
       'value_to_metric share_threshold unit_multiplier algorithm burst count_over_limit lease rate_limits',

@@ -208,7 +208,14 @@ test('clients that name resources are in force with what they named, and after c
       workers: ads.server.workers.list(),
       nowMs: 0,
       rollout: undefined,
-      memory: { place: '', alone: undefined, trouble: undefined, isForgetful: false },
+      rolloutWarning: undefined,
+      memory: {
+        place: '',
+        alone: undefined,
+        trouble: undefined,
+        isForgetful: false,
+        lastWord: undefined,
+      },
     }).workers;
   const all = { connected: 2, inForce: 2, pending: 0, refused: 0 };
   const areInForce = () => eventually('both are in force', () => counts().inForce === 2);

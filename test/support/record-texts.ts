@@ -9,6 +9,8 @@ export interface SimulatedText extends SharedText {
   writes: number;
   /** Asked before a write of a control plane: whether it is killed at it. */
   onWrite: ((plane: string, text: string) => 'before' | 'after' | undefined) | undefined;
+  /** Told after each write that succeeded. */
+  onWritten: ((text: string) => void) | undefined;
 }
 
 export function createMemoryText(): OwnText {
@@ -29,6 +31,7 @@ export function createSimulatedText(): SimulatedText {
     content: undefined,
     writes: 0,
     onWrite: undefined,
+    onWritten: undefined,
     async read() {
       if (text.mode === 'away') throw new Error('no route to it');
       return text.content === undefined
@@ -42,6 +45,7 @@ export function createSimulatedText(): SimulatedText {
       if (before !== version) return { kind: 'stale' };
       text.writes++;
       text.content = given;
+      text.onWritten?.(given);
       return { kind: 'written', version: String(text.writes) };
     },
     close() {},

@@ -17,8 +17,11 @@ import {
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
 import { createSnapshotCache, type SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
+import type { Revision } from '../../control-plane/store/revision.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { ConnectedWorker, VanishedWorker } from '../../control-plane/xds/workers.ts';
+import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
@@ -52,7 +55,12 @@ export interface SimulatedWorker {
   has: Snapshot | undefined;
   nacked: string | undefined;
   counted: Counted | undefined;
+  /** Of its connection; another one each time. */
+  address: string;
 }
+
+/** What a control plane can do with the store: `denied` lets it read alone. */
+export type Reach = 'fine' | 'denied' | 'away';
 
 export interface SimulatedPlane {
   readonly name: string;
@@ -68,6 +76,7 @@ interface Process {
   readonly name: string;
   readonly death: PromiseWithResolvers<void>;
   isDead: boolean;
+  cache: SnapshotCache | undefined;
   /** What is due, while it stands still. */
   deferred: (() => void)[] | undefined;
 }
@@ -80,6 +89,14 @@ export interface FleetOptions {
   readonly timing?: LeaseTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
   readonly allowsRemoval?: boolean;
+  /** Whether a control plane with an empty state directory knows only the newest revision, as of a directory. */
+  readonly forgetsHistory?: boolean;
+  /** How often workers report. */
+  readonly reportSeconds?: number;
+  /** How long a question to the peers takes. */
+  readonly peerMs?: number;
+  /** Between the starts of two control planes. */
+  readonly apartMs?: number;
 }
 
 export interface SimulatedFleet {
@@ -92,6 +109,12 @@ export interface SimulatedFleet {
   readonly planes: ReadonlyMap<string, SimulatedPlane>;
   readonly workers: SimulatedWorker[];
   readonly effects: Map<number, Effect>;
+  /** By name of a control plane; `fine` where it is missing. Outlives its process. */
+  readonly reach: Map<string, Reach>;
+  /** By name of a control plane: how long it does not notice a new revision. */
+  readonly delayMs: Map<string, number>;
+  /** Whether a control plane has ever seen a revision, by its id. */
+  hasSeen(plane: string, revision: string): boolean;
   /** The first control plane. */
   readonly plane: SimulatedPlane;
   addWorker(worker: Partial<SimulatedWorker> & { readonly id: string }): SimulatedWorker;
@@ -142,7 +165,14 @@ export async function startSimulatedFleet(
   const folder = createRulesFolder(t as ExecutionContext).path;
   const ownTexts = new Map<string, OwnText>();
   const vanished = new Map<string, VanishedWorker[]>();
+  const reach = new Map<string, Reach>();
+  const delayMs = new Map<string, number>();
+  const { reportSeconds = 1, peerMs = 0 } = options;
+  let seconds = 0;
+  let connections = 0;
   const processes = new Map<string, Process>();
+  /** Revisions that a control plane has seen, by its name. */
+  const knownIds = new Map<string, Set<string>>();
   let series = 0;
   let states = 0;
   const folders = new Map<string, string>();
@@ -164,7 +194,7 @@ export async function startSimulatedFleet(
       .map((worker) => ({
         node: nodeOf(worker),
         instance: worker.instance,
-        address: `${worker.id}:1`,
+        address: worker.address,
         mode: 'sotw',
         sinceMs: 0,
         sent: worker.told && { version: worker.told.version, atMs: 0 },
@@ -179,7 +209,8 @@ export async function startSimulatedFleet(
   /** As a stream does when the snapshots say that something has changed. */
   function refresh(worker: SimulatedWorker): void {
     const plane = planes.get(worker.plane ?? '');
-    const current = plane?.cache.current(nodeOf(worker));
+    if (plane === undefined || processes.get(plane.name)?.deferred) return;
+    const current = plane.cache.current(nodeOf(worker));
     if (current === undefined || current.version === worker.told?.version) return;
     worker.told = current;
   }
@@ -197,7 +228,8 @@ export async function startSimulatedFleet(
   }
 
   function report(worker: SimulatedWorker): void {
-    const { has, instance, decisionsPerSecond } = worker;
+    const { has, instance } = worker;
+    const decisions = worker.decisionsPerSecond * reportSeconds;
     if (has === undefined || instance === undefined) return;
     const before = worker.counted;
     if (before?.version !== has.version) {
@@ -213,11 +245,11 @@ export async function startSimulatedFleet(
       return;
     }
     const { overLimit = 0, errors = 0 } = worker.lies ?? effects.get(numberOf(has) ?? 0) ?? {};
-    const failed = Math.round(decisionsPerSecond * errors);
+    const failed = Math.round(decisions * errors);
     worker.counted = {
       ...before,
-      decisions: before.decisions + decisionsPerSecond - failed,
-      overLimit: before.overLimit + Math.round(decisionsPerSecond * overLimit),
+      decisions: before.decisions + decisions - failed,
+      overLimit: before.overLimit + Math.round(decisions * overLimit),
       errors: before.errors + failed,
     };
   }
@@ -234,16 +266,87 @@ export async function startSimulatedFleet(
     process.death.resolve();
   }
 
+  function reachOf({ name }: Process): Reach {
+    return text.mode === 'fine' ? (reach.get(name) ?? 'fine') : text.mode;
+  }
+
+  /** The store as one process has it. */
+  function storeFor(process: Process): ConfigStore {
+    /** Told later, the newest alone. */
+    let late: Revision | undefined;
+    let tell: (revision: Revision) => void = () => {};
+    const isAway = () => reach.get(process.name) === 'away';
+    function deliver(): void {
+      if (process.isDead || isAway() || late === undefined) return;
+      const revision = late;
+      late = undefined;
+      known.add(revision.id);
+      tell(revision);
+    }
+    const known = knownIds.get(process.name) ?? new Set();
+    knownIds.set(process.name, known);
+    return {
+      ...store,
+      async read() {
+        if (isAway()) throw new Error('no route to it');
+        const revision = await store.read();
+        known.add(revision.id);
+        return revision;
+      },
+      watch(onRevision) {
+        tell = onRevision;
+        const stop = store.watch((revision) => {
+          late = revision;
+          const wait = delayMs.get(process.name) ?? 0;
+          if (wait > 0) clock.after(wait, () => run(process, deliver));
+          else run(process, deliver);
+        });
+        // A store looks at least once a second.
+        const end = repeatAfter(clock, 1_000, () => {
+          if (isAway()) return;
+          if ((delayMs.get(process.name) ?? 0) === 0) run(process, deliver);
+        });
+        void process.death.promise.then(() => {
+          stop();
+          end();
+        });
+        void store.read().then((revision) => {
+          late = revision;
+        });
+        return () => {
+          stop();
+          end();
+        };
+      },
+      async readRevision(id) {
+        const isKnown = options.forgetsHistory ? known.has(id) : true;
+        return isKnown ? store.readRevision(id) : undefined;
+      },
+      async trigger() {
+        deliver();
+      },
+    };
+  }
+
   /** The shared record as one process has it. */
   function textFor(process: Process): SharedText {
+    const never = new Promise<never>(() => {});
     return {
       ...text,
+      async read() {
+        if (process.isDead) return never;
+        if (reachOf(process) === 'away') throw new Error('no route to it');
+        return text.read();
+      },
       async swap(before, given) {
+        if (process.isDead) return never;
+        if (reachOf(process) === 'away') throw new Error('no route to it');
+        if (reachOf(process) === 'denied') return { kind: 'denied', reason: 'may only read' };
         const when = text.onWrite?.(process.name, given);
         if (when === 'after') await text.swap(before, given);
         if (when === undefined) return text.swap(before, given);
         die(process);
-        return new Promise(() => {});
+        return never;
       },
     };
   }
@@ -253,8 +356,10 @@ export async function startSimulatedFleet(
       name,
       death: Promise.withResolvers(),
       isDead: false,
+      cache: undefined,
       deferred: undefined,
     };
+    await processes.get(name)?.cache?.close();
     processes.set(name, process);
     const ownClock = {
       ...clock,
@@ -263,6 +368,7 @@ export async function startSimulatedFleet(
     if (isFresh || !folders.has(name)) {
       folders.set(name, join(folder, `${name}-${++states}`));
       ownTexts.set(name, createMemoryText());
+      knownIds.delete(name);
     }
     const own = ownTexts.get(name) ?? createMemoryText();
     const keeper = createRecordKeeper({
@@ -274,11 +380,9 @@ export async function startSimulatedFleet(
       log,
       clock: ownClock,
     });
+    const ownStore = storeFor(process);
     const cache = createSnapshotCache({
-      store: {
-        ...store,
-        watch: (onRevision) => store.watch((revision) => run(process, () => onRevision(revision))),
-      },
+      store: ownStore,
       options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
       encode,
       stateDirectory: folders.get(name) ?? folder,
@@ -302,8 +406,8 @@ export async function startSimulatedFleet(
       askPeers:
         names.length === 1
           ? undefined
-          : async (record) =>
-              names
+          : async (record) => {
+              const answers = names
                 .filter((other) => other !== name)
                 .map((other) => {
                   const peer = planes.get(other);
@@ -315,13 +419,22 @@ export async function startSimulatedFleet(
                         url: other,
                         value: structuredClone<RolloutFacts>(peer.rollout.tellPeer(record)),
                       };
-                }),
-      store,
+                });
+              if (peerMs > 0) {
+                const { promise, resolve } = Promise.withResolvers<void>();
+                ownClock.after(peerMs, resolve);
+                await promise;
+              }
+              return answers;
+            },
+      store: ownStore,
       onEvent: ({ what }) => events.push(what),
       log,
       clock: ownClock,
     });
-    await keeper.start();
+    process.cache = cache;
+    await Promise.race([keeper.start(), process.death.promise]);
+    if (process.isDead) return;
     await cache.start();
     cache.onChange(() => {
       for (const worker of workers) if (worker.plane === name) refresh(worker);
@@ -347,12 +460,18 @@ export async function startSimulatedFleet(
 
   function connect(worker: SimulatedWorker, plane: string): void {
     worker.plane = plane;
+    worker.address = `10.0.0.1:${++connections}`;
     worker.told = worker.has;
+    worker.nacked = undefined;
     worker.counted = undefined;
     const gone = vanished.get(plane) ?? [];
     vanished.set(
       plane,
-      gone.filter(({ instance }) => instance !== worker.instance),
+      gone.filter(({ instance, node }) =>
+        instance === undefined
+          ? worker.instance !== undefined || node.id !== worker.id
+          : instance !== worker.instance,
+      ),
     );
     refresh(worker);
   }
@@ -366,6 +485,9 @@ export async function startSimulatedFleet(
     planes,
     workers,
     effects,
+    reach,
+    delayMs,
+    hasSeen: (plane, revision) => knownIds.get(plane)?.has(revision) === true,
     get plane() {
       const [first] = planes.values();
       if (first === undefined) throw new Error('no control plane is running');
@@ -382,6 +504,7 @@ export async function startSimulatedFleet(
         has: undefined,
         nacked: undefined,
         counted: undefined,
+        address: '',
         ...given,
       };
       workers.push(worker);
@@ -390,15 +513,21 @@ export async function startSimulatedFleet(
     },
     connect,
     disconnect(worker, how) {
-      const { plane, has, instance } = worker;
+      const { plane, has, instance, address, id } = worker;
       if (plane === undefined) return;
       worker.plane = undefined;
       if (how === 'goodbye') return;
+      // Another one with its id is there: as the registry of workers has it.
+      if (
+        instance === undefined &&
+        workers.some(
+          (each) => each.plane === plane && each.id === id && each.instance === undefined,
+        )
+      )
+        return;
       const acked = has && { version: has.version, atMs: 0 };
       const goneAtMs = clock.monotonicMs();
-      vanished
-        .get(plane)
-        ?.push({ node: nodeOf(worker), instance, address: `${worker.id}:1`, acked, goneAtMs });
+      vanished.get(plane)?.push({ node: nodeOf(worker), instance, address, acked, goneAtMs });
     },
     startPlane,
     async stopPlane(name, next) {
@@ -406,7 +535,7 @@ export async function startSimulatedFleet(
       const process = processes.get(name);
       const stopping = plane?.rollout.stop();
       await fleet.settle();
-      await stopping;
+      await Promise.race([stopping, process?.death.promise]);
       if (process !== undefined) die(process);
       leaveAll(name, next);
       await plane?.cache.close();
@@ -425,12 +554,14 @@ export async function startSimulatedFleet(
       const due = process?.deferred ?? [];
       if (process !== undefined) process.deferred = undefined;
       for (const task of due) task();
+      for (const worker of workers) if (worker.plane === name) refresh(worker);
     },
-    async pass(seconds) {
-      for (let second = 0; second < seconds; second++) {
-        for (const worker of workers) {
+    async pass(count) {
+      for (let second = 0; second < count; second++) {
+        seconds++;
+        for (const [index, worker] of workers.entries()) {
           answer(worker);
-          report(worker);
+          if ((seconds + index) % reportSeconds === 0) report(worker);
         }
         clock.advance(1_000);
         await fleet.settle();
@@ -451,7 +582,10 @@ export async function startSimulatedFleet(
       return read?.ok ? read.record : undefined;
     },
   };
-  for (const name of names) await startPlane(name);
+  for (const name of names) {
+    await startPlane(name);
+    clock.advance(options.apartMs ?? 0);
+  }
   for (let index = 0; index < count; index++) {
     fleet.addWorker({ id: `worker-${index}`, plane: names[index % names.length] ?? 'a' });
   }
@@ -460,7 +594,8 @@ export async function startSimulatedFleet(
   return fleet;
 }
 
-function numberOf(snapshot: Snapshot): number | undefined {
+/** Of the revision by whose content it is known; undefined for one without rules. */
+export function numberOf(snapshot: Snapshot): number | undefined {
   for (const name of snapshot.resources.keys()) {
     const [, number] = /^revision-(\d+)$/.exec(name) ?? [];
     if (number !== undefined) return Number(number);

@@ -125,6 +125,7 @@ export class Status extends AdminController {
       linked: fleet.list(),
       nowMs: clock.wallMs(),
       rollout: rollout.state(),
+      rolloutWarning: rollout.warning(),
       memory: rollout.memory(),
     });
   }

@@ -12,6 +12,8 @@ import { revisionJson, toRevisionJson } from '../revision-json.ts';
 export class Default extends AdminController {
   static readonly POST = op({
     summary: 'Go back to the files of an earlier revision',
+    description:
+      "All workers get them at once, also where revisions are rolled out in steps, unless `rollout` says 'steps'.",
     body: Type.Object({
       revision: Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }),
       expectedRevision: Type.Optional(
@@ -30,11 +32,11 @@ export class Default extends AdminController {
       const target = await this.findRevision(revision);
       return {
         what: `roll back to ${toShortId(target.id)}`,
-        // Whoever goes back wants it now.
         message: message ?? `Roll back to ${toShortId(target.id)}`,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
         allowsRemoval: asked.allowRemoval === true,
+        // An undo is at once.
         rollout: asked.rollout ?? 'now',
         plan(current) {
           // A file that was unreadable then cannot be restored: it would be deleted silently.

@@ -1,23 +1,30 @@
 // `/rollouts`: the state of a revision's rollout, the actions of people on it, and what peers ask of each other.
 import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import type { RolloutAction } from '../../rollout/rollout.ts';
+import { toShortId } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
-import { rolloutJson, toRolloutJson } from '../rollout-json.ts';
+import { lastWordJson, rolloutJson, toLastWordJson, toRolloutJson } from '../rollout-json.ts';
 
-const underWay = Type.Object({ rollout: Type.Union([rolloutJson, Type.Null()]) });
+const underWay = { rollout: orNull(rolloutJson) };
 
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'The rollout that is under way',
-    returns: { 200: underWay },
+    returns: { 200: Type.Object({ ...underWay, last: orNull(lastWordJson) }) },
   });
 
   GET() {
+    const { lastWord } = this.api.rollout.memory();
+    return { rollout: this.toState(), last: lastWord ? toLastWordJson(lastWord) : null };
+  }
+
+  private toState() {
     const state = this.api.rollout.state();
-    return { rollout: state ? toRolloutJson(state) : null };
+    return state ? toRolloutJson(state) : null;
   }
 
   static readonly POST = op({
@@ -31,7 +38,12 @@ export class Default extends AdminController {
       ]),
       reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
     }),
-    returns: { 200: underWay },
+    returns: {
+      200: Type.Object({
+        ...underWay,
+        outcome: Type.String({ description: 'What was done, for people' }),
+      }),
+    },
     failures: { 409: undefined },
   });
 
@@ -45,7 +57,8 @@ export class Default extends AdminController {
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       entry.after = before?.revision;
-      return this.GET();
+      const which = before ? ` of revision ${toShortId(before.revision)}` : '';
+      return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
     });
   }
 }
@@ -74,6 +87,13 @@ export class Workers extends AdminController {
     return this.api.rollout.tellPeer(record);
   }
 }
+
+const outcomes: Readonly<Record<RolloutAction, string>> = {
+  pause: 'is paused',
+  resume: 'goes on',
+  promote: 'is done: all workers get the revision now',
+  abort: 'is aborted: all workers go back to what is in force',
+};
 
 const words: Readonly<Record<RolloutAction, string>> = {
   pause: 'paused',

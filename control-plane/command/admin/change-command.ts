@@ -41,7 +41,7 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--steps',
-        'in steps, also where it goes back to what was in force before: that reaches all workers at once else',
+        'in steps, also where it goes back to earlier rules, which reach all workers at once else',
       ).conflicts(['now', 'supersede']),
     )
     .option('--supersede', 'in place of a rollout that is under way, instead of after it');

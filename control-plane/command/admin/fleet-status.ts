@@ -121,7 +121,13 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   if (traffic !== null) io.write(`${toTrafficText(traffic)}\n`);
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
   const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
-  for (const warning of new Set([...warnings, ...unenforced])) io.writeError(warning);
+  const memory = answers.flatMap(toMemoryTexts);
+  const foreseen = known.flatMap(({ rolloutWarning }) =>
+    rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
+  );
+  for (const warning of new Set([...warnings, ...unenforced, ...memory, ...foreseen])) {
+    io.writeError(warning);
+  }
   if (outcome === 'refused') {
     const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
     const errors = problems.filter(isError);
@@ -154,6 +160,21 @@ function toWarning({ group, count, agreements }: DisagreementJson): string {
   const where = group === null ? '' : ` of node group '${group}'`;
   const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
   return `warning: ${escapeText(text)}\n`;
+}
+
+/** What the control plane that was asked, and each of its peers, may forget. */
+function toMemoryTexts({ url, status }: Answer, _: number, answers: readonly Answer[]): string[] {
+  if (status === undefined) return [];
+  const peers = status.controlPlanes.filter((each) => each.url !== 'this');
+  const all = [
+    { url: answers.length === 1 ? undefined : url, memoryProblem: status.memory?.problem },
+    ...peers,
+  ];
+  return all.flatMap(({ url, memoryProblem }) =>
+    memoryProblem == null
+      ? []
+      : `warning: ${escapeText(`${url === undefined ? '' : `${url}: `}${memoryProblem}`)}\n`,
+  );
 }
 
 /** One line; nodes choose their names. */

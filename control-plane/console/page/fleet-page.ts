@@ -6,6 +6,7 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import type { WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
 import { toAge, toCount, toRate, toReporting, toSentence, toShortId, toShown } from './format.ts';
+import { MemoryNotice } from './memory-notice.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -19,6 +20,7 @@ import {
   type Tone,
 } from './parts.ts';
 import { useResource } from './resource.ts';
+import { waitsForSomebody } from './rollout-panel.ts';
 import { hrefOf, replaceRoute } from './route.ts';
 
 interface WorkersJson {
@@ -41,7 +43,7 @@ export function FleetPage({ params, status }: PageProps) {
   const { value } = status;
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
     <${ReadingState} of=${status} />
-    ${value && html`<${Warnings} status=${value} /><${Tiles} status=${value} />`}
+    ${value && html`<${Warnings} status=${value} /><${MemoryNotice} status=${value} /><${Tiles} status=${value} />`}
     ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value} />`}
     ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
     <h2>Workers</h2>
@@ -84,13 +86,14 @@ function shareText(traffic: StatusJson['traffic']): string {
 }
 
 function Warnings({ status }: StatusProps) {
-  const { stale, store, disagreements, unenforced, rollout, newest } = status;
+  const { stale, store, disagreements, unenforced, rollout, rolloutWarning, newest } = status;
   return html`
     ${
       rollout &&
-      html`<${Notice} tone="wait"><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
+      html`<${Notice} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
       ${rollout.text && ` ${toSentence(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
     }
+    ${rolloutWarning !== null && html`<${Notice} tone="wait">${toSentence(rolloutWarning)}.<//>`}
     ${
       newest !== null &&
       !newest.valid &&
@@ -122,10 +125,11 @@ function Warnings({ status }: StatusProps) {
 
 function ControlPlanes({ status }: StatusProps) {
   return html`<h2>Control planes</h2>
-    <${Table} caption="Control planes" columns=${['Address', 'State', '#Workers']} rows=${status.controlPlanes.map(
-      ({ url, connected, error }) => html`<tr key=${url}>
+    <${Table} caption="Control planes" columns=${['Address', 'State', 'Serves', '#Workers']} rows=${status.controlPlanes.map(
+      ({ url, connected, inForce, trial, error }) => html`<tr key=${url}>
         <td>${url === 'this' ? 'this one' : url}</td>
         <td>${error === null ? html`<${Badge} tone="good">answers<//>` : html`<${Badge} tone="bad">no answer<//> ${error}`}</td>
+        <td>${error === null && (inForce === null ? 'nothing' : html`<code>${toShortId(inForce)}</code>`)}${trial !== null && html`, <code>${toShortId(trial)}</code> on trial`}</td>
         <td class="number">${connected ?? '–'}</td>
       </tr>`,
     )} />`;

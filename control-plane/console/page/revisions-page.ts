@@ -3,16 +3,17 @@ import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import type { ProblemJson } from '../../admin/problem-json.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
-import type { RolloutJson } from '../../admin/rollout-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
 import { toAge, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
+import { MemoryNotice } from './memory-notice.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Page, ReadingState, Table } from './parts.ts';
 import { useResource } from './resource.ts';
-import { hrefOf, replaceRoute } from './route.ts';
+import { RolloutPanel } from './rollout-panel.ts';
+import { replaceRoute } from './route.ts';
 import { SessionContext, useRefusal } from './session.ts';
 
 interface ListedRevision extends RevisionJson {
@@ -36,7 +37,7 @@ export function RevisionsPage({ params, status }: PageProps) {
   const refusal = useRefusal();
   const { rollout } = useContext(SessionContext);
   return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
-    ${status.value && html`<${NewestState} status=${status.value} reload=${status.reload} />`}
+    ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status.value} reload=${status.reload} />`}
     <${ReadingState} of=${history} />
     ${
       history.value &&
@@ -92,7 +93,8 @@ export function RevisionsPage({ params, status }: PageProps) {
           history.reload();
           status.reload();
         }}>
-        <p>A new revision gets the files that ${toShortId(target.id)} had${target.author && `, by ${toShown(target.author)}`}, ${toTime(target.at)}. What changes for requests:</p>
+        <p>A new revision gets the files that ${toShortId(target.id)} had${target.author && `, by ${toShown(target.author)}`}, ${toTime(target.at)}.
+          ${rollout ? ' All workers get it at once, without steps; a rollout that is under way ends with it.' : ''} What changes for requests:</p>
         <${Changes} from=${status.value?.newest?.id ?? target.id} to=${target.id} />
       <//>`
     }
@@ -134,12 +136,14 @@ interface NewestProps {
 function NewestState({ status, reload }: NewestProps) {
   const { newest, rollout, verdict, text } = status;
   const problems = newest?.problems ?? [];
+  // Of one that no share of the workers can have first, the rollout says it.
+  const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
-    ${rollout && html`<${Rollout} rollout=${rollout} reload=${reload} />`}
-    ${verdict === 'held_back' && newest && html`<${HeldBack} id=${newest.id} text=${text} reload=${reload} />`}
+    ${rollout && html`<${RolloutPanel} rollout=${rollout} reload=${reload} />`}
+    ${isForRemoval && html`<${HeldBack} id=${newest.id} text=${text} reload=${reload} />`}
     ${
       problems.length > 0 &&
-      verdict !== 'held_back' &&
+      !isForRemoval &&
       html`<section class="panel" aria-label="Problems of the newest revision">
         <h2>${newest?.valid ? 'Warnings of the newest revision' : 'The newest revision is not served'}</h2>
         ${!newest?.valid && html`<p>${toSentence(text)}.</p>`}
@@ -185,72 +189,5 @@ function HeldBack({ id, text, reload }: HeldBackProps) {
           if (done) reload();
         }}><p>It removes most limits, or the last domain: requests that are limited now would pass.</p><//>`
     }
-  </section>`;
-}
-
-type Action = 'pause' | 'resume' | 'promote' | 'abort';
-
-const actions: Readonly<
-  Record<Action, { readonly button: string; readonly title: string; readonly what: string }>
-> = {
-  pause: {
-    button: 'Pause…',
-    title: 'Pause the rollout?',
-    what: 'No further workers get the revision until somebody resumes it.',
-  },
-  resume: {
-    button: 'Resume…',
-    title: 'Resume the rollout?',
-    what: 'It goes on where it was paused.',
-  },
-  promote: {
-    button: 'Give to all now…',
-    title: 'Give the revision to all workers now?',
-    what: 'The remaining steps are left out: nobody compares the workers any more.',
-  },
-  abort: {
-    button: 'Take back…',
-    title: 'Take the revision back?',
-    what: 'All workers go back to the revision in force.',
-  },
-};
-
-interface RolloutProps {
-  readonly rollout: RolloutJson;
-  reload(): void;
-}
-
-function Rollout({ rollout, reload }: RolloutProps) {
-  const { revision, step, steps, phase, text, workers, since, leader } = rollout;
-  const [action, setAction] = useState<Action | undefined>(undefined);
-  const refusal = useRefusal();
-  const all = workers.chosen + workers.others;
-  const possible: Action[] = [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
-  return html`<section class="panel" aria-label="Rollout">
-    <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${phase === 'paused' ? 'bad' : 'wait'}>${phase}<//></h2>
-    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
-    <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
-      { length: steps },
-      (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
-        aria-current=${index + 1 === step ? 'step' : undefined}>${index + 1 === steps ? 'all' : index + 1}</li>`,
-    )}</ol>
-    <div class="progress"><progress max=${Math.max(1, all)} value=${workers.having} aria-label=${`${workers.having} of ${all} workers have it`}></progress>
-      <span>${workers.having} of ${toCount(workers.chosen, 'chosen worker')} have it, ${workers.others} others do not</span></div>
-    <div class="buttons left">${possible.map(
-      (
-        each,
-      ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
-        onClick=${() => setAction(each)}>${actions[each].button}</button>`,
-    )}</div>
-    ${
-      action &&
-      html`<${Confirm} title=${actions[action].title} action=${actions[action].button.replace('…', '')} isDangerous=${action === 'abort' || action === 'promote'}
-        act=${(reason: string) => ask('rollouts', { method: 'POST', body: { action, reason } })}
-        onClose=${(done: boolean) => {
-          setAction(undefined);
-          if (done) reload();
-        }}><p>${actions[action].what}</p><//>`
-    }
-    <p class="quiet"><a href=${hrefOf('fleet')}>Look at the workers</a></p>
   </section>`;
 }

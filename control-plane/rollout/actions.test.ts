@@ -1,0 +1,222 @@
+// One control plane with twenty workers: what becomes of a revision, and what people may do.
+import test from 'ava';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
+import { verdictOf } from './record.ts';
+
+const outcomeOf = (fleet: SimulatedFleet) => fleet.readRecord()?.rollout?.outcome;
+const revisionWith = (number: number, limits: number) => ({
+  ...revisionOf(number),
+  files: Array.from({ length: limits }, (_, index) => ({
+    path: `${index}.yaml`,
+    text: ruleText(index === 0 ? `revision-${number}` : `domain-${index}`, 1),
+  })),
+});
+const empty = { ...revisionOf(9), files: [] };
+const act = (
+  fleet: SimulatedFleet,
+  ...args: Parameters<SimulatedFleet['plane']['rollout']['act']>
+) => fleet.plane.rollout.act(...args);
+
+test('a change that comes during a rollout waits for its end, unless it supersedes', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  t.is(fleet.having(3).length, 0);
+  fleet.store.publish(revisionOf(4, 'x\n\nRollout: supersede'));
+  await fleet.pass(5);
+  t.deepEqual([fleet.having(2).length, fleet.having(4).length], [0, 2]);
+  t.is(
+    verdictOf(fleet.readRecord() ?? fleet.plane.keeper.record, revisionOf(2).id, '')?.reason,
+    'revision 000000000000 has taken its place',
+  );
+  await fleet.pass(80);
+  t.is(fleet.having(4).length, 20);
+});
+
+test('what waits comes after the end of the rollout before it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(62);
+  t.is(fleet.having(2).length + fleet.having(3).length, 20);
+  t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(2).id);
+  await fleet.pass(70);
+  t.is(fleet.having(3).length, 20);
+});
+
+test('a pause holds a rollout where it is, over restarts, and resuming goes on', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(await act(fleet, 'resume', '', 'ops'), 'the rollout is not paused');
+  t.is(await act(fleet, 'pause', 'lunch', 'ops'), undefined);
+  t.is(await act(fleet, 'pause', 'lunch', 'ops'), 'the rollout is paused already');
+  const having = fleet.having(2);
+  await fleet.stopPlane('a');
+  await fleet.startPlane('a');
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(100);
+  t.deepEqual(fleet.having(2), having);
+  t.like(fleet.plane.rollout.state(), { phase: 'paused', text: 'lunch' });
+  t.is(await act(fleet, 'resume', '', 'ops'), undefined);
+  await fleet.pass(80);
+  t.is(fleet.having(2).length, 20);
+});
+
+test('promoted: everybody gets it now', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(await act(fleet, 'promote', 'seen', 'ops'), undefined);
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 20);
+  t.is(await act(fleet, 'promote', 'seen', 'ops'), 'no rollout is under way');
+});
+
+test('aborted: nobody has it any more, and why and by whom is on record', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  t.is(await act(fleet, 'abort', 'wrong file', 'ops'), 'no rollout is under way');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(await act(fleet, 'abort', 'wrong file', 'token ops'), undefined);
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 0);
+  t.like(fleet.readRecord()?.verdicts[0], {
+    outcome: 'taken_back',
+    reason: 'wrong file',
+    by: 'token ops',
+  });
+  t.deepEqual(fleet.events, [], 'the audit log has who did it');
+});
+
+test('what cannot be written is told to who wants it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.text.mode = 'away';
+  t.regex(
+    (await act(fleet, 'pause', 'lunch', 'ops')) ?? '',
+    /^the shared record cannot be written \(no route to it\)$/,
+  );
+  await fleet.pass(2);
+  t.regex(fleet.plane.rollout.state()?.text ?? '', /^the shared record cannot be /);
+  t.regex(fleet.plane.rollout.memory().trouble ?? '', /cannot be/);
+});
+
+test('an abort is at once here, also where it cannot be written', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.text.mode = 'away';
+  await act(fleet, 'abort', 'wrong', 'ops');
+  await fleet.pass(2);
+  t.is(fleet.having(2).length, 0);
+  fleet.text.mode = 'fine';
+  await fleet.pass(5);
+  t.is(outcomeOf(fleet), 'taken_back');
+  t.like(fleet.readRecord()?.verdicts[0], { reason: 'wrong', by: 'ops' });
+});
+
+test('a revision that is held back comes through when somebody approves it, in steps', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const { rollout } = fleet.plane;
+  fleet.store.publish(empty);
+  await fleet.pass(3);
+  t.like(fleet.readRecord()?.verdicts[0], { revision: empty.id, outcome: 'held_back', by: '' });
+  t.regex(fleet.readRecord()?.verdicts[0]?.reason ?? '', /^held back: no domain would be left/);
+  t.is(
+    await rollout.approve('f'.repeat(40), 'meant', 'ops'),
+    'revision ffffffffffff is not the newest one, which is 000000000000',
+  );
+  t.is(await rollout.approve(empty.id, 'meant', 'token ops'), undefined);
+  t.like(fleet.readRecord()?.verdicts[0], {
+    revision: empty.id,
+    outcome: 'approved',
+    reason: 'meant',
+    by: 'token ops',
+  });
+  t.is(await rollout.approve(empty.id, 'meant', 'ops'), 'revision 000000000000 is not held back');
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 18);
+  await fleet.stopPlane('a');
+  await fleet.startPlane('a', true);
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 18, 'who starts meanwhile knows of it');
+  await fleet.pass(80);
+  t.is(fleet.having(1).length, 0);
+});
+
+test('an approval during a rollout counts when that is over', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(empty);
+  await fleet.pass(3);
+  t.is(await fleet.plane.rollout.approve(empty.id, 'meant', 'ops'), undefined);
+  await fleet.pass(150);
+  t.is(fleet.having(1).length + fleet.having(2).length, 0);
+});
+
+test('a removal that was approved once is held back when it comes again', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: '' });
+  fleet.store.publish(revisionWith(2, 15));
+  await fleet.pass(2);
+  fleet.store.publish({ ...empty, id: '8'.repeat(40) });
+  await fleet.pass(2);
+  t.is(await fleet.plane.rollout.approve('8'.repeat(40), 'meant', 'ops'), undefined);
+  await fleet.pass(2);
+  t.is(fleet.having(2).length, 0);
+  fleet.store.publish(revisionWith(3, 15));
+  await fleet.pass(2);
+  fleet.store.publish(empty);
+  await fleet.pass(2);
+  t.is(fleet.having(3).length, 20);
+  t.true(fleet.plane.cache.state().newest?.isHeldBack);
+});
+
+test('where no share can be made it waits for an approval, which says so', async (t) => {
+  const fleet = await startSimulatedFleet(t, { workers: 1 });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(40);
+  t.is(fleet.having(2).length, 0);
+  t.is(fleet.plane.rollout.state()?.phase, 'indivisible');
+  t.is(
+    fleet.log.lines.filter(
+      (line) => line.startsWith('warning') && line.includes('no share of the workers'),
+    ).length,
+    1,
+  );
+  t.is(await fleet.plane.rollout.approve(revisionOf(2).id, 'it is a test', 'ops'), undefined);
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 1);
+});
+
+test('without a rollout there is none, and everybody gets a revision at once', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: '' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 20);
+  t.false(fleet.plane.rollout.isOn);
+  t.is(fleet.readRecord(), undefined, 'nothing has to be remembered');
+  t.is(await act(fleet, 'pause', '', 'ops'), 'no rollout is under way');
+});
+
+test('what is open is given up by a control plane that was started without --rollout', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  const content = fleet.text.content;
+  const without = await startSimulatedFleet(t, { plan: '' });
+  without.text.content = content;
+  without.text.writes = 1;
+  await without.stopPlane('a');
+  await without.startPlane('a');
+  await without.pass(3);
+  t.is(outcomeOf(without), 'taken_back');
+});

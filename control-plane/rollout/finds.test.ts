@@ -1,0 +1,163 @@
+// Found by random walks (test/faults/rollout-walk), each with no more than it takes.
+import test from 'ava';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import { startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
+import type { Revision } from '../store/revision.ts';
+import {
+  emptyRecord,
+  mergeRecords,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  verdictOf,
+  withEnd,
+} from './record.ts';
+
+/** The content of `before` under a new id. */
+function again(number: number, before: number, message?: string): Revision {
+  return { ...revisionOf(before, message), id: revisionOf(number).id };
+}
+
+/** Removes every rule, and is held back. */
+function removal(number: number): Revision {
+  return { ...revisionOf(number), files: [] };
+}
+
+test('what was in force at the start is on record again when it comes back after something else', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  fleet.store.publish(removal(3));
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 1));
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 20);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
+});
+
+test('a revision that was promoted while a control plane stood still does not begin again there', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b', 'c'],
+    effects: new Map([[2, { overLimit: 1 }]]),
+  });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.standStill('b');
+  await fleet.pass(8);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  t.is(await fleet.planes.get('b')?.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
+  t.is(fleet.having(3).length, 20);
+});
+
+test('an undo that is followed at once by another change is on record as what is in force', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 1));
+  fleet.store.publish(revisionOf(5));
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(5).id);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(4).id);
+});
+
+test('a control plane that has missed what came into force serves it all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.standStill('b');
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.pass(10);
+  const b = fleet.planes.get('b');
+  t.is(b?.cache.state().inForce?.revision.id, revisionOf(2).id);
+  t.is(b?.cache.state().trial?.revision.id, revisionOf(3).id);
+});
+
+test('a control plane follows the rollout of a revision that it holds to be taken back', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.plane.rollout.act('abort', 'not now', 'Ann');
+  await fleet.pass(3);
+  // It sees the two of them as one change, to what it has last seen.
+  fleet.delayMs.set('b', 5_000);
+  fleet.store.publish(again(3, 1));
+  await fleet.pass(3);
+  fleet.store.publish(again(4, 2));
+  await fleet.pass(10);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(4).id);
+});
+
+test('a rollout gives way to a newer revision where a peer cannot get its revision any more', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], forgetsHistory: true });
+  fleet.reach.set('b', 'away');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  fleet.reach.delete('b');
+  await fleet.pass(15);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
+  t.is(fleet.having(2).length, 0);
+  await fleet.pass(80);
+  t.is(fleet.having(3).length, 20);
+});
+
+test('a control plane without state gives nobody a revision before it has read the record', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  await fleet.plane.rollout.act('abort', 'not now', 'Ann');
+  await fleet.pass(3);
+  fleet.killPlane('a');
+  fleet.reach.set('a', 'away');
+  await fleet.startPlane('a', true);
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(3);
+  // The rules are there before the record is.
+  fleet.text.mode = 'away';
+  fleet.reach.delete('a');
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+  fleet.text.mode = 'fine';
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+  t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(1).id);
+  t.is(fleet.plane.cache.state().newest?.valid, false);
+});
+
+test('what a control plane took back by itself stays taken back when the record is shared again', (t) => {
+  const second: RolloutOnRecord = {
+    id: 'of-2',
+    revision: '2',
+    content: 'second',
+    base: '1',
+    outcome: 'running',
+    step: 0,
+    chosen: ['0123456789ab'],
+    whole: [],
+    reason: '',
+  };
+  const theirs: RolloutRecord = { ...emptyRecord, rollout: second };
+  const end = { reason: 'it is bad', by: '', atMs: 0 };
+  const third: RolloutOnRecord = { ...second, id: 'of-3', revision: '3', content: 'third' };
+  const ours = { ...withEnd(theirs, 'taken_back', end), rollout: third };
+  const merged = mergeRecords(theirs, ours);
+  t.is(openRolloutOf(merged)?.revision, '3');
+  t.is(verdictOf(merged, '2', 'second')?.outcome, 'taken_back');
+  // A new try is another rollout, and what was said before does not end it.
+  const again = { ...theirs, rollout: { ...second, id: 'again' } };
+  t.is(openRolloutOf(mergeRecords(again, ours))?.id, 'again');
+  t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
+});

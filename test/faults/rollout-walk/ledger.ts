@@ -1,0 +1,505 @@
+// What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
+// nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
+import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
+import { parseRecord, type RolloutRecord } from '../../../control-plane/rollout/record.ts';
+import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
+import {
+  numberOf,
+  type SimulatedFleet,
+  type SimulatedPlane,
+  type SimulatedWorker,
+} from '../../support/simulated-fleet.ts';
+import type { Revisions } from './published.ts';
+
+/** An undo is at every worker that can be reached. */
+const undoneWithin = 10;
+const takenBackWithin = 5;
+/** A look a second, an answer of a worker, and what is counted from one second to the next. */
+const slack = 3;
+
+export interface LedgerDeps {
+  readonly fleet: SimulatedFleet;
+  readonly revisions: Revisions;
+  readonly planeNames: readonly string[];
+  readonly plan: string;
+  readonly kind: 'directory' | 'git';
+  readonly reportSeconds: number;
+  readonly peerMs: number;
+  readonly standing: ReadonlySet<string>;
+  readonly letThrough: ReadonlySet<number>;
+}
+
+export interface Ledger {
+  /** After each second: what does not hold. */
+  check(second: number): string | undefined;
+  noteLie(second: number): void;
+  readonly checks: ReadonlyMap<string, number>;
+}
+
+interface Known {
+  plane: string | undefined;
+  planeSince: number;
+  told: number | undefined;
+  toldSince: number;
+  /** Takes what it is told, all the time. */
+  takesSince: number;
+  instance: string | undefined;
+}
+
+export function contentOf(snapshot: Snapshot | undefined): number | undefined {
+  return snapshot && (numberOf(snapshot) ?? 0);
+}
+
+export function createLedger(deps: LedgerDeps): Ledger {
+  const { fleet, revisions, planeNames, standing, letThrough, reportSeconds } = deps;
+  const parsed = parseRolloutPlan(deps.plan);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  const plan: RolloutPlan = parsed.plan;
+  const pollSeconds = deps.kind === 'git' ? 6 : 2;
+  const peerSeconds = Math.ceil(deps.peerMs / 1_000);
+  const checks = new Map<string, number>();
+  const known = new Map<SimulatedWorker, Known>();
+  /** Since when a control plane runs, moves, and reaches store and peers. */
+  const wellSince = new Map<string, { readonly plane: SimulatedPlane; readonly at: number }>();
+  /** By content: since when nobody may have it. */
+  const unwantedSince = new Map<number, number>();
+  let lieAt = Number.NEGATIVE_INFINITY;
+  let record: RolloutRecord | undefined;
+  /** Of the open rollout. */
+  let given = { key: '', limit: 0, step: '', stepAt: 0 };
+  let leader = { name: '', since: 0 };
+  let overSince: number | undefined;
+  let evidenceSince: number | undefined;
+  let evidenceText = '';
+  let connectedBefore: readonly number[] = [];
+  /** By content: when the record said that it is taken back. */
+  const takenBackAt = new Map<number, number>();
+  let recordWrong: string | undefined;
+  let countsDifferSince: number | undefined;
+  const reasonMissingSince = new Map<string, number>();
+  const otherInForceSince = new Map<string, number>();
+
+  /** One that has the record for itself rolls out to its own workers by itself, and says so. */
+  function isSharing(name: string | undefined): boolean {
+    const plane = name === undefined ? undefined : fleet.planes.get(name);
+    return (
+      plane !== undefined &&
+      plane.keeper.alone === undefined &&
+      !plane.cache.state().inForce?.revision.id.startsWith(record?.rollout?.revision ?? '-')
+    );
+  }
+
+  function isSharedByAll(): boolean {
+    return [...fleet.planes.values()].every(({ keeper }) => keeper.alone === undefined);
+  }
+
+  fleet.text.onWritten = (text) => {
+    const reading = parseRecord(text);
+    if (reading.ok) record = reading.record;
+    else recordWrong = `the record does not parse: ${reading.problem}`;
+  };
+
+  function contentOfRevision(id: string): number | undefined {
+    return revisions.find(id)?.content;
+  }
+
+  function isWell(plane: SimulatedPlane): boolean {
+    const { name } = plane;
+    return (
+      knowsInForce(plane) &&
+      !standing.has(name) &&
+      !plane.isCutOff &&
+      (fleet.reach.get(name) ?? 'fine') === 'fine' &&
+      fleet.text.mode === 'fine' &&
+      !fleet.delayMs.has(name)
+    );
+  }
+
+  function wellFor(name: string | undefined, second: number): number {
+    const since = name === undefined ? undefined : wellSince.get(name)?.at;
+    return since === undefined ? -1 : second - since;
+  }
+
+  function observe(second: number): void {
+    for (const name of planeNames) {
+      const plane = fleet.planes.get(name);
+      if (plane === undefined || !isWell(plane)) wellSince.delete(name);
+      else if (wellSince.get(name)?.plane !== plane) wellSince.set(name, { plane, at: second });
+    }
+    for (const worker of fleet.workers) {
+      const before = known.get(worker);
+      const told = contentOf(worker.told);
+      const isSame = before?.plane === worker.plane && before?.instance === worker.instance;
+      known.set(worker, {
+        plane: worker.plane,
+        planeSince: isSame ? (before?.planeSince ?? second) : second,
+        told,
+        toldSince: isSame && before?.told === told ? (before?.toldSince ?? second) : second,
+        takesSince:
+          worker.answer === 'take' ? Math.min(before?.takesSince ?? second, second) : second + 1,
+        instance: worker.instance,
+      });
+    }
+    connectedBefore = [...connectedBefore.slice(-4), countConnected()];
+  }
+
+  function countConnected(): number {
+    return fleet.workers.filter(({ plane }) => plane !== undefined).length;
+  }
+
+  /** The contents that somebody may have. */
+  function wanted(): Set<number> {
+    const contents = new Set<number>();
+    const ids = [record?.inForce[0]?.revision];
+    if (record?.rollout?.outcome === 'running' || record?.rollout?.outcome === 'paused') {
+      ids.push(record.rollout.revision);
+    }
+    for (const id of ids) {
+      const content = id === undefined ? undefined : contentOfRevision(id);
+      if (content !== undefined) contents.add(content);
+    }
+    const { newest } = revisions;
+    if (newest.isImmediate) contents.add(newest.content);
+    if (record === undefined || record.inForce.length === 0) contents.add(1);
+    return contents;
+  }
+
+  /** In a directory, one that was away has not seen what is in force, and cannot get it. */
+  function knowsInForce({ name }: SimulatedPlane): boolean {
+    const inForce = record?.inForce[0];
+    return deps.kind === 'git' || inForce === undefined || fleet.hasSeen(name, inForce.revision);
+  }
+
+  /** It keeps what it has. */
+  function refuses({ told }: SimulatedWorker): boolean {
+    return revisions.effects.get(contentOf(told) ?? 0)?.isRefused === true;
+  }
+
+  function note(check: string): void {
+    checks.set(check, (checks.get(check) ?? 0) + 1);
+  }
+
+  /** Nobody has what was undone. A worker counts while it is connected to a control plane that has run, moved and
+   * reached everything for all the time, as nobody else could tell it. */
+  function checkUndone(second: number): string | undefined {
+    const contents = wanted();
+    for (const each of revisions.all) {
+      if (contents.has(each.content)) unwantedSince.delete(each.content);
+      else if (!unwantedSince.has(each.content)) unwantedSince.set(each.content, second);
+    }
+    for (const worker of fleet.workers) {
+      const { plane, planeSince = second, takesSince = second } = known.get(worker) ?? {};
+      const well = plane === undefined ? undefined : wellSince.get(plane);
+      if (well === undefined) continue;
+      for (const [what, snapshot, since] of [
+        ['is told', worker.told, 0],
+        ['has', worker.has, takesSince],
+      ] as const) {
+        const content = contentOf(snapshot);
+        if (what === 'has' && refuses(worker)) continue;
+        const unwanted = content === undefined ? undefined : unwantedSince.get(content);
+        if (unwanted === undefined) continue;
+        note('nobody has what was undone');
+        const from = Math.max(unwanted, well.at, planeSince, since);
+        if (second - from > undoneWithin) {
+          return `worker ${worker.id} at ${plane} ${what} content ${content}, unwanted since second ${unwanted}; wanted: ${[...contents].join(', ')}`;
+        }
+      }
+    }
+    return undefined;
+  }
+
+  /** What is wanted at once is there at once. */
+  function checkImmediate(second: number): string | undefined {
+    const { newest } = revisions;
+    if (!newest.isImmediate || second - newest.at <= undoneWithin) return undefined;
+    for (const worker of fleet.workers) {
+      const { plane, planeSince = second, takesSince = second } = known.get(worker) ?? {};
+      const well = plane === undefined ? undefined : wellSince.get(plane);
+      if (well === undefined) continue;
+      note('an undo reaches everybody');
+      const from = Math.max(newest.at, well.at, planeSince);
+      if (second - from > undoneWithin && contentOf(worker.told) !== newest.content) {
+        return `worker ${worker.id} at ${plane} is told content ${contentOf(worker.told)}, not ${newest.content} (${newest.text})`;
+      }
+      if (refuses(worker)) continue;
+      const fromHas = Math.max(from, takesSince);
+      if (second - fromHas > undoneWithin && contentOf(worker.has) !== newest.content) {
+        return `worker ${worker.id} at ${plane} has content ${contentOf(worker.has)}, not ${newest.content} (${newest.text})`;
+      }
+    }
+    return undefined;
+  }
+
+  function observeRollout(second: number): void {
+    const rollout = record?.rollout;
+    const isOpen = rollout?.outcome === 'running' || rollout?.outcome === 'paused';
+    if (record !== undefined && record.leader.id !== leader.name) {
+      leader = { name: record.leader.id, since: second };
+    }
+    const planes = [...fleet.planes.values()];
+    const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
+    const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
+    const most = Math.max(...connectedBefore, countConnected());
+    const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
+    const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
+    if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
+    if (key !== given.key) given = { ...given, key, limit: Math.max(given.limit, shareOf(most)) };
+    if (!isSharedByAll()) {
+      // Each rolls out to its own workers.
+      const own = planes.map(({ name }) =>
+        shareOf(fleet.workers.filter(({ plane }) => plane === name).length),
+      );
+      given = { ...given, limit: Math.max(given.limit, own.reduce((a, b) => a + b, 0) + 1) };
+    }
+    for (const { revision, outcome } of record?.verdicts ?? []) {
+      const content = contentOfRevision(revision);
+      if (content === undefined) continue;
+      if (outcome !== 'taken_back') takenBackAt.delete(content);
+      else if (!takenBackAt.has(content)) takenBackAt.set(content, second);
+    }
+    for (const content of [...takenBackAt.keys()]) {
+      const isStill = record?.verdicts.some(
+        ({ revision, outcome }) =>
+          outcome === 'taken_back' && contentOfRevision(revision) === content,
+      );
+      if (!isStill) takenBackAt.delete(content);
+    }
+  }
+
+  /** A revision on trial has its share, and no more. */
+  function checkShare(second: number): string | undefined {
+    const rollout = record?.rollout;
+    const content = rollout ? contentOfRevision(rollout.revision) : undefined;
+    const isOpen = rollout?.outcome === 'running' || rollout?.outcome === 'paused';
+    const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
+    if (!isOpen || content === undefined || content === inForce || rollout.whole.length > 0) {
+      overSince = undefined;
+      return undefined;
+    }
+    if (revisions.newest.isImmediate && revisions.newest.content === content) return undefined;
+    note('a revision on trial has no more than its share');
+    const told = fleet.workers.filter(
+      (worker) => isSharing(worker.plane) && contentOf(worker.told) === content,
+    );
+    const text = `${told.length} workers are told content ${content} at step ${rollout.step + 1}, at most ${given.limit} of ${countConnected()} should`;
+    if (told.length > 2 * given.limit + 2) return text;
+    if (told.length <= given.limit) overSince = undefined;
+    else overSince ??= second;
+    return overSince !== undefined && second - overSince > pollSeconds + slack ? text : undefined;
+  }
+
+  /** A bad revision is never what everybody gets, unless somebody let it through, or workers lied or were silent. */
+  function checkBad(second: number): string | undefined {
+    const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
+    if (inForce === undefined || !revisions.isBad(inForce) || letThrough.has(inForce)) {
+      return undefined;
+    }
+    note('a bad revision is not in force');
+    const effect = revisions.effects.get(inForce);
+    // Without figures it is not seen.
+    const isJudged = plan.onSilence === 'stop' && lieAt === Number.NEGATIVE_INFINITY;
+    if (!effect?.isRefused && !isJudged) return undefined;
+    if (effect?.isRefused && plan.onIndivisible === 'proceed') return undefined;
+    void second;
+    return `content ${inForce} is in force, which is bad: ${JSON.stringify(effect)}`;
+  }
+
+  /** Where all is well at the leader, what is bad is taken back soon. */
+  function checkEvidence(second: number): string | undefined {
+    const rollout = record?.rollout;
+    const isOpen = rollout?.outcome === 'running' || rollout?.outcome === 'paused';
+    const content = rollout ? contentOfRevision(rollout.revision) : undefined;
+    const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
+    const plane = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
+    const isEvident =
+      isOpen &&
+      content !== undefined &&
+      plane !== undefined &&
+      isSharedByAll() &&
+      plane.keeper.record.leader.id === record?.leader.id &&
+      !(rollout.outcome === 'paused' && letThrough.has(content)) &&
+      wellFor(plane.name, second) > 6 &&
+      hasEvidence(content, inForce, plane.name, second);
+    if (!isEvident) {
+      evidenceSince = undefined;
+      return undefined;
+    }
+    note('a bad revision is taken back');
+    evidenceSince ??= second;
+    const from = Math.max(
+      evidenceSince,
+      given.stepAt + 2 * reportSeconds,
+      leader.since + 2 * reportSeconds,
+    );
+    return second - from > takenBackWithin + slack + peerSeconds
+      ? `content ${content} is still on trial: ${evidenceText} since second ${evidenceSince}`
+      : undefined;
+  }
+
+  function hasEvidence(
+    content: number,
+    inForce: number | undefined,
+    leading: string,
+    second: number,
+  ): boolean {
+    const effect = revisions.effects.get(content);
+    if (effect === undefined) return false;
+    const seen = fleet.workers.filter(
+      ({ plane }) => plane === leading || wellFor(plane, second) > 6,
+    );
+    const told = fleet.workers.filter(
+      (worker) => worker.plane !== undefined && contentOf(worker.told) === content,
+    );
+    if (effect.isRefused) {
+      const refusing = seen.filter(
+        ({ told: snapshot, nacked }) =>
+          contentOf(snapshot) === content && nacked === snapshot?.version,
+      );
+      evidenceText = `${refusing.length} of ${told.length} workers refuse it`;
+      return refusing.length > 0 && refusing.length * 3 >= told.length;
+    }
+    if (second - lieAt < 60) return false;
+    const counting = (wantedContent: number | undefined) =>
+      seen.filter(
+        ({ told: snapshot, has, counted, decisionsPerSecond, instance }) =>
+          instance !== undefined &&
+          contentOf(snapshot) === wantedContent &&
+          has?.version === snapshot?.version &&
+          counted?.version === has?.version &&
+          decisionsPerSecond >= 100 &&
+          (counted?.decisions ?? 0) + (counted?.errors ?? 0) >= 4 * reportSeconds * 100,
+      ).length;
+    const having = counting(content);
+    const others = counting(inForce);
+    evidenceText = `${having} workers with it and ${others} others have counted`;
+    return having >= 3 && others >= 3 && inForce !== undefined && !revisions.isBad(inForce);
+  }
+
+  /** What was taken back is given to nobody, also by a control plane that has just started. */
+  function checkNeverAgain(second: number): string | undefined {
+    const open = record?.rollout;
+    const isOpen = open?.outcome === 'running' || open?.outcome === 'paused';
+    const tried = isOpen ? contentOfRevision(open.revision) : undefined;
+    for (const worker of fleet.workers) {
+      const { told, toldSince, plane } = known.get(worker) ?? {};
+      if (told === undefined || toldSince !== second || plane === undefined) continue;
+      note('what was taken back is not given');
+      const at = takenBackAt.get(told);
+      if (at === undefined || told === tried || second - at <= pollSeconds + slack) continue;
+      const well = wellSince.get(plane);
+      if (well === undefined) continue;
+      // It has the worker from before.
+      if (contentOf(worker.has) === told) continue;
+      const { newest } = revisions;
+      if (newest.content === told && newest.isImmediate) continue;
+      if (second - well.at <= pollSeconds + slack && second - well.at > 0) continue;
+      return `worker ${worker.id} is told content ${told} by ${plane}, taken back since second ${at}`;
+    }
+    return undefined;
+  }
+
+  /** Who has what is said as it is, by the control plane that leads. */
+  function checkCounts(second: number): string | undefined {
+    const plane = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
+    const rollout = record?.rollout;
+    const state = plane?.rollout.state();
+    const isQuiet =
+      plane !== undefined &&
+      isSharedByAll() &&
+      state !== undefined &&
+      rollout?.revision === state.revision &&
+      (rollout.outcome === 'running' || rollout.outcome === 'paused') &&
+      planeNames.every((name) => wellFor(name, second) > 12) &&
+      fleet.workers.every((worker) => {
+        const entry = known.get(worker);
+        return (
+          entry !== undefined &&
+          second - entry.planeSince > 6 &&
+          second - entry.toldSince > pollSeconds + slack + 2
+        );
+      });
+    if (!isQuiet) {
+      countsDifferSince = undefined;
+      return undefined;
+    }
+    note('who has it is said as it is');
+    const content = contentOfRevision(rollout.revision);
+    const told = fleet.workers.filter(
+      (worker) => worker.plane !== undefined && contentOf(worker.told) === content,
+    );
+    const having = told.filter(
+      ({ has, told: snapshot, nacked }) =>
+        has?.version === snapshot?.version && nacked === undefined,
+    ).length;
+    const is = { having, chosen: told.length, others: countConnected() - told.length };
+    const said = state.workers;
+    const isSame =
+      is.having === said.having && is.chosen === said.chosen && is.others === said.others;
+    if (isSame) countsDifferSince = undefined;
+    else countsDifferSince ??= second;
+    return countsDifferSince !== undefined && second - countsDifferSince > 4 + peerSeconds
+      ? `${plane.name} says ${JSON.stringify(said)}, and it is ${JSON.stringify(is)} (content ${content})`
+      : undefined;
+  }
+
+  /** All control planes that are well agree with the record. */
+  function checkAgreement(second: number): string | undefined {
+    const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
+    if (inForce === undefined || record === undefined) return undefined;
+    for (const plane of fleet.planes.values()) {
+      const { name } = plane;
+      const isAlone = plane.keeper.alone !== undefined;
+      if (wellFor(name, second) <= undoneWithin || isAlone) {
+        otherInForceSince.delete(name);
+        reasonMissingSince.delete(name);
+        continue;
+      }
+      const state = plane.cache.state();
+      note('control planes agree with the record');
+      const serves = state.inForce && contentOfRevision(state.inForce.revision.id);
+      if (serves === inForce) otherInForceSince.delete(name);
+      else if (!otherInForceSince.has(name)) otherInForceSince.set(name, second);
+      const since = otherInForceSince.get(name);
+      if (since !== undefined && second - since > undoneWithin) {
+        return `${name} serves content ${serves}, on record is ${inForce}`;
+      }
+      const { newest } = state;
+      const verdict = record.verdicts.find(({ revision }) => revision === newest?.revision.id);
+      const isSaid =
+        newest === undefined ||
+        verdict?.outcome !== 'taken_back' ||
+        newest.problems.some(({ message }) => message.includes(verdict.reason));
+      if (isSaid) reasonMissingSince.delete(name);
+      else if (!reasonMissingSince.has(name)) reasonMissingSince.set(name, second);
+      const missing = reasonMissingSince.get(name);
+      if (missing !== undefined && second - missing > undoneWithin) {
+        return `${name} does not say why revision ${newest?.revision.id.slice(0, 4)} was taken back: '${verdict?.reason}' is not in ${JSON.stringify(newest?.problems)}`;
+      }
+    }
+    return undefined;
+  }
+
+  return {
+    checks,
+    noteLie(second) {
+      lieAt = second;
+    },
+    check(second) {
+      if (fleet.workers.some(({ lies }) => lies !== undefined)) lieAt = second;
+      observe(second);
+      observeRollout(second);
+      return (
+        recordWrong ??
+        checkUndone(second) ??
+        checkImmediate(second) ??
+        checkShare(second) ??
+        checkBad(second) ??
+        checkEvidence(second) ??
+        checkNeverAgain(second) ??
+        checkCounts(second) ??
+        checkAgreement(second)
+      );
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// The revisions of a walk, and what each does to the workers that have it.
+import type { Revision } from '../../../control-plane/store/revision.ts';
+import { revisionOf } from '../../support/revision-store.ts';
+import { ruleText } from '../../support/rules-folder.ts';
+import type { Effect } from '../../support/simulated-fleet.ts';
+
+export interface Published {
+  readonly id: string;
+  /** Equal where workers get the same; 0: no rules at all. */
+  readonly content: number;
+  /** In seconds of the walk. */
+  readonly at: number;
+  /** Everybody gets it, without steps: it goes back, or says so. */
+  readonly isImmediate: boolean;
+  readonly text: string;
+}
+
+export interface Revisions {
+  readonly all: readonly Published[];
+  readonly newest: Published;
+  readonly effects: ReadonlyMap<number, Effect>;
+  find(id: string): Published | undefined;
+  isBad(content: number): boolean;
+  /** `content` undefined: a new one. */
+  create(given: {
+    readonly content?: number;
+    readonly effect?: Effect;
+    readonly message?: string;
+    readonly at: number;
+    readonly isImmediate?: boolean;
+    readonly what: string;
+  }): { readonly revision: Revision; readonly published: Published };
+}
+
+export function createRevisions(effects: Map<number, Effect>): Revisions {
+  const all: Published[] = [
+    { id: revisionOf(1).id, content: 1, at: 0, isImmediate: true, text: 'the first one' },
+  ];
+  return {
+    all,
+    get newest() {
+      return all.at(-1) as Published;
+    },
+    effects,
+    find: (id) => all.find((each) => each.id === id),
+    isBad: (content) => effects.has(content),
+    create({ content = all.length + 1, effect, message, at, isImmediate = false, what }) {
+      const id = toId(all.length + 1);
+      if (effect !== undefined) effects.set(content, effect);
+      const published = { id, content, at, isImmediate, text: what };
+      all.push(published);
+      const files =
+        content === 0 ? [] : [{ path: 'a.yaml', text: ruleText(`revision-${content}`, 1) }];
+      return {
+        revision: { id, atMs: 0, author: undefined, message, files, problems: [] },
+        published,
+      };
+    },
+  };
+}
+
+function toId(number: number): string {
+  // Its first digits tell it apart, as in the short ids for people.
+  return String(number).padStart(4, '0').padEnd(40, 'f');
+}

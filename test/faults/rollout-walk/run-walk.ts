@@ -1,0 +1,236 @@
+// One walk from its start to its end: what happens, second by second, and what did not hold.
+
+import { directoryTiming, gitTiming } from '../../../control-plane/rollout/record-keeper.ts';
+import { errorText } from '../../../shared/errors.ts';
+import { createRandom } from '../../support/random.ts';
+import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet.ts';
+import type { Walk } from './draw-walk.ts';
+import { happen, type World } from './events.ts';
+import { contentOf, createLedger, type Ledger } from './ledger.ts';
+import { createRevisions, type Revisions } from './published.ts';
+import { useSeededIds } from './seeded-ids.ts';
+
+export interface WalkResult {
+  readonly events: readonly string[];
+  /** What did not hold. */
+  readonly finding: string | undefined;
+  readonly checks: ReadonlyMap<string, number>;
+  /** Whether the newest revision, which was good, came to all only with somebody's help. */
+  readonly needed: string | undefined;
+  readonly seconds: number;
+}
+
+/** Until a lease has run out, workers are gathered and the steps are done, each with a second hold. */
+const longestEnd = 200;
+
+export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult> {
+  const restoreIds = useSeededIds(createRandom(walk.seed));
+  const endings: (() => unknown)[] = [];
+  const events: string[] = [];
+  let ledger: Ledger | undefined;
+  let finding: string | undefined;
+  let needed: string | undefined;
+  let second = 0;
+  try {
+    const fleet = await startSimulatedFleet(
+      { teardown: (end) => void endings.unshift(end) },
+      {
+        plan: walk.plan,
+        workers: 0,
+        planes: walk.planes,
+        timing: walk.kind === 'git' ? gitTiming : directoryTiming,
+        forgetsHistory: walk.kind === 'directory',
+        reportSeconds: walk.reportSeconds,
+        peerMs: walk.peerMs,
+        apartMs: walk.apartMs,
+      },
+    );
+    addWorkers(fleet, walk);
+    const revisions = createRevisions(fleet.effects);
+    const random = createRandom(walk.seed + 1);
+    let due: { readonly at: number; readonly task: () => void | Promise<void> }[] = [];
+    const standing = new Set<string>();
+    const letThrough = new Set<number>();
+    const gone: World['gone'] = new Set();
+    const theLedger = createLedger({
+      fleet,
+      revisions,
+      planeNames: walk.planes,
+      plan: walk.plan,
+      kind: walk.kind,
+      reportSeconds: walk.reportSeconds,
+      peerMs: walk.peerMs,
+      standing,
+      letThrough,
+    });
+    ledger = theLedger;
+    const world: World = {
+      fleet,
+      revisions,
+      planeNames: walk.planes,
+      forgetsHistory: walk.kind === 'directory',
+      get second() {
+        return second;
+      },
+      standing,
+      letThrough,
+      gone,
+      later: (seconds, task) => void due.push({ at: second + seconds, task }),
+      note: (what) => {
+        if (what === 'lie') theLedger.noteLie(second);
+      },
+    };
+    const runDue = async (isAll: boolean) => {
+      const now = due.filter(({ at }) => isAll || at <= second);
+      due = due.filter((each) => !now.includes(each));
+      for (const { task } of now) await task();
+      for (const worker of fleet.workers) {
+        if (worker.plane !== undefined && !fleet.planes.has(worker.plane)) worker.plane = undefined;
+        const names = [...fleet.planes.keys()];
+        if (worker.plane !== undefined || gone.has(worker) || names.length === 0) continue;
+        if (isAll || random.chance(0.3)) fleet.connect(worker, random.pick(names));
+      }
+    };
+    let shown = '';
+    const step = async () => {
+      second++;
+      await fleet.pass(1);
+      const seen = describe(fleet);
+      if (hasTrace && seen !== shown) events.push(`    ${second} s ${seen}`);
+      shown = seen;
+      finding ??= theLedger.check(second);
+    };
+
+    await fleet.pass(10);
+    let logged = 0;
+    let at = 0;
+    while (second < walk.seconds && finding === undefined) {
+      await runDue(false);
+      for (; (walk.events[at]?.second ?? Number.POSITIVE_INFINITY) <= second; at++) {
+        const event = walk.events[at];
+        if (event === undefined) break;
+        const text = await happen(world, event.kind, event.seed);
+        if (text !== undefined) events.push(`${second} s: ${text}`);
+      }
+      await step();
+      if (hasTrace) {
+        events.push(...fleet.log.lines.slice(logged).map((line) => `      ${line}`));
+        logged = fleet.log.lines.length;
+      }
+    }
+    if (finding === undefined) {
+      events.push(`${second} s: all is repaired`);
+      fleet.text.onWrite = undefined;
+      fleet.reach.clear();
+      fleet.delayMs.clear();
+      await runDue(true);
+      while (due.length > 0) await runDue(true);
+      for (const name of walk.planes) {
+        if (standing.delete(name) && fleet.planes.has(name)) fleet.goOn(name);
+        if (!fleet.planes.has(name)) await fleet.startPlane(name);
+      }
+      for (const plane of fleet.planes.values()) plane.isCutOff = false;
+      for (const worker of fleet.workers) {
+        worker.answer = 'take';
+        worker.lies = undefined;
+        worker.decisionsPerSecond = 200;
+        if (worker.plane === undefined) fleet.connect(worker, random.pick(walk.planes));
+      }
+      const endsAt = second + longestEnd;
+      while (second < endsAt && finding === undefined) {
+        if (isSettled(fleet, revisions, walk.kind === 'directory')) break;
+        const isPaused = fleet.readRecord()?.rollout?.outcome === 'paused';
+        const plane = fleet.planes.get(walk.planes[0] ?? '');
+        if (isPaused && (endsAt - second) % 30 === 0) {
+          // What pauses again has nothing to be compared with.
+          const action = needed === undefined ? 'resume' : 'promote';
+          needed = `paused: ${fleet.readRecord()?.rollout?.reason}`;
+          events.push(`${second} s: somebody says ${action}`);
+          void plane?.rollout.act(action, 'all is well', 'Ann');
+        }
+        await step();
+        if (hasTrace) {
+          events.push(...fleet.log.lines.slice(logged).map((line) => `      ${line}`));
+          logged = fleet.log.lines.length;
+        }
+      }
+      if (finding === undefined && !isSettled(fleet, revisions, walk.kind === 'directory')) {
+        finding = `the newest revision (content ${revisions.newest.content}, ${revisions.newest.text}) has not come to its end: ${describe(fleet)}`;
+      }
+      const { newest } = revisions;
+      const verdict = fleet.readRecord()?.verdicts.find(({ revision }) => revision === newest.id);
+      if (
+        verdict?.outcome === 'taken_back' &&
+        !revisions.isBad(newest.content) &&
+        verdict.by === ''
+      ) {
+        needed = `taken back: ${verdict.reason}`;
+      }
+    }
+  } catch (error) {
+    finding = `an exception: ${error instanceof Error ? error.stack : errorText(error)}`;
+  } finally {
+    for (const end of endings) await end();
+    restoreIds();
+  }
+  return { events, finding, checks: ledger?.checks ?? new Map(), needed, seconds: second };
+}
+
+/** Some share an id, are of another make or have little to do. */
+function addWorkers(fleet: SimulatedFleet, walk: Walk): void {
+  const random = createRandom(walk.seed + 2);
+  const shares = random.chance(0.4);
+  const others = random.chance(0.3);
+  for (let index = 0; index < walk.workers; index++) {
+    const plane = walk.planes[index % walk.planes.length];
+    const isOther = others && random.chance(0.2);
+    fleet.addWorker({
+      id: shares && random.chance(0.3) ? 'default' : `worker-${index}`,
+      plane,
+      decisionsPerSecond: random.chance(0.9) ? 200 : random.pick([0, 1, 20]),
+      ...(isOther ? { instance: undefined } : {}),
+    });
+  }
+}
+
+/** Whether the newest revision is at everybody, or at nobody for a reason. */
+function isSettled(fleet: SimulatedFleet, revisions: Revisions, forgetsHistory: boolean): boolean {
+  const record = fleet.readRecord();
+  const { newest } = revisions;
+  const verdict = record?.verdicts.find(
+    ({ revision }) => revisions.find(revision)?.content === newest.content,
+  );
+  const isEnded = verdict?.outcome === 'taken_back' || verdict?.outcome === 'held_back';
+  const inForce = record?.inForce[0] && revisions.find(record.inForce[0].revision)?.content;
+  const wanted = isEnded || record === undefined ? inForce : newest.content;
+  const isRefused = revisions.effects.get(wanted ?? 0)?.isRefused === true;
+  const id = record?.inForce[0]?.revision;
+  return fleet.workers.every(
+    ({ plane, has, told }) =>
+      // In a directory, a control plane that was away cannot get what is in force.
+      (forgetsHistory && id !== undefined && !fleet.hasSeen(plane ?? '', id)) ||
+      (contentOf(told) === wanted && (isRefused || contentOf(has) === wanted)),
+  );
+}
+
+function describe(fleet: SimulatedFleet): string {
+  const record = fleet.readRecord();
+  const counts = new Map<string, number>();
+  for (const { plane, told, has } of fleet.workers) {
+    const key = `${plane}: told ${contentOf(told)} has ${contentOf(has)}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const states = [...fleet.planes.values()].map(({ name, rollout, cache, keeper }) => {
+    const { newest, inForce, trial } = cache.state();
+    return `${name}: newest ${newest?.revision.id.slice(0, 4)}${newest?.isHeldBack ? ' held back' : ''}${newest?.isWaiting ? ' waiting' : ''}, in force ${inForce?.revision.id.slice(0, 4)}, trial ${trial?.revision.id.slice(0, 4)}, ${JSON.stringify(rollout.state()?.text)}, leads ${keeper.leads}, trouble ${keeper.trouble}, alone ${keeper.alone}`;
+  });
+  const { rollout } = record ?? {};
+  const open = rollout
+    ? `${rollout.revision.slice(0, 4)} ${rollout.outcome} step ${rollout.step} chosen ${rollout.chosen.length}`
+    : 'none';
+  return [
+    `record: ${open}, in force ${record?.inForce[0]?.revision.slice(0, 4)}`,
+    ...states,
+    JSON.stringify([...counts]),
+  ].join('; ');
+}
