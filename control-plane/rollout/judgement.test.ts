@@ -28,6 +28,8 @@ test('the share over limit may be ten points above, or three times as large', (t
   t.is(kindOf(over(101)), 'bad');
   t.is(kindOf(over(300), over(100)), 'good');
   t.is(kindOf(over(301), over(100)), 'bad');
+  t.is(kindOf(over(750), over(250)), 'good');
+  t.is(kindOf(over(751), over(250)), 'bad');
   t.is(kindOf(over(130), over(25)), 'bad');
   t.is(kindOf(over(125), over(25)), 'good');
   t.is(kindOf(over(50), over(0), 5), 'good');

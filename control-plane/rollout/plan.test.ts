@@ -43,6 +43,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ['100%', /does not begin with a share of the workers, such as 'canary=10%,hold=60s'/],
   ['canary=100%', /does not begin with a share/],
   ['canary=0%', /does not begin with a share/],
+  ['5.%:30s', /'5\.%:30s' is no step/],
   ['canary=10', /'10' is no step, such as '5%:30s'/],
   ['canary=10%,hold=1', /the hold '1': the unit is missing/],
   ['canary=10%,hold=1ms', /the hold '1ms' is not 1s to 24h/],

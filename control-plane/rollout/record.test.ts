@@ -221,7 +221,7 @@ test('merged: where none is open the last rollout is that of the others', (t) =>
 });
 
 test('merged: what was taken back here is taken back there', (t) => {
-  const ours = withEnd({ ...record, rollout: { ...rollout, id: 'another' } }, 'taken_back', end);
+  const ours = withEnd(record, 'taken_back', end);
   const merged = mergeRecords({ ...record, verdicts: [] }, ours);
   t.is(merged.rollout?.id, 'id');
   t.is(merged.rollout?.outcome, 'taken_back');

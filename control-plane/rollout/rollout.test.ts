@@ -580,3 +580,13 @@ test('a control plane with an empty state directory gives nobody what was taken 
   t.true(fresh.has?.resources.has('revision-1'));
   t.regex(newestProblem(fleet), /^taken back: wrong/);
 });
+
+test('what could not begin is told to who wants something of it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.text.mode = 'away';
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  const { rollout } = fleet.plane;
+  t.regex((await rollout.act('abort', 'wrong', 'ops')) ?? '', /^the shared record cannot be /);
+  t.is(fleet.having(2).length, 0);
+});

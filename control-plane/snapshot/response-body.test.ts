@@ -28,6 +28,12 @@ function snapshotOf(given: Readonly<Record<string, Uint8Array>>) {
   );
 }
 
+test('what all streams get is encoded once', (t) => {
+  const snapshot = snapshotOf({ shop: Buffer.from('x') });
+  t.is(toWholeBody(snapshot), toWholeBody(snapshot));
+  t.is(toSharedDelta(noResources, snapshot), toSharedDelta(noResources, snapshot));
+});
+
 test('a response says what the snapshot has, in both protocols', (t) => {
   fc.assert(
     fc.property(contents, (given) => {
