@@ -1,4 +1,5 @@
 import test from 'ava';
+import { maxSharedTextBytes } from '../store/shared-text.ts';
 import {
   emptyRecord,
   mergeRecords,
@@ -197,6 +198,21 @@ test('a rollout that was taken back says why, by whom and when', (t) => {
     taken,
   ]);
   t.deepEqual({ ...ended, rollout, verdicts: record.verdicts }, record);
+});
+
+test('the largest record stays below the bound of a shared text', (t) => {
+  const reason = '\u{1F6A8}'.repeat(4_000);
+  const verdicts = Array.from({ length: 60 }, (_, index) => ({
+    ...taken,
+    reason,
+    by: 'x'.repeat(300),
+    content: `${index}`,
+  }));
+  const full = verdicts.reduce(withVerdict, {
+    ...record,
+    rollout: { ...rollout, reason, chosen: Array(20_000).fill('0123456789ab') },
+  });
+  t.true(Buffer.byteLength(toRecordText(full)) < maxSharedTextBytes);
 });
 
 test('without a rollout there is nothing to end', (t) => {

@@ -94,6 +94,8 @@ export const emptyRecord: RolloutRecord = {
 
 const maxInForce = 20;
 const maxVerdicts = 50;
+/** Characters: with all of them the record stays below the bound of a shared text. */
+const maxKeptReason = 1_000;
 
 /** The rollout whose revision workers may still get, or lose. */
 export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | undefined {
@@ -111,7 +113,8 @@ export function verdictOf(
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
   const others = withoutVerdict(record, verdict.content).verdicts;
-  return { ...record, verdicts: [verdict, ...others].slice(0, maxVerdicts) };
+  const short = { ...verdict, reason: verdict.reason.slice(0, maxKeptReason) };
+  return { ...record, verdicts: [short, ...others].slice(0, maxVerdicts) };
 }
 
 /** The content is tried again, or has come through. */
