@@ -193,7 +193,7 @@ test('a rollout that was taken back says why, by whom and when', (t) => {
   });
   t.deepEqual(ended.inForce, [old]);
   t.deepEqual(ended.verdicts, [
-    { revision: 'new', content: 'new content', outcome: 'taken_back', ...end },
+    { revision: 'new', content: 'new content', outcome: 'taken_back', ...end, rollout: 'id' },
     taken,
   ]);
   t.deepEqual({ ...ended, rollout, verdicts: record.verdicts }, record);
@@ -237,7 +237,7 @@ test('merged: what was taken back here is taken back there', (t) => {
 
 test('merged: what was taken back here is nothing to another revision that is open there', (t) => {
   const ours = withEnd(
-    { ...record, rollout: { ...rollout, revision: 'mine', content: 'mine' } },
+    { ...record, rollout: { ...rollout, id: 'ours', revision: 'mine', content: 'mine' } },
     'taken_back',
     end,
   );
