@@ -165,14 +165,12 @@ export function withEnd(
 /** `theirs`, with what only `ours` knows: what was taken back is taken back. */
 export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
   const open = openRolloutOf(theirs);
-  // Each may have rolled out the same revision by itself.
-  const isOurs = ours.rollout?.outcome === 'taken_back' && ours.rollout.revision === open?.revision;
-  const end = ours.verdicts.find(
-    ({ rollout }) =>
-      rollout !== undefined && [open?.id, isOurs && ours.rollout?.id].includes(rollout),
-  );
-  const ended =
-    open === undefined || end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
+  const { rollout: last } = ours;
+  // Alone, this side may have begun a rollout of its own for the same revision.
+  const isLast = last?.outcome === 'taken_back' && last.revision === open?.revision;
+  const ids = [open?.id, ...(isLast ? [last.id] : [])];
+  const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
+  const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
   const tried = openRolloutOf(ended) ?? openRolloutOf(ours);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));

@@ -237,10 +237,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     accepted++;
     const revision = toRevisionInfo(whole);
     withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
-    lastGood.keep(whole);
+    keep(whole);
     const isNews = before?.built.content !== built.content;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     say.inForce(revision, built, isNews, before === undefined || wasInvalid);
+  }
+
+  /** For the next start, and for control planes without a state. */
+  function keep(whole: Revision): void {
+    lastGood.keep(whole);
+    if (rollsOut) void store.keepInForce?.(whole);
   }
 
   /** What waited for the end of a trial is next. */
@@ -405,7 +411,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const revision = toRevisionInfo(whole);
       accepted++;
       served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false } });
-      lastGood.keep(whole);
+      keep(whole);
       say.inForce(revision, built, true, true);
     },
     offerTrial(takes) {
@@ -421,7 +427,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false },
         trial: undefined,
       });
-      lastGood.keep(whole);
+      keep(whole);
       say.inForce(revision, built, true, true);
       takeWaiting();
     },

@@ -1,5 +1,6 @@
 // What only a directory can show: links that are swapped, locks, and its own history. The rest is in
 // the store contract.
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -115,6 +116,34 @@ test('a mounted volume whose content is swapped as a whole is noticed', async (t
     !result.ok && result.reason === 'refused' ? result.problems[0]?.message : '',
     "'a.yaml' is a symbolic link, which is not written through",
   );
+});
+
+test('the rules in force are read by a store without a history, and only where they are what their id says', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', 'first');
+  const { store } = openStore(t, folder);
+  const first = await store.read();
+  await store.keepInForce?.(first);
+  folder.write('rules/a.yaml', 'second');
+  const fresh = createDirectoryStore({
+    options: { directory: join(folder.path, 'rules'), stateDirectory: join(folder.path, 'other') },
+    log: createRecordedLog(),
+    clock: systemClock,
+  });
+  t.teardown(() => fresh.close());
+  t.not((await fresh.read()).id, first.id);
+  t.deepEqual((await fresh.readRevision(first.id))?.files, first.files);
+  const kept = join(folder.path, 'rules', '.ratelane-in-force.json');
+  const { revision, ...rest } = JSON.parse(readFileSync(kept, 'utf8'));
+  const changed = { ...revision, files: [{ path: 'a.yaml', text: 'something else' }] };
+  const sha256 = createHash('sha256').update(JSON.stringify(changed)).digest('hex');
+  folder.write(
+    'rules/.ratelane-in-force.json',
+    JSON.stringify({ ...rest, sha256, revision: changed }),
+  );
+  t.is(await fresh.readRevision(first.id), undefined);
+  folder.write('rules/.ratelane-in-force.json', 'cut');
+  t.is(await fresh.readRevision(first.id), undefined);
 });
 
 test('a directory that is missing at first is noticed when it comes', async (t) => {

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import { AppError } from '../../shared/errors.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
 import {
   createFileFollower,
   defaultFollowerTiming,
@@ -27,6 +27,7 @@ import {
   toInfoText,
   toRevisionInfo,
 } from './revision.ts';
+import { readRevisionFile, writeRevisionFile } from './revision-file.ts';
 import { createRevisionHistory } from './revision-history.ts';
 import {
   type Change,
@@ -60,6 +61,9 @@ interface Timing extends FollowerTiming {
 
 const defaultTiming: Timing = { ...defaultFollowerTiming, lockWait: 5_000 };
 
+/** Beside the rules: control planes may have the directory under different paths. */
+const inForceName = '.ratelane-in-force.json';
+const inForceStore = 'a directory';
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
 
@@ -76,6 +80,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = defaultBounds } = deps;
   const timing: Timing = { ...defaultTiming, ...deps.timing };
   const directory = resolve(deps.options.directory);
+  const inForceFile = join(directory, inForceName);
   const history = createRevisionHistory({
     folder: join(deps.options.stateDirectory, 'directory-history'),
     store: directory,
@@ -106,6 +111,18 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     log,
     clock,
   });
+
+  /** Kept by whichever control plane; its text is no more than what its id says. */
+  async function readInForce(id: string): Promise<Revision | undefined> {
+    try {
+      const kept = await readRevisionFile(inForceFile, inForceStore);
+      const isGenuine = kept?.id === id && toContentId(kept.files, kept.problems) === id;
+      return isGenuine ? kept : undefined;
+    } catch (error) {
+      log.info(`${inForceFile} is passed over: ${errorText(error)}`);
+      return undefined;
+    }
+  }
 
   /** `own`: who made the state that is found, if it was not there before. */
   async function look(own?: RevisionInfo): Promise<Revision> {
@@ -203,7 +220,16 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
       return { id: found, isIncluded: ids.lastIndexOf(found) >= ids.indexOf(newest) };
     },
     async readRevision(id) {
-      return id === loop.seen?.id ? loop.seen : history.read(id);
+      if (id === loop.seen?.id) return loop.seen;
+      return (await history.read(id)) ?? (await readInForce(id));
+    },
+    async keepInForce(revision) {
+      try {
+        if ((await readInForce(revision.id)) !== undefined) return;
+        await writeRevisionFile(inForceFile, inForceStore, revision);
+      } catch (error) {
+        log.info(`${inForceFile} cannot be written: ${errorText(error)}`);
+      }
     },
     async close() {
       await loop.close();

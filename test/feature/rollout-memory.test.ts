@@ -76,6 +76,7 @@ for (const [where, open] of Object.entries(places)) {
     t.is(await verdictOf(replaced), 'taken_back');
     t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
     const fresh = connectThree(t, replaced);
+    await eventually('all have what was in force before', () => having(fresh, 'first') === 3);
     place.put({ 'a.yaml': ruleText('third', 1) });
     await eventually('one has the third', () => having(fresh, 'third') === 1, 60_000);
     t.is(everTold(fresh, 'second'), 0);
