@@ -165,7 +165,8 @@ function toWarning({ group, count, agreements }: DisagreementJson): string {
 /** What the control plane that was asked, and each of its peers, may forget. */
 function toMemoryTexts({ url, status }: Answer, _: number, answers: readonly Answer[]): string[] {
   if (status === undefined) return [];
-  const peers = status.controlPlanes.filter((each) => each.url !== 'this');
+  // An older control plane tells neither.
+  const peers = (status.controlPlanes ?? []).filter((each) => each.url !== 'this');
   const all = [
     { url: answers.length === 1 ? undefined : url, memoryProblem: status.memory?.problem },
     ...peers,
