@@ -311,3 +311,18 @@ test('a record that cannot be shared, or may get lost, is a problem of the memor
     'beside the rules takes no writes (EROFS): the state directory was empty at the start, so what was taken back, held back or approved before is not known',
   );
 });
+
+test('while the record cannot be read nothing is served, and status says what it waits for', (t) => {
+  const trouble = 'the record cannot be read (it is cut or damaged: somebody has to remove it)';
+  const { verdict, text } = statusOf(
+    stateOf({ newest: undefined, inForce: undefined }),
+    [],
+    undefined,
+    { trouble },
+  );
+  t.is(verdict, 'pending');
+  t.is(
+    text,
+    `no revision is served before it is known what was taken back: ${trouble}: nothing is in force`,
+  );
+});

@@ -152,7 +152,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const findFigures = createFindFigures(sources.linked, sources.workers);
   const workers = toWorkersJson(sources.workers, snapshots, findFigures);
   const counts = countWorkers(workers);
-  const { verdict, text } = judge(state, counts, workers, nowMs, sources.rollout);
+  const { verdict, text } = judge(state, counts, workers, sources);
   return {
     verdict,
     text,
@@ -219,8 +219,7 @@ function judge(
   state: SnapshotState,
   counts: StatusJson['workers'],
   workers: readonly WorkerJson[],
-  nowMs: number,
-  rollout: RolloutState | undefined,
+  { nowMs, rollout, memory }: Pick<StatusSources, 'nowMs' | 'rollout' | 'memory'>,
 ): Pick<StatusJson, 'verdict' | 'text'> {
   const { newest, inForce, store } = state;
   const kept = inForce
@@ -246,6 +245,10 @@ function judge(
     const age = formatDuration(seconds * 1000);
     const reason = store.lastError ?? 'no reason is known';
     const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${kept}`;
+    return { verdict: 'pending', text };
+  }
+  if (newest === undefined && memory.trouble !== undefined) {
+    const text = `no revision is served before it is known what was taken back: ${memory.trouble}: ${kept}`;
     return { verdict: 'pending', text };
   }
   if (newest === undefined || inForce === undefined) {
