@@ -243,3 +243,14 @@ test('an answer that is too large is none', async (t) => {
   t.regex((await askOne(peers)).error ?? '', /the answer is too large/);
   t.true(sent < 60, `${sent} MiB`);
 });
+
+test('an answer of another version is none', async (t) => {
+  const port = await listen(
+    t,
+    createHttpServer((_request, response) => void response.end('{"workers":"all"}')),
+  );
+  const url = new URL(`http://127.0.0.1:${port}`);
+  const peers = createPeers({ sources: [{ kind: 'url', url }], dnsProtocol: 'http:' });
+  const [answer] = await peers.ask(question, schema, undefined);
+  t.is(answer?.error, 'what it answers is not of this version');
+});

@@ -8,6 +8,7 @@ import {
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
 import type { Revision } from '../store/revision.ts';
+import { gitTiming } from './record-keeper.ts';
 
 const refused: Effect = { isRefused: true };
 const limiting: Effect = { overLimit: 0.5 };
@@ -478,6 +479,22 @@ test('a control plane that is stopped hands over: another one leads at once, and
   t.like(fleet.planes.get(other)?.rollout.state(), { leader: { isThis: true, after: leader } });
   t.is(fleet.readRecord()?.rollout?.outcome, 'running');
   t.is(count(fleet, 2), 4);
+});
+
+test('a control plane that is stopped tells its peers, which do not wait for their next look at Git', async (t) => {
+  for (let offset = 0; offset < 5; offset++) {
+    const fleet = await startWithSecond(
+      t,
+      {},
+      { plan: 'canary=20%,hold=60s', planes: ['a', 'b'], timing: gitTiming },
+    );
+    await fleet.pass(20 + offset);
+    const leader = [...fleet.planes.values()].find(({ keeper }) => keeper.leads)?.name ?? '';
+    const other = leader === 'a' ? 'b' : 'a';
+    await fleet.stopPlane(leader, other);
+    await fleet.pass(2);
+    t.like(fleet.planes.get(other)?.rollout.state(), { leader: { isThis: true } }, `${offset}`);
+  }
 });
 
 test('a control plane that is killed and started again goes on where it was, with the same workers', async (t) => {

@@ -683,3 +683,14 @@ test('started on what was approved: it goes on', async (t) => {
   });
   t.is(next.tell(), 'z in force');
 });
+
+test('what everybody has is kept beside the rules where there is something to go back from', async (t) => {
+  for (const rollsOut of [true, false]) {
+    const kept: string[] = [];
+    const plain = createRevisionStore(revisionOf('a'));
+    const store = { ...plain, keepInForce: async ({ id }: Revision) => void kept.push(id) };
+    const { cache } = await startCache(t, { store, rollsOut });
+    t.is(cache.state().inForce?.revision.id, revisionOf('a').id);
+    t.deepEqual(kept, rollsOut ? [revisionOf('a').id] : []);
+  }
+});

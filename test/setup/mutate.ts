@@ -14,7 +14,7 @@ import { findMutants, type Mutant } from './mutants.ts';
 const root = join(import.meta.dirname, '..', '..');
 const timeoutMs = 120_000;
 /** Imports between a test and a source that still make it one of its tests. */
-const maxDistance = 2;
+const maxDistance = 3;
 const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
 
 const { values, positionals } = parseArgs({
