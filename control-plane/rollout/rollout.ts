@@ -78,6 +78,8 @@ export interface RolloutDeps {
 const lookMs = 1_000;
 /** How often peers are told of a record that this control plane wrote while no rollout is under way. */
 const maxTold = 5;
+/** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
+const storeMs = 5_000;
 const handOverMs = 3_000;
 /** A leader that has neither asked nor written for so long may be gone. */
 const ledMs = 5_000;
@@ -104,6 +106,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   let stops: (() => void)[] = [];
   let isLooking = false;
   let isWriting = false;
+  let storeAtMs = clock.monotonicMs();
   let hasForeseen = false;
   let isStopped = false;
 
@@ -119,11 +122,20 @@ export function createRollout(deps: RolloutDeps): Rollout {
     following.follow();
     if (!isWriting) remembering.remember();
     const { trial, newest } = snapshots.state();
+    if (trial !== undefined) lookAtStore();
     keeper.tend(trial !== undefined || newest?.isHeldBack === true || isOpen());
     tellPeers();
     const { running } = following;
     if (running !== undefined && plan !== undefined) decideOn(running, plan);
     else lookAhead();
+  }
+
+  /** An undo does not wait for the next look that is due. */
+  function lookAtStore(): void {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - storeAtMs < storeMs) return;
+    storeAtMs = nowMs;
+    void deps.store.trigger();
   }
 
   function isOpen(): boolean {

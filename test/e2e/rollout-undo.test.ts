@@ -51,6 +51,7 @@ async function measure(
   for (const [index, [name, undo]] of Object.entries(ways).entries()) {
     const base = await baseOf();
     put(`bad-${index}`);
+    await controlPlane.fetch('/status?look=true');
     await eventually('some have it', async () => (await workers.having(`bad-${index}`)) > 0);
     const sinceMs = performance.now();
     await undo(controlPlane, base);
@@ -73,7 +74,8 @@ test('an undo reaches three real workers within ten seconds by each way, from Gi
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': ruleText('good', 1) });
   const controlPlane = await createControlPlaneProcess(t, {
-    flags: ['--git', repository.url, '--git-poll', '1s', ...plan],
+    // It is looked at every 30 seconds, but while something is on trial.
+    flags: ['--git', repository.url, ...plan],
   });
   await controlPlane.start();
   const workers = await Promise.all(
