@@ -512,6 +512,18 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     noChange('silent', 'is watched for another 1s (3 decisions with it)'),
   ],
   [
+    'a silence is none before workers have reported twice, however short the hold is',
+    { plan: 'canary=10%,hold=2s', view: { heldMs: 14_999, judgement: judged.silent } },
+    noChange('silent', 'is watched for another 1s (3 decisions with it)'),
+  ],
+  [
+    'silent for as long, with a short hold: goes on',
+    { plan: 'canary=10%,hold=2s', view: { heldMs: 15_000, judgement: judged.silent } },
+    completes(
+      'step 1 could not be judged: 3 decisions with it; all steps are done, so everybody gets it',
+    ),
+  ],
+  [
     'silent for two holds: goes on',
     { view: { heldMs: 120_000, judgement: judged.silent } },
     completes(

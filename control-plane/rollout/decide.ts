@@ -41,6 +41,8 @@ export interface DecideOptions {
 
 /** How long a refusal waits for the answers of the others that were given the revision. */
 const answersMs = 3_000;
+/** A worker reports every five seconds, and what it counts is known from its second report: before, silence is none. */
+const reportedMs = 15_000;
 /** More than a third. */
 const manyOf = 3;
 
@@ -163,8 +165,9 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   const { judgement, heldMs } = view;
   const holdMs = options.pools.holdMsOf(open.step);
   const isFirst = heldMs < holdMs;
-  if (isFirst || (judgement.kind !== 'good' && heldMs < 2 * holdMs)) {
-    const leftMs = (isFirst ? holdMs : 2 * holdMs) - heldMs;
+  const longestMs = Math.max(2 * holdMs, reportedMs);
+  if (isFirst || (judgement.kind !== 'good' && heldMs < longestMs)) {
+    const leftMs = (isFirst ? holdMs : longestMs) - heldMs;
     const left = formatDuration(Math.ceil(leftMs / 1000) * 1000);
     const why = judgement.kind === 'good' ? '' : ` (${judgement.text})`;
     const phase = isFirst ? 'holding' : 'silent';
