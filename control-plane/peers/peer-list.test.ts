@@ -30,3 +30,11 @@ for (const text of [
     t.false(JSON.stringify(result).includes('secret'));
   });
 }
+
+test('what a peer is written like is told, and 32 of them are taken', (t) => {
+  t.deepEqual(parsePeers('dns:b'), {
+    ok: false,
+    reason: "after 'dns:' come a name and a port, such as dns:control-planes:18001",
+  });
+  t.true(parsePeers(Array.from({ length: 32 }, () => 'http://b').join()).ok);
+});

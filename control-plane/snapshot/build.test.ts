@@ -7,6 +7,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuildOptions, type BuiltSnapshots, buildSnapshots, selectSnapshot } from './build.ts';
 import { nodeGroupsFile } from './node-groups-file.ts';
+import { largestResponseBytes } from './response-body.ts';
 import type { Snapshot } from './snapshot.ts';
 
 const { rateLimitConfig } = loadProtos();
@@ -220,6 +221,15 @@ test('a response larger than workers take is refused, for the group that it is f
   );
   t.notRegex(problems, /small/);
   t.is(problemsOf(files), '');
+});
+
+test('a response of exactly the bytes that workers take is none too large', (t) => {
+  const files = { 'a.yaml': ruleText('a', 1) };
+  const [group] = builtFrom(files).groups;
+  if (group === undefined) throw new Error('there is always one');
+  const bytes = largestResponseBytes(group.ours);
+  t.true(build(files, { maxResponseBytes: bytes }).ok);
+  t.false(build(files, { maxResponseBytes: bytes - 1 }).ok);
 });
 
 test('steps of a rollout are warned of where revisions are not rolled out', (t) => {
