@@ -53,6 +53,21 @@ function toHeadLength(any: Buffer): number {
   return length;
 }
 
+test('the files of a domain are served in the order in which a worker takes files', (t) => {
+  const { groups } = builtFrom(
+    {
+      'a.yaml': ruleText('shop', 5).replace('key: k', 'key: k\n    value: a*'),
+      'a/b.yaml': ruleText('shop', 7).replace('key: k', "key: k\n    value: '*'"),
+    },
+    { mergeDomains: true },
+  );
+  const [message] = messagesOf(groups[0]?.others);
+  t.deepEqual(
+    message?.descriptors?.map(({ value }) => value),
+    ['*', 'a*'],
+  );
+});
+
 test('each domain is a resource of its name', (t) => {
   const { groups, domains, ruleSet } = builtFrom({
     'x/shop.yaml': ruleText('shop', 5),

@@ -2,6 +2,7 @@
 // revision is in force.
 
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -78,8 +79,7 @@ export function buildSnapshots(
   }
   const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
-  // Files are ordered by path, as the rule set takes them.
-  const byDomain = Map.groupBy(documents, (document) => document.domain);
+  const byDomain = groupByDomain(documents);
   const domains = [...byDomain.keys()].sort();
   const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
   const { groups, problems: groupProblems } = parseNodeGroups(groupsText, domains);

@@ -1,5 +1,6 @@
 // The rules of documents with their places, in the order in which they take effect, for advice,
 // explanations and comparisons. rule-tree.ts matches requests.
+import { groupByDomain } from './file-order.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
@@ -19,10 +20,8 @@ export interface PlacedRule {
 export function placeRules(
   documents: readonly RuleDocument[],
 ): ReadonlyMap<string, readonly PlacedRule[]> {
-  const sorted = [...documents].sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
-  const byDomain = Map.groupBy(sorted, (document) => document.domain);
   return new Map(
-    [...byDomain].map(([domain, group]) => [
+    [...groupByDomain(documents)].map(([domain, group]) => [
       domain,
       group.flatMap((document) => placeAll(document, document.descriptors, 'descriptors')),
     ]),

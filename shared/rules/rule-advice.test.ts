@@ -3,6 +3,8 @@ import test from 'ava';
 import fc from 'fast-check';
 import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
+import { explainLookup } from './lookup-explanation.ts';
+import { placeRules } from './placed-rule.ts';
 import { formatProblem } from './problem-text.ts';
 import { adviseOnRules } from './rule-advice.ts';
 import { buildRuleSet } from './rule-set.ts';
@@ -38,6 +40,27 @@ test('a rule of another file of the domain can make a rule unreachable', (t) => 
     "1.yaml:3 this rule can never match: every value of 'k_a*' is taken by 'k_*' before it",
   ]);
   t.deepEqual(advise(narrow, wide), []);
+});
+
+test('files take effect in one order for decisions, advice and explanations', (t) => {
+  const rule = (value: string, count: number) =>
+    `domain: d\ndescriptors:\n  - {key: k, value: "${value}", rate_limit: {unit: day, requests_per_unit: ${count}}}\n`;
+  // By characters `a.yaml` would be the first.
+  const texts = [
+    ['a.yaml', rule('a*', 1)],
+    ['a/b.yaml', rule('*', 2)],
+  ] as const;
+  const documents = texts.flatMap(([file, text]) => parseRuleDocument(text, file).document ?? []);
+  const built = buildRuleSet(documents, { mergeDomains: true, sanitizeMetricDots: false });
+  const entries = [{ key: 'k', value: 'ab' }];
+  const decided = built.ok ? built.ruleSet.domain('d')?.match(entries) : undefined;
+  t.is(decided?.limit.requestsPerUnit, 2);
+  const { rule: explained } = explainLookup(placeRules(documents).get('d') ?? [], entries);
+  t.is(explained?.document.file, 'a/b.yaml');
+  t.deepEqual(
+    adviseOnRules(documents).map(({ rule, file }) => `${rule} ${file}`),
+    ['unreachable-rule a.yaml'],
+  );
 });
 
 test('advice about another domain does not mix in', (t) => {

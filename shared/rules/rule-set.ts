@@ -6,7 +6,7 @@ import { didYouMean, nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { Position } from './document-reporter.ts';
 import { createProblemList } from './document-reporter.ts';
-import { compareFiles } from './file-order.ts';
+import { compareFiles, groupByDomain } from './file-order.ts';
 import { listShape } from './limit-shape.ts';
 import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
@@ -63,11 +63,9 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
   let known: ReadonlyMap<string, BuiltDomain> = new Map();
   return {
     *build(documents) {
-      const byDomain = Map.groupBy(documents, (document) => document.domain);
       const problems = createProblemList('(all documents)');
       const domains = new Map<string, BuiltDomain>();
-      for (const [domain, unsorted] of byDomain) {
-        const group = unsorted.sort((a, b) => compareFiles(a.file, b.file));
+      for (const [domain, group] of groupByDomain(documents)) {
         const last = known.get(domain);
         const built = isOf(last, group)
           ? last

@@ -2,6 +2,7 @@
 // and git-input.ts read them.
 import type { Command } from 'commander';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import { compareFiles } from '../../../shared/rules/file-order.ts';
 import { isError, type Problem } from '../../../shared/rules/problem.ts';
 import type { RuleSet } from '../../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../../shared/rules/rule-advice.ts';
@@ -104,7 +105,7 @@ export function loadRules(
 
 /** The order of files and places. */
 export function comparePlaces(a: Problem, b: Problem): number {
-  if (a.file !== b.file) return a.file < b.file ? -1 : 1;
+  if (a.file !== b.file) return compareFiles(a.file, b.file);
   // Problems of a whole file come last.
   const line = (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER);
   return line !== 0 ? line : (a.column ?? 0) - (b.column ?? 0);
