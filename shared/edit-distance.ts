@@ -5,6 +5,7 @@
  * early, when there are more than `most`.
  */
 export function editDistance(a: string, b: string, most = Number.POSITIVE_INFINITY): number {
+  if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY;
   let beforeLast: number[] = [];
   let smallestBefore = 0;
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

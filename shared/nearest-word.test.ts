@@ -1,5 +1,5 @@
 import test from 'ava';
-import { nearestWord } from './nearest-word.ts';
+import { createBoundedNearestWord, nearestWord } from './nearest-word.ts';
 import { units } from './rules/unit.ts';
 
 const keys = ['key', 'value', 'value_to_metric', 'rate_limit', 'requests_per_unit', 'descriptors'];
@@ -26,3 +26,9 @@ for (const [word, known, nearest] of cases) {
     t.is(nearestWord(word, known), nearest);
   });
 }
+
+test('with a bound, no more words are compared in all', (t) => {
+  const nearest = createBoundedNearestWord(3 * units.length);
+  const guesses = Array.from({ length: 5 }, () => nearest('mintue', units));
+  t.deepEqual(guesses, ['minute', 'minute', 'minute', undefined, undefined]);
+});

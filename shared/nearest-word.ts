@@ -17,8 +17,9 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   let nearestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
     const target = toPlain(candidate);
-    const distance = editDistance(plain, target);
-    if (distance <= Math.max(plain.length, target.length) / 3 && distance < nearestDistance) {
+    const most = Math.floor(Math.max(plain.length, target.length) / 3);
+    const distance = editDistance(plain, target, most);
+    if (distance < nearestDistance) {
       nearest = candidate;
       nearestDistance = distance;
     }
@@ -26,6 +27,19 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   if (nearest !== undefined) return nearest;
   const completions = known.filter((candidate) => toPlain(candidate).startsWith(plain));
   return completions.length === 1 ? completions[0] : undefined;
+}
+
+/**
+ * `nearestWord` for a text of any length and any number of mistakes: it finds nothing more where it
+ * would have to compare with more than `maxComparisons` words in all.
+ */
+export function createBoundedNearestWord(maxComparisons: number): typeof nearestWord {
+  let left = maxComparisons;
+  return (word, known) => {
+    if (known.length > left) return undefined;
+    left -= known.length;
+    return nearestWord(word, known);
+  };
 }
 
 /** The hint for a person, after `before`; undefined without a guess. */

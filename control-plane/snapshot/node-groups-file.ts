@@ -1,6 +1,6 @@
 // Reads the file that says which workers get which domains, and reports all its problems at once.
 
-import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import { didYouMean } from '../../shared/nearest-word.ts';
 import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import {
   type MapReader,
@@ -185,7 +185,7 @@ function checkDomains(
     group.domains.forEach((pattern, position) => {
       if (domains.some((domain) => matchesGlob(pattern.text, domain))) return;
       const path = `groups[${index}].domains[${position}]`;
-      const guess = nearestWord(pattern.text, domains);
+      const guess = reporter.nearestWord(pattern.text, domains);
       const message = `'${toExcerpt(pattern.text)}' matches no domain`;
       reporter.warning('node-groups', pattern.offset, path, message, didYouMean(guess));
     });

@@ -2,7 +2,7 @@
 // (behaviour: rule-documents).
 
 import { toCountText } from '../count-text.ts';
-import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import {
   type Algorithm,
@@ -243,7 +243,7 @@ function readAlgorithm(fields: MapReader): Algorithm | undefined {
   if (text === '' || text === undefined) return 'fixed_window';
   const algorithm = algorithms.find((known) => known === text.toLowerCase());
   if (algorithm !== undefined) return algorithm;
-  const guess = nearestWord(withoutOddCharacters(text), algorithms);
+  const guess = fields.reporter.nearestWord(withoutOddCharacters(text), algorithms);
   const allowed = `allowed are ${listOf(algorithms)}`;
   const hint = describeRepairedWord(text, guess) ?? didYouMean(guess) ?? allowed;
   fields.error('invalid-algorithm', 'algorithm', `unknown algorithm '${toExcerpt(text)}'`, hint);
@@ -271,7 +271,7 @@ function reportUnit(
 ): void {
   if (text === '' && findings.explainsAbsence('unit')) return;
   const allowed = `allowed are ${listOf(units)}`;
-  const guess = nearestWord(withoutOddCharacters(text), units);
+  const guess = fields.reporter.nearestWord(withoutOddCharacters(text), units);
   const repaired = describeRepairedWord(text, guess);
   const hint = repaired ?? (guess ? `${didYouMean(guess)} ${allowed}` : allowed);
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;

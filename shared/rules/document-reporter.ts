@@ -1,6 +1,7 @@
 // Collects the problems of documents: without repeats, bounded in number, and with offsets turned into
 // lines and columns.
 import { toCountText } from '../count-text.ts';
+import { createBoundedNearestWord, type nearestWord } from '../nearest-word.ts';
 import { type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
 
@@ -74,9 +75,14 @@ export interface DocumentReporter {
   position(offset: number): Position | undefined;
   /** `line:column`, or the path in a source without lines, to name another place in a hint. */
   place(offset: number): string;
+  /** `nearestWord`, as long as the document has not used up its comparisons. */
+  readonly nearestWord: typeof nearestWord;
   readonly hasErrors: boolean;
   toProblems(): Problem[];
 }
+
+/** Comparing names takes time, and a document can hold a hundred thousand slips. */
+const maxNameComparisons = 2_000;
 
 export function createDocumentReporter(text: string, file: string): DocumentReporter {
   const position = createPositions(text);
@@ -111,6 +117,7 @@ export function createReporter(
     warning: (...problem) => add('warning', ...problem),
     position,
     place,
+    nearestWord: createBoundedNearestWord(maxNameComparisons),
     get hasErrors() {
       return list.hasErrors;
     },

@@ -177,6 +177,20 @@ test('a document end and an empty rest are nothing to warn of', (t) => {
   t.deepEqual(problemsOf(yaml), []);
 });
 
+test('unknown aliases are compared with anchors a bounded number of times', (t) => {
+  const anchors = Array.from(
+    { length: 100 },
+    (_, index) => `  - &limit_${index} {key: k${index}}\n`,
+  );
+  const aliases = Array.from({ length: 5_000 }, (_, index) => `  - *limti_${index % 100}\n`);
+  const { problems } = parseRuleDocument(
+    `domain: d\ndescriptors:\n${[...anchors, ...aliases].join('')}`,
+    'r.yaml',
+  );
+  const guesses = problems.filter(({ hint }) => hint?.startsWith('did you mean'));
+  t.is(guesses.length, 20, 'of 2,000 comparisons each alias takes 100');
+});
+
 test('problems beyond a hundred are counted, not kept', (t) => {
   const yaml = `domain: d\ndescriptors:\n${'  - text\n'.repeat(250)}`;
   const { document, problems } = parseRuleDocument(yaml, 'r.yaml');

@@ -47,3 +47,15 @@ test('a field that nothing reads has no effect', (t) => {
   const { told } = read('name: a\nlables: b', (fields) => fields.warnOfOthers(['name', 'labels']));
   t.deepEqual(told, [['2:1 lables', 'lables has no effect here', "did you mean 'labels'?"]]);
 });
+
+test('a document compares names a bounded number of times', (t) => {
+  const known = Array.from({ length: 20 }, (_, index) => `letter_${index}`);
+  const slips = Array.from(
+    { length: 500 },
+    (_, index) => `lettre_${index % 20}${'_'.repeat(index / 20)}`,
+  );
+  const { value } = read(slips.map((slip) => `${slip}: 1\n`).join(''), (fields) =>
+    slips.filter((slip) => fields.refuseKey(slip, known) !== undefined),
+  );
+  t.is(value?.length, 100, 'of 2,000 comparisons each slip takes 20');
+});

@@ -1,7 +1,7 @@
 // Reads the fields of a YAML mapping by name, and reports what is wrong with them, with place and hint.
 // Callers know the fields and their meaning.
 import { parseDuration } from '../duration.ts';
-import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
@@ -196,7 +196,7 @@ export class MapReader {
       return undefined;
     }
     const [, beforeColon, afterColon] = /^([^:]+):(.+)$/s.exec(name) ?? [];
-    const guess = nearestWord(withoutOddCharacters(beforeColon ?? name), known);
+    const guess = this.reporter.nearestWord(withoutOddCharacters(beforeColon ?? name), known);
     const spaced =
       guess !== undefined && afterColon !== undefined
         ? `write a space after the colon: '${guess}: ${toExcerpt(afterColon)}'`
@@ -209,7 +209,7 @@ export class MapReader {
   warnOfOthers(known: readonly string[]): void {
     for (const [name, { key }] of this.node.entries) {
       if (known.includes(name)) continue;
-      const hint = didYouMean(nearestWord(name, known));
+      const hint = didYouMean(this.reporter.nearestWord(name, known));
       const message = `${toExcerpt(name)} has no effect here`;
       this.reporter.warning('misplaced-key', key.offset, this.pathOf(name), message, hint);
     }

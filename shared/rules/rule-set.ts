@@ -2,7 +2,7 @@
 // checks each by itself.
 
 import { runAtOnce } from '../in-slices.ts';
-import { didYouMean, nearestWord } from '../nearest-word.ts';
+import { createBoundedNearestWord, didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { Position } from './document-reporter.ts';
 import { createProblemList } from './document-reporter.ts';
@@ -250,8 +250,8 @@ function* checkMergedKeys(
 /** How many descriptors are checked between two yields: well below a millisecond. */
 const descriptorsAtOnce = 1_000;
 
-/** Finding the nearest of many names takes time, and a few hints show the pattern. */
-const maxNameHints = 20;
+/** Finding the nearest of many names takes time. */
+const maxNameComparisons = 100_000;
 
 /** A rule may replace a name that no rule has, but that has no effect. */
 function* checkReplacedNames(
@@ -270,14 +270,15 @@ function* checkReplacedNames(
       if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
     }
   }
-  let hints = 0;
+  const known = [...names];
+  const nearestWord = createBoundedNearestWord(maxNameComparisons);
   for (const { document, limit, path } of replacing) {
     yield;
     for (const [index, { name, position }] of limit.replaces.entries()) {
       if (names.has(name)) continue;
       const shown = `'${toExcerpt(name)}'`;
       const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
-      const guess = ++hints <= maxNameHints ? nearestWord(name, [...names]) : undefined;
+      const guess = nearestWord(name, known);
       const itemPath = `${path}.rate_limit.replaces[${index}].name`;
       problems.push(
         createProblem(

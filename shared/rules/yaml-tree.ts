@@ -11,7 +11,6 @@ import {
   type YAMLMap,
   type Node as YamlNode,
 } from 'yaml';
-import { nearestWord } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
@@ -22,7 +21,7 @@ import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
 
 /** Limit of nodes read through aliases: a few nested anchors can stand for billions. */
 const maxAliasedNodes = 500_000;
-/** Finding the nearest of many names takes time. */
+/** An unknown alias is compared with these anchors only. */
 const maxGuessedAnchors = 100;
 
 export interface ParsedYaml {
@@ -48,6 +47,7 @@ export function parseAnyYaml(text: string, reporter: DocumentReporter): TreeNode
 
 function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode {
   const { targets, anchors } = resolveAliases(root);
+  const firstAnchors = [...anchors.keys().take(maxGuessedAnchors)];
   /** The collections that are being read, to find an anchor within itself. */
   const open = new Set<YamlNode>();
   let aliasDepth = 0;
@@ -102,7 +102,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
     const later = anchors.get(source)?.range;
     if (later)
       return `the anchor at ${reporter.place(later[0])} comes too late: move it before this`;
-    const guess = nearestWord(source, [...anchors.keys()].slice(0, maxGuessedAnchors));
+    const guess = reporter.nearestWord(source, firstAnchors);
     if (guess !== undefined) return `did you mean '*${toExcerpt(guess)}'?`;
     const asText = `a value that begins with '*' is written in quotes: '*${name}'`;
     return /^[\w-]+$/.test(source)
