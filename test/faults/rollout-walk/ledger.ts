@@ -72,6 +72,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let evidenceSince: number | undefined;
   let evidenceText = '';
   let connectedBefore: readonly number[] = [];
+  /** The most workers that were connected while a control plane had the record for itself: it may have chosen a
+   * share of them, which is seen here only when the record is shared again. */
+  let connectedWhileAlone = 0;
   /** By content: when the record said that it is taken back. */
   const takenBackAt = new Map<number, number>();
   let recordWrong: string | undefined;
@@ -141,6 +144,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       });
     }
     connectedBefore = [...connectedBefore.slice(-4), countConnected()];
+    if (!isSharedByAll()) connectedWhileAlone = Math.max(connectedWhileAlone, countConnected());
   }
 
   function countConnected(): number {
@@ -240,11 +244,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const planes = [...fleet.planes.values()];
     const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
     const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
-    const most = Math.max(...connectedBefore, countConnected());
+    const most = Math.max(...connectedBefore, countConnected(), connectedWhileAlone);
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
     if (key !== given.key) given = { ...given, key, limit: Math.max(given.limit, shareOf(most)) };
+    if (isOpen && isSharedByAll()) connectedWhileAlone = 0;
     if (!isSharedByAll()) {
       // Each rolls out to its own workers.
       const own = planes.map(({ name }) =>
