@@ -8,6 +8,7 @@ type Options = Parameters<typeof createDecisionSpans>[0];
 
 const hitOf = (unit: Unit): Hit => ({
   key: unit,
+  mapKey: unit,
   hits: 1,
   exactHits: undefined,
   refund: false,

@@ -27,6 +27,8 @@ export interface CounterStoreSuite {
   readonly skip?: Readonly<Record<string, string>>;
 }
 
+export const longKeys = 'keys of 60,000 characters count apart, and are stored as they are';
+
 let keysUsed = 0;
 const freshKey = () => `suite_${process.pid}_${keysUsed++}_`;
 
@@ -59,6 +61,21 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
       { key, hits: 1 },
     ]);
     t.deepEqual(after, [5, 3, 4]);
+  });
+
+  check(longKeys, async (t, { store, readCounter }) => {
+    const long = `${freshKey()}${'x'.repeat(60_000)}`;
+    const after = await Promise.all(
+      ['a', 'b', 'a'].map((end) => countAfter(store, [{ key: `${long}${end}` }])),
+    );
+    t.deepEqual(after, [[1], [1], [2]]);
+    t.deepEqual([await readCounter(`${long}a`), await readCounter(`${long}b`)], ['2', '1']);
+    const request = startCounting(
+      [`${long}a`, `${long}b`, `${long}c`].map((key) => createHit({ key, limit: 2 })),
+      { mode: 'add-unless-over' },
+    );
+    store.count(request.request);
+    t.deepEqual((await request.result).after, [3, 1, 0]);
   });
 
   check('hits of 0 look, and create the counter', async (t, { store, readCounter }) => {

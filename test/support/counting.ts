@@ -5,6 +5,7 @@ import type { AppError } from '../../shared/errors.ts';
 import type { Lease } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { CountRequest, Hit, LimiterWindow } from '../../worker/counters/store.ts';
+import { toMapKey } from '../../worker/map-key.ts';
 
 export interface HitOptions {
   readonly key: string;
@@ -34,6 +35,7 @@ export function createHit(options: HitOptions): Hit {
   const hits = options.hits ?? 1;
   return {
     key: options.key,
+    mapKey: toMapKey(options.key),
     hits: Number(hits),
     exactHits: typeof hits === 'bigint' ? hits : undefined,
     refund: options.refund ?? false,

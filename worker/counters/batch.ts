@@ -97,7 +97,7 @@ export class Batch {
   readonly #operationOf: number[] = [];
   /** For each hit: the sum of its operation up to and including it. */
   readonly #sumSoFar: number[] = [];
-  /** By key, the operation that later hits may join. */
+  /** By `mapKey`, the operation that later hits may join. */
   readonly #open = new Map<string, number>();
   readonly #counters: Counters | undefined;
   /** By operation, the hits on limiters' counters. */
@@ -132,8 +132,8 @@ export class Batch {
   #findSuppressedHits(request: CountRequest): boolean[] | undefined {
     const counters = this.#counters;
     if (counters === undefined || !needsReading(request)) return undefined;
-    const isOver = ({ key, refund, hits, limit }: Hit) => {
-      const counter = counters.get(key) ?? 0;
+    const isOver = ({ mapKey, refund, hits, limit }: Hit) => {
+      const counter = counters.get(mapKey) ?? 0;
       return (
         !refund && (typeof counter === 'number' ? counter + hits > limit : hits > counter.room)
       );
@@ -143,30 +143,30 @@ export class Batch {
   }
 
   #addSummed(hit: Hit, amount: number): void {
-    let index = this.#open.get(hit.key);
+    let index = this.#open.get(hit.mapKey);
     let operation = index === undefined ? undefined : this.operations[index];
     if (index === undefined || operation === undefined || operation.amount + amount >= sumBound) {
       index = this.operations.length;
       operation = toOperation('add', hit.key, hit.windowSeconds);
       this.operations.push(operation);
-      this.#open.set(hit.key, index);
+      this.#open.set(hit.mapKey, index);
     }
     operation.amount += amount;
     operation.hitCount++;
     this.#operationOf.push(index);
     this.#sumSoFar.push(operation.amount);
-    this.#track(hit.key, amount);
+    this.#track(hit.mapKey, amount);
   }
 
   #addLimited(hit: Hit, limiter: LimiterWindow, hits: number): void {
-    let index = this.#open.get(hit.key);
+    let index = this.#open.get(hit.mapKey);
     let limited = index === undefined ? undefined : this.#limited?.get(index);
     if (index === undefined || limited === undefined) {
       index = this.operations.length;
       const runs: number[] = [];
       limited = { limiter, runs, hits: [], isDecided: false };
       this.operations.push(toLimitOperation(hit.key, limiter, runs));
-      this.#open.set(hit.key, index);
+      this.#open.set(hit.mapKey, index);
       this.#limited ??= new Map();
       this.#limited.set(index, limited);
     }
@@ -178,7 +178,7 @@ export class Batch {
     limited.hits.push({ hit, hits, request: this.requests.length - 1 });
     this.#operationOf.push(index);
     this.#sumSoFar.push(0);
-    const counter = this.#counters?.get(hit.key);
+    const counter = this.#counters?.get(hit.mapKey);
     if (counter instanceof LimiterCounter) {
       if (hit.refund) counter.giveBack(hits);
       else counter.take(hits);
@@ -193,15 +193,15 @@ export class Batch {
     this.#operationOf.push(this.operations.length);
     this.#sumSoFar.push(hit.hits);
     this.operations.push(operation);
-    this.#open.delete(hit.key);
-    this.#track(hit.key, kind === 'add' ? hit.hits : -hit.hits);
+    this.#open.delete(hit.mapKey);
+    this.#track(hit.mapKey, kind === 'add' ? hit.hits : -hit.hits);
   }
 
-  #track(key: string, change: number): void {
-    const value = this.#counters?.get(key);
+  #track(mapKey: string, change: number): void {
+    const value = this.#counters?.get(mapKey);
     // A sum that does not fit leaves the counter unchanged.
     if (typeof value !== 'number' || (value > 0 && value + change >= counterBound)) return;
-    this.#counters?.set(key, Math.max(0, value + change));
+    this.#counters?.set(mapKey, Math.max(0, value + change));
   }
 
   /**
@@ -291,7 +291,7 @@ export class Batch {
   }
 }
 
-/** By key, as they were read: a number, or a limiter's counter. */
+/** By `mapKey`, as they were read: a number, or a limiter's counter. */
 export type Counters = Map<string, number | LimiterCounter>;
 
 interface LimitedHits {

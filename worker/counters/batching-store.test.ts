@@ -112,7 +112,7 @@ function hit(key: string, hits = 1, limit = 10): Hit {
     resetSeconds: -1,
     closedSeconds: -1,
   } as const;
-  return { ...fixed, key, hits, limit, exactHits: undefined };
+  return { ...fixed, key, mapKey: key, hits, limit, exactHits: undefined };
 }
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));

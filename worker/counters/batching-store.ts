@@ -230,10 +230,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       batch.add(request);
       if (needsReading(request)) {
         reads ??= new Map();
-        for (const { key, limiter } of request.hits) {
-          if (reads.has(key)) continue;
+        for (const { key, mapKey, limiter } of request.hits) {
+          if (reads.has(mapKey)) continue;
           const read = limiter ? toLimitOperation(key, limiter) : toOperation('read', key, 0);
-          reads.set(key, read);
+          reads.set(mapKey, read);
         }
       }
     }
@@ -242,7 +242,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     const flight = { lane, batch, writtenMs: now, isAnswered: false };
     flights.add(flight);
     if (reads === undefined) send(flight);
-    else sendReads(flight, [...reads.values()]);
+    else sendReads(flight, reads);
   }
 
   /** Why an unsent request must no longer be sent, if so. */
@@ -256,18 +256,20 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     return error;
   }
 
-  /** First round of a batch with `add-unless-over`: reads the counters. The second is planned with them as
+  /** First round of a batch with `add-unless-over`: reads the counters, by `mapKey`. The second is planned with them as
    * if the requests came one by one. */
-  function sendReads(flight: Flight, reads: Operation[]): void {
-    write(flight, reads, (replies) => {
+  function sendReads(flight: Flight, reads: ReadonlyMap<string, Operation>): void {
+    write(flight, [...reads.values()], (replies) => {
       const counters: Counters = new Map();
       const failures = new Map<string, AppError>();
-      for (const [index, { key, takes }] of reads.entries()) {
-        const reply = replies[index];
+      let index = 0;
+      for (const [mapKey, { takes }] of reads) {
+        const reply = replies[index++];
         if (reply === undefined) continue;
-        if (typeof reply === 'number') counters.set(key, reply);
-        else if (isFailure(reply)) failures.set(key, reply.error);
-        else if (takes !== undefined) counters.set(key, openLimiterCounter(takes.limiter, reply));
+        if (typeof reply === 'number') counters.set(mapKey, reply);
+        else if (isFailure(reply)) failures.set(mapKey, reply.error);
+        else if (takes !== undefined)
+          counters.set(mapKey, openLimiterCounter(takes.limiter, reply));
       }
       const now = clock.monotonicMs();
       const second = new Batch(counters);
@@ -430,7 +432,7 @@ function findFailure(
 ): AppError | undefined {
   if (failures.size === 0) return undefined;
   for (const hit of request.hits) {
-    const failure = failures.get(hit.key);
+    const failure = failures.get(hit.mapKey);
     if (failure !== undefined) return failure;
   }
   return undefined;

@@ -24,7 +24,7 @@ export interface Leases {
   /** As CounterStore.count, for a request with one hit whose limit has a lease. */
   count(request: CountRequest): void;
   /** The counter was reset, and hits that were taken with it. */
-  forget(key: string): void;
+  forget(mapKey: string): void;
   /** Gives back unused hits. Call it before the store is closed. */
   close(): void;
 }
@@ -63,7 +63,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       store.count(request);
       return;
     }
-    const lease = leases.get(hit.key);
+    const lease = leases.get(hit.mapKey);
     if (lease !== undefined && lease.left >= hit.hits && clock.monotonicMs() < lease.untilMs) {
       answerFromLease(request, hit, lease);
     } else if (lease === undefined || lease.isTaking) {
@@ -102,11 +102,11 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
 
   function begin(sent: Hit): void {
     const remaining = Math.max(0, sent.limit - sent.after);
-    if (leases.has(sent.key) || leases.size >= maxKeys || isLow(sent, remaining)) return;
+    if (leases.has(sent.mapKey) || leases.size >= maxKeys || isLow(sent, remaining)) return;
     const forMs = sent.lease?.forMs ?? 0;
     const untilMs = clock.monotonicMs() + forMs;
     const lease = { hit: sent, left: 0, untilMs, remaining, isTaking: false, cancelTimer() {} };
-    leases.set(sent.key, lease);
+    leases.set(sent.mapKey, lease);
     watch(lease);
   }
 
@@ -198,7 +198,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
         watch(lease);
         return;
       }
-      leases.delete(lease.hit.key);
+      leases.delete(lease.hit.mapKey);
       giveBack(lease);
     });
   }
@@ -221,12 +221,12 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     });
   }
 
-  function forget(key: string): void {
-    const lease = leases.get(key);
+  function forget(mapKey: string): void {
+    const lease = leases.get(mapKey);
     // What is being taken is counted after the reset.
     if (lease === undefined || lease.isTaking) return;
     lease.cancelTimer();
-    leases.delete(key);
+    leases.delete(mapKey);
   }
 
   function close(): void {

@@ -64,3 +64,38 @@ test('a counter made anew is not dropped with its predecessor', async (t) => {
   t.is(await count(store, 'key1', 60), 2);
   t.is(store.state().detail, '2 counters in this process');
 });
+
+test('long keys take the room of short ones', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  // 300 million characters.
+  const end = 'x'.repeat(500_000);
+  for (let index = 0; index < 600; index++) t.is(await count(store, `k_${index}${end}`, 5), 1);
+  t.is(await count(store, `k_0${end}`, 5), 2);
+  t.is(store.state().detail, '600 counters in this process');
+});
+
+test('a bucket that is full again leaves nothing behind', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
+  const limiter = {
+    ...({ algorithm: 'token_bucket', limit: 10, capacity: 10, countsOver: false } as const),
+    ...{ windowStart: 0, windowSeconds: 10, isEven: true },
+  };
+  const take = async (refund: boolean) => {
+    const hit = createHit({ key: 'bucket', limit: 10, windowSeconds: 10, limiter, refund });
+    const { request, result } = startCounting([hit], { deadlineMs: Number.POSITIVE_INFINITY });
+    store.count(request);
+    await result;
+  };
+  await count(store, 'window', 10);
+  // More than are dropped in two ticks, and made for the second in which the counter above expires.
+  for (let pairs = 0; pairs < 10_000; pairs++) {
+    await take(false);
+    await take(true);
+  }
+  t.is(store.state().detail, '1 counters in this process');
+  clock.advance(11_000);
+  t.is(await count(store, 'a', 10), 1);
+  t.is(await count(store, 'b', 10), 1, 'the expired one made room at once');
+});

@@ -4,12 +4,13 @@ import type { Clock } from '../../shared/clock.ts';
 import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { toMapKey } from '../map-key.ts';
 import { findUncountable, needsReading } from './batch.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import { takeHit } from './limiter-hit.ts';
 import type { CounterStore, CountRequest, Hit, LimiterWindow } from './store.ts';
 
-/** Limits of live counters, and of characters in their keys, which requests can make long. Beyond either,
+/** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,
  * requests that need a new counter fail: dropping a live one would lift a limit. */
 const maxCounters = 1_000_000;
 const maxCharacters = 268_435_456;
@@ -19,13 +20,16 @@ const maxDropsPerTick = 4_000;
 const counterBound = 2n ** 63n;
 
 interface Counter {
+  readonly mapKey: string;
   /** A bigint only above 2^53. */
   value: number | bigint;
   /** Instead of `value`, where the limit is no fixed window. */
   limiter: KeptLimiter | undefined;
   expiresAtSecond: number;
-  /** Its second in `keysByExpiry`: then or earlier. */
+  /** Its second in `byExpiry`: then or earlier. */
   listedAtSecond: number;
+  /** Its index in the list of that second. */
+  place: number;
 }
 
 export interface MemoryStoreDeps {
@@ -45,8 +49,8 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   const counterLimit = deps.maxCounters ?? maxCounters;
   const counters = new Map<string, Counter>();
   let characters = 0;
-  /** Keys by the second in which their counters expire, to find them without a scan. */
-  const keysByExpiry = new Map<number, string[]>();
+  /** By the second in which they expire, to find them without a scan. */
+  const byExpiry = new Map<number, Counter[]>();
   /** Last reading of the monotonic clock: one for all requests of a tick. */
   let nowSecond = readSecond();
   /** The expiry of a counter made now with a window of 0: rounded up, since no counter may expire before
@@ -66,7 +70,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
 
   function read(key: string): number | bigint | undefined {
     nowSecond = readSecond();
-    return find(key)?.value;
+    return find(toMapKey(key))?.value;
   }
 
   function count(request: CountRequest): void {
@@ -119,15 +123,15 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return failure;
   }
 
-  function find(key: string): Counter | undefined {
-    const counter = counters.get(key);
+  function find(mapKey: string): Counter | undefined {
+    const counter = counters.get(mapKey);
     if (counter !== undefined && counter.expiresAtSecond <= nowSecond) return undefined;
     return counter;
   }
 
   function readRoom(hit: Hit): number {
     if (hit.limiter !== undefined) return openLimiter(hit, hit.limiter).room;
-    return hit.limit - Number(find(hit.key)?.value ?? 0);
+    return hit.limit - Number(find(hit.mapKey)?.value ?? 0);
   }
 
   function countHit(hit: Hit, isStill: boolean): AppError | undefined {
@@ -136,7 +140,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function openLimiter(hit: Hit, limiter: LimiterWindow): LimiterCounter {
-    return openLimiterCounter(limiter, readKept(limiter, find(hit.key)?.limiter, moment));
+    return openLimiterCounter(limiter, readKept(limiter, find(hit.mapKey)?.limiter, moment));
   }
 
   function countLimited(hit: Hit, limiter: LimiterWindow, isStill: boolean): AppError | undefined {
@@ -144,10 +148,10 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     takeHit(limited, hit, isStill && !hit.refund ? 0 : hit.hits);
     const reading = limited.save();
     if (reading === undefined) {
-      drop(hit.key);
+      drop(counters.get(hit.mapKey));
       return undefined;
     }
-    const counter = find(hit.key) ?? create(hit);
+    const counter = find(hit.mapKey) ?? create(hit);
     if (counter === undefined) return noRoom();
     const { kept, ttlMs } = keepReading(limiter, reading, moment);
     counter.limiter = kept;
@@ -156,7 +160,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function add(hit: Hit, amount: number | bigint): AppError | undefined {
-    const counter = find(hit.key) ?? create(hit);
+    const counter = find(hit.mapKey) ?? create(hit);
     if (counter === undefined) return noRoom();
     const sum = plus(counter.value, amount);
     if (sum === undefined) return storeError('increment or decrement would overflow');
@@ -170,7 +174,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function takeBack(hit: Hit): undefined {
-    const counter = find(hit.key);
+    const counter = find(hit.mapKey);
     if (counter === undefined) {
       hit.after = 0;
       return;
@@ -180,59 +184,70 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     hit.after = Number(counter.value);
   }
 
-  function create(hit: Hit): Counter | undefined {
-    drop(hit.key);
+  function create({ mapKey, windowSeconds }: Hit): Counter | undefined {
+    drop(counters.get(mapKey));
     if (counters.size >= counterLimit) return undefined;
-    if (characters + hit.key.length > maxCharacters) return undefined;
-    const expiresAtSecond = firstSecond + hit.windowSeconds;
+    if (characters + mapKey.length > maxCharacters) return undefined;
+    const expiresAtSecond = firstSecond + windowSeconds;
     const counter: Counter = {
+      mapKey,
       value: 0,
       limiter: undefined,
       expiresAtSecond,
       listedAtSecond: expiresAtSecond,
+      place: 0,
     };
-    counters.set(hit.key, counter);
-    characters += hit.key.length;
-    list(hit.key, expiresAtSecond);
+    counters.set(mapKey, counter);
+    characters += mapKey.length;
+    list(counter);
     return counter;
   }
 
-  function list(key: string, second: number): void {
-    const keys = keysByExpiry.get(second);
-    if (keys === undefined) keysByExpiry.set(second, [key]);
-    else keys.push(key);
+  function list(counter: Counter): void {
+    const listed = byExpiry.get(counter.listedAtSecond);
+    if (listed === undefined) {
+      byExpiry.set(counter.listedAtSecond, [counter]);
+      counter.place = 0;
+    } else counter.place = listed.push(counter) - 1;
   }
 
-  function drop(key: string): void {
-    if (counters.delete(key)) characters -= key.length;
+  /** The last one of the list takes its place. */
+  function unlist({ listedAtSecond, place }: Counter): void {
+    const listed = byExpiry.get(listedAtSecond);
+    const last = listed?.pop();
+    if (listed === undefined || last === undefined) return;
+    if (place < listed.length) {
+      listed[place] = last;
+      last.place = place;
+    }
+    if (listed.length === 0) byExpiry.delete(listedAtSecond);
+  }
+
+  function drop(counter: Counter | undefined): void {
+    if (counter === undefined) return;
+    unlist(counter);
+    counters.delete(counter.mapKey);
+    characters -= counter.mapKey.length;
   }
 
   function dropExpired(): void {
     let budget = maxDropsPerTick;
-    while (droppedUpToSecond < nowSecond && keysByExpiry.size > 0) {
-      const keys = keysByExpiry.get(droppedUpToSecond + 1);
-      for (; keys !== undefined && keys.length > 0; budget--) {
-        if (budget === 0) return;
-        const key = keys.pop() ?? '';
-        dropOrList(key, droppedUpToSecond + 1);
+    while (droppedUpToSecond < nowSecond && byExpiry.size > 0) {
+      const counter = byExpiry.get(droppedUpToSecond + 1)?.at(-1);
+      if (counter === undefined) {
+        droppedUpToSecond++;
+        continue;
       }
-      keysByExpiry.delete(droppedUpToSecond + 1);
-      droppedUpToSecond++;
+      if (budget-- === 0) return;
+      if (counter.expiresAtSecond <= nowSecond) {
+        drop(counter);
+      } else {
+        unlist(counter);
+        counter.listedAtSecond = counter.expiresAtSecond;
+        list(counter);
+      }
     }
-    if (keysByExpiry.size === 0) droppedUpToSecond = nowSecond;
-  }
-
-  /** Keys still to check of those listed for the second. */
-  function dropOrList(key: string, second: number): void {
-    const counter = counters.get(key);
-    // The key may have a newer counter, which is listed separately.
-    if (counter === undefined || counter.listedAtSecond !== second) return;
-    if (counter.expiresAtSecond <= nowSecond) {
-      drop(key);
-    } else {
-      counter.listedAtSecond = counter.expiresAtSecond;
-      list(key, counter.listedAtSecond);
-    }
+    if (byExpiry.size === 0) droppedUpToSecond = nowSecond;
   }
 
   function connect(): Promise<void> {

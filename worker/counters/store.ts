@@ -6,8 +6,10 @@ import type { Unit } from '../../shared/rules/unit.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */
 export interface Hit {
-  /** The complete counter key, with the window's start. */
+  /** The complete counter key, with the window's start: for servers and for texts. */
   readonly key: string;
+  /** `toMapKey` of it: for whatever is looked up in this process. */
+  readonly mapKey: string;
   /** How many hits to add, or to take back when `refund`; an integer >= 0. Above 2^53 it is rounded
    * and `exactHits` has the exact number. */
   readonly hits: number;

@@ -124,9 +124,9 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
   }
 
   function drop(hits: readonly LimitedHit[]): void {
-    for (const { key } of hits) {
-      overLimitCache.remove(key);
-      leases?.forget(key);
+    for (const { mapKey } of hits) {
+      overLimitCache.remove(mapKey);
+      leases?.forget(mapKey);
     }
   }
 

@@ -59,18 +59,18 @@ export function createToStatus({
   /** From the store, where it was asked. */
   const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
     if (hit.resetSeconds > 0) return hit.resetSeconds;
-    if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.key) - nowSeconds);
+    if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.mapKey) - nowSeconds);
     return findReset(hit, nowSeconds) - nowSeconds;
   };
 
   const judgeLimiter = (hit: LimitedHit, limiter: Limiter, nowSeconds: number): Verdict => {
-    const { after, hits, limit, key, closedSeconds, match, stats } = hit;
+    const { after, hits, limit, mapKey, closedSeconds, match, stats } = hit;
     if (hit.refund) {
-      if (after <= limit) overLimitCache.remove(key);
+      if (after <= limit) overLimitCache.remove(mapKey);
       return judgeRefund(after, limit);
     }
     if (after > limit && closedSeconds > 0) {
-      overLimitCache.add(key, nowSeconds + closedSeconds, hit.removalsBefore);
+      overLimitCache.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
     }
     return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
   };
@@ -82,11 +82,11 @@ export function createToStatus({
     trail?.counted(hit, match);
     if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, nowSeconds);
     if (hit.refund) {
-      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.key);
+      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.mapKey);
       return judgeRefund(hit.after, requestsPerUnit);
     }
     if (hit.after > requestsPerUnit) {
-      overLimitCache.add(hit.key, window.start + window.seconds, hit.removalsBefore);
+      overLimitCache.add(hit.mapKey, window.start + window.seconds, hit.removalsBefore);
     }
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };

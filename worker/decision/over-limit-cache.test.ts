@@ -93,9 +93,3 @@ test('a key that is added again counts once', (t) => {
   t.is(readGauge('entryCount'), 1);
   t.is(readGauge('overwriteCount'), 1);
 });
-
-test('a key too long to be worth it is not kept', (t) => {
-  const { cache, readGauge } = createCache(1);
-  cache.add('x'.repeat(65_536), 60, 0);
-  t.is(readGauge('entryCount'), 0);
-});

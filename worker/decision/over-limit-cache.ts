@@ -2,26 +2,25 @@
 // again (behaviour: over-limit-cache).
 import type { Metrics } from '../metrics.ts';
 
+/** Counters are known by `Hit.mapKey`. */
 export interface OverLimitCache {
   /** Whether this counter is known to be over its limit. */
-  has(key: string, nowSeconds: number): boolean;
+  has(mapKey: string, nowSeconds: number): boolean;
   /** Expiry of a cached key in Unix seconds; else 0. */
-  until(key: string): number;
+  until(mapKey: string): number;
   /** How often `remove` was called. */
   readonly removals: number;
   /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
    * the counter may have been over its limit only before that. */
-  add(key: string, untilSeconds: number, removalsBefore: number): void;
+  add(mapKey: string, untilSeconds: number, removalsBefore: number): void;
   /** A refund brought the counter back within its limit (behaviour: refunds). */
-  remove(key: string): void;
+  remove(mapKey: string): void;
 }
 
 /** The reference's cache never uses less; smaller settings keep working as they did there. */
 const leastBytes = 512 * 1024;
 /** V8's overhead of a map entry and a string header, rounded up. */
 const bytesPerEntry = 96;
-/** Longer keys are not cached: the decision then asks the store, as it does without a cache. */
-const longestKey = 65_535;
 /** How many removed keys are remembered, for decisions that wait for an answer. */
 const removedKeysMax = 10_000;
 
@@ -69,49 +68,48 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
   });
 
   // Two bytes per character, as for keys with a character outside Latin-1.
-  const cost = (key: string) => bytesPerEntry + 2 * key.length;
-  const drop = (key: string): boolean => {
-    const dropped = untilByKey.delete(key);
-    if (dropped) bytes -= cost(key);
+  const cost = (mapKey: string) => bytesPerEntry + 2 * mapKey.length;
+  const drop = (mapKey: string): boolean => {
+    const dropped = untilByKey.delete(mapKey);
+    if (dropped) bytes -= cost(mapKey);
     return dropped;
   };
 
   return {
-    has(key, nowSeconds) {
+    has(mapKey, nowSeconds) {
       lastLookupSeconds = nowSeconds;
-      const until = untilByKey.get(key);
+      const until = untilByKey.get(mapKey);
       if (until !== undefined && nowSeconds < until) {
         counts.hit++;
         return true;
       }
       if (until !== undefined) {
-        drop(key);
+        drop(mapKey);
         counts.expired++;
       }
       counts.miss++;
       return false;
     },
-    until: (key) => untilByKey.get(key) ?? 0,
+    until: (mapKey) => untilByKey.get(mapKey) ?? 0,
     get removals() {
       return removals;
     },
-    add(key, untilSeconds, removalsBefore) {
-      if (key.length > longestKey || removalsBefore < (removedAt.get(key) ?? 0)) return;
-      if (drop(key)) counts.overwritten++;
-      untilByKey.set(key, untilSeconds);
-      bytes += cost(key);
+    add(mapKey, untilSeconds, removalsBefore) {
+      if (removalsBefore < (removedAt.get(mapKey) ?? 0)) return;
+      if (drop(mapKey)) counts.overwritten++;
+      untilByKey.set(mapKey, untilSeconds);
+      bytes += cost(mapKey);
       for (const [oldest] of untilByKey) {
         if (bytes <= bytesMax) break;
         drop(oldest);
         counts.evacuated++;
       }
     },
-    remove(key) {
+    remove(mapKey) {
       removals++;
-      if (key.length > longestKey) return;
-      drop(key);
-      removedAt.delete(key);
-      removedAt.set(key, removals);
+      drop(mapKey);
+      removedAt.delete(mapKey);
+      removedAt.set(mapKey, removals);
       const [oldest] = removedAt.keys();
       if (removedAt.size > removedKeysMax && oldest !== undefined) removedAt.delete(oldest);
     },

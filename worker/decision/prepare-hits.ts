@@ -6,6 +6,7 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { LimiterWindow } from '../counters/store.ts';
+import { toMapKey } from '../map-key.ts';
 import type { Metrics } from '../metrics.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionTrail } from './decision-trail.ts';
@@ -60,13 +61,15 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
     const key = counterKeys.of(request.domain, descriptor.entries, match, window);
+    const mapKey = toMapKey(key);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const isKnownOver =
-      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(key, nowSeconds);
+      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(mapKey, nowSeconds);
     if (isKnownOver) trail?.knownOver(key, match);
     return {
       key,
+      mapKey,
       hits,
       exactHits: typeof addend === 'bigint' ? addend : undefined,
       refund,

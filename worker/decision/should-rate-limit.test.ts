@@ -68,6 +68,28 @@ test('the counter has the key that every service on the store forms', async (t) 
   t.is(memory.read(`pre:d_a_x_${Math.floor(start / 60_000) * 60}`), 1);
 });
 
+test('a long counter key goes to the store as it is, and is looked up by a short one', async (t) => {
+  const asked: [string, string][] = [];
+  const { decide, stat } = createWorker(twoLimits, {
+    localCacheBytes: 1,
+    store: (inner) => ({
+      ...inner,
+      count(request) {
+        for (const { key, mapKey } of request.hits) asked.push([key, mapKey]);
+        inner.count(request);
+      },
+    }),
+  });
+  const value = 'x'.repeat(70_000);
+  for (let times = 0; times < 4; times++) await decide(ask(`a=${value}`));
+  t.is(asked.length, 3);
+  for (const [key, mapKey] of asked) {
+    t.is(key, `d_a_${value}_${Math.floor(start / 60_000) * 60}`);
+    t.true(mapKey.length <= 1024);
+  }
+  t.is(stat('rate_limit.d.a.over_limit_with_local_cache'), 1);
+});
+
 test('an empty domain and an empty descriptor list are service errors', async (t) => {
   const { decide, stat } = createWorker(twoLimits);
   t.is(

@@ -76,6 +76,19 @@ test('a period is told once more when it is over, and another begins', (t) => {
   t.is(limited.requests, 1);
 });
 
+test('a metric key with a long value takes no more memory than others', (t) => {
+  const limited = createLimitedValues(createManualClock(), true);
+  const request = { domain: 'd', hitsAddend: 0, descriptors: [] };
+  const keys = ['a', 'b', 'a'].map((end) => `d.${'x'.repeat(60_000)}${end}`);
+  for (const key of keys) limited.overLimit(request, [toHit(0, key)], [over], nextSecond++);
+  const { values } = limited.takePeriod();
+  t.deepEqual(
+    values.map(({ count }) => count),
+    [2, 1],
+  );
+  for (const { key } of values) t.true(key.length <= 1024, `${key.length}`);
+});
+
 test('long values are cut, and without values requests alone are counted', (t) => {
   const limited = createLimitedValues(createManualClock(), true);
   refuse(limited, 'x'.repeat(1_000_000));

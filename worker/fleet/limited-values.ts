@@ -7,6 +7,7 @@ import type { Entry } from '../../shared/rules/rule.ts';
 import type { LimitedHit } from '../decision/descriptor-status.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/over-limit-observer.ts';
+import { toMapKey } from '../map-key.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
 /** A limited descriptor, its texts cut. */
@@ -199,14 +200,15 @@ function weightAfter(counted: number): number {
   return counted <= singlesPerSecond + fewPerSecond ? few : many;
 }
 
-/** The keys of the entries nearly always follow from the rule; the values differ. */
+/** The keys of the entries nearly always follow from the rule; the values differ. The metric key may contain
+ * a value, too. */
 function toKey(metricKey: string, entries: readonly Entry[]): string {
   let key = metricKey;
   for (let index = 0; index < entries.length && index < maxEntries; index++) {
     const value = entries[index]?.value ?? '';
     key += `\n${value.length > maxLength ? value.slice(0, maxLength) : value}`;
   }
-  return key;
+  return toMapKey(key);
 }
 
 /** A count by samples has the bounds of its deviation. */
