@@ -354,6 +354,22 @@ test('Stop keeps the headers that the method has set; an error replaces them', a
   t.is((await halt.send('POST', '/halt')).headers.get('x-a'), null);
 });
 
+test('Redirect keeps the headers that the method has set, each cookie of them', async (t) => {
+  class Login extends Controller {
+    POST(): never {
+      this.response.headers.append('set-cookie', 'session=1; HttpOnly');
+      this.response.headers.append('set-cookie', 'theme=dark');
+      throw new Redirect('/home', 303);
+    }
+  }
+  const { status, headers } = await (await createTestClient({ '': { Login } })).send(
+    'POST',
+    '/login',
+  );
+  t.deepEqual([status, headers.get('location')], [303, '/home']);
+  t.deepEqual(headers.getSetCookie(), ['session=1; HttpOnly', 'theme=dark']);
+});
+
 test('whatever is sent, there is an answer, and nothing of ours has failed', async (t) => {
   class Default extends Controller {
     static readonly ANY = op({ rest: Type.Unknown(), query: open });

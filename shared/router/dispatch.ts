@@ -5,7 +5,7 @@ import type { BodyReader } from './body.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { type EncodeOptions, encodeResult } from './encode.ts';
 import type { ReportError } from './error-report.ts';
-import { BadRequest, HttpError, NotImplemented, notFound, Stop } from './errors.ts';
+import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
 import { chooseFormat } from './format.ts';
 import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
@@ -117,6 +117,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         encoding,
       );
     } catch (error) {
+      if (error instanceof Redirect) return toRedirect(error, response.headers);
       if (!(error instanceof Stop)) throw error;
       return await encodeResult(error.value, { ...response, status: error.status }, encoding);
     }
@@ -173,6 +174,14 @@ function noContent(headers: HeaderList): ResponseLike {
     headers: new Headers(headers.map(([name, value]) => [name, value])),
     body: undefined,
   };
+}
+
+/** With the headers that the method has set: a login sets its cookie, and then leads on. */
+function toRedirect({ status, location }: Redirect, given: Headers): ResponseLike {
+  if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
+  const headers = new Headers(given);
+  headers.set('location', location);
+  return { status, headers, body: undefined };
 }
 
 /** A status that cannot be sent is a defect of the method. */

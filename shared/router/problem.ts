@@ -1,5 +1,5 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
-import { BadRequest, HttpError, NotImplemented, Redirect } from './errors.ts';
+import { BadRequest, HttpError, NotImplemented } from './errors.ts';
 import type { ResponseLike } from './request.ts';
 
 const titles: ReadonlyMap<number, string> = new Map([
@@ -75,7 +75,6 @@ export function toErrorResponse(error: unknown, requestId: string): ResponseLike
 
 function toBareResponse(error: unknown, requestId: string): ResponseLike {
   try {
-    if (error instanceof Redirect) return toRedirect(error);
     if (error instanceof HttpError && error.status >= 400 && error.status <= 599) {
       return toProblemResponse(error, requestId);
     }
@@ -83,11 +82,6 @@ function toBareResponse(error: unknown, requestId: string): ResponseLike {
     // The error has a header or body that cannot be sent; the error itself is in the report.
   }
   return toProblemResponse(new HttpError(500), requestId);
-}
-
-function toRedirect({ status, location }: Redirect): ResponseLike {
-  if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
-  return { status, headers: new Headers({ location }), body: undefined };
 }
 
 /** `application/problem+json` with type, title, status, detail, requestId and errors. */
