@@ -245,7 +245,10 @@ export class AdminController extends Controller {
   }
 }
 
-type AdminControllerClass = new (context: AdminContext) => AdminController;
+type AdminControllerClass = Pick<typeof AdminController, 'guard'> &
+  (new (
+    context: AdminContext,
+  ) => AdminController);
 
 /** The same controllers, working with `api`. */
 export function bindControllers(tree: ModuleTree, api: AdminApi): ModuleTree {
@@ -263,9 +266,11 @@ function isAdminController(value: unknown): value is AdminControllerClass {
   return typeof value === 'function' && value.prototype instanceof AdminController;
 }
 
-/** Its statics, which declare the arguments, are inherited. */
+/** Its statics, which declare the arguments, are inherited; but `open()` is said by each class for itself. */
 function withApi(controller: AdminControllerClass, api: AdminApi): AdminControllerClass {
   return class extends controller {
+    static override readonly guard = controller.guard ?? [];
+
     constructor(context: ControllerContext) {
       super({ ...context, api });
     }

@@ -7,6 +7,7 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import { toErrorText } from '../../shared/router/error-report.ts';
 import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
@@ -76,9 +77,8 @@ export async function createAdminServer(
     api,
     guard,
     reportError({ request, status, error }) {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       log.error(
-        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${text}`,
+        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${toErrorText(error)}`,
       );
     },
   });

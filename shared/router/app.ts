@@ -26,8 +26,9 @@ export interface AppOptions {
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
   /** Guards that run before those of classes and methods. */
   readonly guard?: Guard | readonly Guard[];
-  /** The app does not start while a method has no guard and is not `public: true`, so that no guard is
-   * forgotten. */
+  /** The app does not start while a method has no guard that authenticates and is not meant to be open (`open()`,
+   * `public: true`), so that no guard is forgotten. Without it, such a class is a warning where another one has
+   * a guard. */
   readonly requireGuards?: boolean;
   /** Default for classes that do not declare their own. */
   readonly cors?: Cors;
@@ -44,7 +45,8 @@ export interface AppOptions {
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
   readonly otherPaths?: OpenApiFrame['paths'];
-  /** Called at the start for each class that a module hides. Default: a line on standard error. */
+  /** Called at the start for each class that a module hides or whose guard was forgotten. Default: a line on
+   * standard error. */
   readonly warn?: (text: string) => void;
   /** Called for requests that fail because of a defect or a failure of ours. Default: a JSON line on
    * standard error. */

@@ -19,9 +19,8 @@ export interface ControllerContext {
 export class Controller {
   /** True on the class itself (not inherited): the class is not routed. */
   static readonly private?: boolean;
-  /** Methods without a guard are meant to be open to everybody. */
-  static readonly public?: boolean;
-  /** Run before the body is read, after those of the application. */
+  /** Run before the body is read, after those of the application, of enclosing classes and of base classes: none
+   * of these is replaced. `open()` where everybody may call. */
   static readonly guard?: Guard | readonly Guard[];
   /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;

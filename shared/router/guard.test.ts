@@ -1,9 +1,11 @@
 import test from 'ava';
 import Type from 'typebox';
+import type { AppOptions } from './app.ts';
 import { Controller } from './controller.ts';
+import { toErrorText } from './error-report.ts';
 import { Redirect, StartError, Stop } from './errors.ts';
-import { basic, bearer, fromOrigins, type Guard, isSameSecret, limited } from './guard.ts';
-import { op } from './op.ts';
+import { basic, bearer, fromOrigins, type Guard, isSameSecret, limited, open } from './guard.ts';
+import { type Op, op } from './op.ts';
 import { createTestClient } from './test-client.ts';
 
 async function statusBehind(guard: Guard, headers: Record<string, string> = {}, method = 'GET') {
@@ -23,7 +25,7 @@ async function statusBehind(guard: Guard, headers: Record<string, string> = {}, 
 
 const withToken = { authorization: 'BEARER t' };
 
-test('a check that says no, or fails, is 401 with the scheme; its error goes to the log', async (t) => {
+test('a check that says no is 401 with the scheme', async (t) => {
   const realm = 'a "b"';
   t.deepEqual(
     await statusBehind(
@@ -32,10 +34,6 @@ test('a check that says no, or fails, is 401 with the scheme; its error goes to 
     ),
     [401, 'Bearer realm="a \\"b\\""', 0],
   );
-  const failing = bearer(async () => {
-    throw new Error('no database');
-  });
-  t.deepEqual(await statusBehind(failing, withToken), [401, 'Bearer', 1]);
   t.deepEqual(
     await statusBehind(
       bearer((token) => token === 't'),
@@ -43,6 +41,37 @@ test('a check that says no, or fails, is 401 with the scheme; its error goes to 
     ),
     [200, null, 0],
   );
+});
+
+test('a check that fails is 503 without a challenge; its error is for the log alone', async (t) => {
+  const failing = async (): Promise<boolean> => {
+    throw new Error('no database at 10.0.0.7');
+  };
+  const pair = { authorization: `Basic ${btoa('ann:pw')}` };
+  for (const [guard, headers] of [
+    [bearer(failing), withToken],
+    [basic(failing), pair],
+  ] as const) {
+    class Vault extends Controller {
+      static override readonly guard = guard;
+      GET() {}
+    }
+    const client = await createTestClient({ '': { Vault } });
+    const answer = await client.send('GET', '/vault', { headers });
+    t.is(answer.status, 503);
+    t.is(answer.headers.get('www-authenticate'), null);
+    t.notRegex(answer.text, /database/);
+    const [report] = client.reports;
+    if (report === undefined) throw new Error('nothing was reported');
+    t.regex(toErrorText(report.error), /no database at 10\.0\.0\.7/);
+  }
+});
+
+test('a check may answer with Stop or Redirect', async (t) => {
+  const leading = bearer(() => {
+    throw new Redirect('/login');
+  });
+  t.deepEqual(await statusBehind(leading, withToken), [302, null, 0]);
 });
 
 test('without a check nobody passes: 403', async (t) => {
@@ -67,7 +96,7 @@ test('a limit is 429 and authenticates nobody', async (t) => {
   }
   const client = await createTestClient({ '': { Vault } }, { requireGuards: true });
   t.is((await client.send('GET', '/vault', { headers: withToken })).status, 429);
-  await t.throwsAsync(statusBehind(limited(() => true)), { message: /GET has no guard/ });
+  await t.throwsAsync(statusBehind(limited(() => true)), { message: /Vault has no guard for GET/ });
 });
 
 test('a guard may answer with Stop or Redirect, and the method is not called', async (t) => {
@@ -83,8 +112,7 @@ test('a guard may answer with Stop or Redirect, and the method is not called', a
 
 test('unsafe methods from an origin that is not listed are 403', async (t) => {
   class Form extends Controller {
-    static override readonly public = true;
-    static override readonly guard = fromOrigins(['https://own.example']);
+    static override readonly guard = [open(), fromOrigins(['https://own.example'])];
     GET() {
       return 1;
     }
@@ -117,8 +145,7 @@ test('an application with an unguarded method does not start, and says which', a
   });
   t.is(
     error?.message,
-    'ops:Bare.GET has no guard; give it one, or declare public: true\n' +
-      'ops:Bare.POST_reset has no guard; give it one, or declare public: true',
+    'ops:Bare has no guard for GET, POST_reset; give it one, or open() where everybody may call',
   );
 });
 
@@ -142,6 +169,162 @@ test('what is public drops inherited authentication and keeps inherited limits',
   t.is((await client.send('GET', '/mixed')).status, 200);
   t.is((await client.send('POST', '/mixed')).status, 401);
   t.is(asked, 2);
+});
+
+/** Notes who was asked, in turn; lets everybody pass who has a token. */
+function asking(asked: string[], name: string): Guard {
+  return bearer(() => {
+    asked.push(name);
+    return true;
+  });
+}
+
+async function startWarnings(
+  modules: Record<string, Record<string, unknown>>,
+  options: AppOptions = {},
+) {
+  const warnings: string[] = [];
+  await createTestClient(modules, { ...options, warn: (text) => warnings.push(text) });
+  return warnings;
+}
+
+test('guards of enclosing classes, base classes and base methods are all asked, each once', async (t) => {
+  const asked: string[] = [];
+  const shared = asking(asked, 'shared');
+  class BaseController extends Controller {
+    static override readonly guard: Guard | readonly Guard[] = [asking(asked, 'base'), shared];
+    static readonly GET: Op = op({ guard: asking(asked, 'base method') });
+    GET() {
+      return 1;
+    }
+  }
+  class Inner extends BaseController {
+    static override readonly guard = [shared, asking(asked, 'inner')];
+    static override readonly GET = op({ guard: asking(asked, 'method') });
+  }
+  class Outer extends Controller {
+    static override readonly guard = asking(asked, 'outer');
+    static readonly Inner = Inner;
+  }
+  const guard = asking(asked, 'application');
+  const client = await createTestClient({ '': { Outer } }, { guard });
+  t.is((await client.send('GET', '/outer/inner')).status, 401);
+  t.is((await client.send('GET', '/outer/inner', { headers: withToken })).status, 200);
+  const all = ['application', 'outer', 'base', 'shared', 'inner', 'base method', 'method'];
+  t.deepEqual(asked, all);
+});
+
+test('each guard along the way can refuse alone', async (t) => {
+  const [yes, no] = [bearer(() => true), bearer(() => false)];
+  for (const [base, outer, own] of [
+    [no, yes, yes],
+    [yes, no, yes],
+    [yes, yes, no],
+  ] as const) {
+    class BaseController extends Controller {
+      static override readonly guard = base;
+    }
+    class Inner extends BaseController {
+      static override readonly guard = own;
+      GET() {}
+    }
+    class Outer extends Controller {
+      static override readonly guard = outer;
+      static readonly Inner = Inner;
+    }
+    const client = await createTestClient({ '': { Outer } });
+    t.is((await client.send('GET', '/outer/inner', { headers: withToken })).status, 401);
+  }
+});
+
+test('a class without a guard beside one with a guard is named at the start; without any guard nothing is', async (t) => {
+  class Users extends Controller {
+    static override readonly guard = bearer(() => true);
+    GET() {}
+  }
+  class Notes extends Controller {
+    GET() {}
+    DELETE() {}
+  }
+  class Health extends Controller {
+    static override readonly guard = open();
+    GET() {}
+  }
+  t.deepEqual(await startWarnings({ '': { Users, Health }, ops: { Notes } }), [
+    'ops:Notes has no guard for DELETE, GET; give it one, or open() where everybody may call',
+  ]);
+  t.deepEqual(await startWarnings({ '': { Health }, ops: { Notes } }), []);
+  t.deepEqual(await startWarnings({ '': { Users, Health } }, { requireGuards: true }), []);
+});
+
+test("open() lifts the application's guard from its own class, not from subclasses and nested classes", async (t) => {
+  class Health extends Controller {
+    static override readonly guard = open();
+    GET() {}
+  }
+  class Derived extends Health {}
+  class Outer extends Health {
+    static override readonly guard = open();
+    static readonly Inner = class extends Controller {
+      GET() {}
+    };
+  }
+  const options = { guard: bearer(() => true), requireGuards: true };
+  const client = await createTestClient({ '': { Health, Derived, Outer } }, options);
+  const status = async (path: string) => (await client.send('GET', path)).status;
+  t.is(await status('/health'), 204);
+  t.is(await status('/outer'), 204);
+  t.is(await status('/derived'), 401);
+  t.is(await status('/outer/inner'), 401);
+});
+
+test('open() beside the guard of a class contradicts it: the application does not start', async (t) => {
+  class GuardedController extends Controller {
+    static override readonly guard: Guard = bearer(() => true);
+  }
+  class Health extends GuardedController {
+    static override readonly guard = open();
+    GET() {}
+  }
+  class Method extends GuardedController {
+    static readonly GET = op({ guard: open() });
+    GET() {}
+  }
+  class Outer extends GuardedController {
+    static readonly Inner = class extends Controller {
+      static override readonly guard = open();
+      GET() {}
+    };
+  }
+  const message = [
+    ':Health.GET: open() contradicts the guard of GuardedController, which it does not remove',
+    ':Method.GET: open() contradicts the guard of GuardedController, which it does not remove',
+    ':Outer.Inner.GET: open() contradicts the guard of GuardedController, which it does not remove',
+  ].join('\n');
+  await t.throwsAsync(createTestClient({ '': { Health, Method, Outer } }), { message });
+});
+
+test('a subclass with a guard keeps it for a method that its base class declares public', async (t) => {
+  class Base extends Controller {
+    static readonly GET = op({ public: true });
+    GET() {}
+  }
+  class Derived extends Base {
+    static override readonly guard = bearer(() => true);
+  }
+  const client = await createTestClient({ '': { Base, Derived } });
+  t.is((await client.send('GET', '/base')).status, 204);
+  t.is((await client.send('GET', '/derived')).status, 401);
+});
+
+test('a guard that is none stops the start, by the name of its class', async (t) => {
+  class Wrong extends Controller {
+    GET() {}
+  }
+  Object.defineProperty(Wrong, 'guard', { value: () => true });
+  await t.throwsAsync(createTestClient({ '': { Wrong } }), {
+    message: ':Wrong.GET: the guard of Wrong is not made by bearer(), basic() or the like',
+  });
 });
 
 test('guards run before the body is read', async (t) => {

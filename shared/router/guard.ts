@@ -1,13 +1,13 @@
 // Guards decide whether a request reaches its method; they run after routing and before the body is read
 // (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { AccessDenied, HttpError } from './errors.ts';
+import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
 import type { RoutedRequest } from './request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
 
 export interface Guard {
-  /** Whether it authenticates the caller; a route needs one such guard, or `public: true`. */
+  /** Whether it authenticates the caller. */
   readonly authenticates: boolean;
   /** Its OpenAPI security scheme, and the name of that. */
   readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
@@ -97,9 +97,28 @@ export function isSameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }
 
-export function toGuards(guard: Guard | readonly Guard[] | undefined): readonly Guard[] {
-  if (guard === undefined) return [];
-  return 'check' in guard ? [guard] : guard;
+const meant: Guard = { authenticates: false, check() {} };
+
+/**
+ * Says of a class, or of a method, that everybody may call it: the authenticating guards of the application are not
+ * asked. It removes no guard of a class; beside one the application does not start. Subclasses and nested classes
+ * say it for themselves.
+ */
+export function open(): Guard {
+  return meant;
+}
+
+export function isOpen(guard: Guard): boolean {
+  return guard === meant;
+}
+
+export function isGuard(value: unknown): value is Guard {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'check' in value &&
+    typeof value.check === 'function'
+  );
 }
 
 /**
@@ -115,7 +134,10 @@ export function readCredentials(
   return credentials === '' ? undefined : credentials;
 }
 
-/** A check that fails refuses: 401, and its error goes to the log. An HttpError passes as it is. */
+/**
+ * A check that fails lets nobody pass, and says nothing about the credentials: 503, and its error goes to the log
+ * alone. What it throws to answer with passes as it is.
+ */
 async function demand(
   scheme: string,
   realm: string | undefined,
@@ -125,8 +147,9 @@ async function demand(
   try {
     passed = await check();
   } catch (cause) {
-    if (cause instanceof HttpError) throw cause;
-    throw new AccessDenied({ scheme, realm, cause });
+    if (cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect)
+      throw cause;
+    throw new HttpError(503, { cause });
   }
   if (passed !== true) throw new AccessDenied({ scheme, realm });
 }

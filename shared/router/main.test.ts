@@ -56,6 +56,12 @@ test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => 
   t.deepEqual(await ended, [0, null]);
 });
 
+test('serve --require-guards does not start while a class has no guard', async (t) => {
+  const { code, err } = await run(['serve', '--prefix', sample, '--require-guards']);
+  t.is(code, 1);
+  t.regex(err, /^widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m);
+});
+
 test('serve is what it does without a command', async (t) => {
   const child = start(['--prefix', sample, '--host', '127.0.0.1:0']);
   t.is((await fetch(`${await readUrl(child)}/widgets`)).status, 200);

@@ -14,6 +14,11 @@ interface PrefixOptions {
   readonly prefix: readonly string[];
 }
 
+interface ServeOptions extends PrefixOptions {
+  readonly host: ListenAddress;
+  readonly requireGuards: boolean;
+}
+
 let serving: Serving | undefined;
 
 listenForStopSignals(
@@ -42,8 +47,9 @@ withPrefix(
       .argParser(toAddress)
       .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
   )
-  .action(async ({ prefix, host }: PrefixOptions & { readonly host: ListenAddress }) => {
-    const app = await loadApp(prefix);
+  .option('--require-guards', 'do not start while a method has no guard and no open()', false)
+  .action(async ({ prefix, host, requireGuards }: ServeOptions) => {
+    const app = await loadApp(prefix, { requireGuards });
     serving = await startServing(app, host);
     print(`listening on ${serving.url}`);
     if (app.routes.length === 0) warnOfNone(prefix);
@@ -74,7 +80,7 @@ withPrefix(program.command('openapi').description('print the OpenAPI 3.1 documen
   .action(
     async (options: PrefixOptions & { readonly title: string; readonly apiVersion: string }) => {
       const { prefix, title, apiVersion: version } = options;
-      const app = await loadApp(prefix, { title, version });
+      const app = await loadApp(prefix, { info: { title, version } });
       print(JSON.stringify(app.describe(), null, 2));
     },
   );
@@ -101,8 +107,11 @@ function withPrefix(command: Command): Command {
   );
 }
 
-function loadApp(prefix: readonly string[], info?: AppOptions['info']): Promise<App> {
-  return createApp({ controllerPrefix: prefix, env: process.env, ...(info && { info }) });
+function loadApp(
+  prefix: readonly string[],
+  options: Pick<AppOptions, 'info' | 'requireGuards'> = {},
+): Promise<App> {
+  return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 
 function warnOfNone(prefix: readonly string[]): void {

@@ -31,9 +31,11 @@ export interface OpSpec {
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
   /** What differs when fewer positional parameters are given, by their number. For descriptions. */
   readonly shorter?: Readonly<Record<number, ShorterSpec>>;
-  /** Guards that run after those of the class, before the body is read. */
+  /** Guards that run after those of the class, before the body is read; with those that the method has in base
+   * classes. */
   readonly guard?: Guard | readonly Guard[];
-  /** Open to everybody: authenticating guards of the class and the application do not run. */
+  /** Open to everybody: authenticating guards of the class, its bases and the application do not run. A subclass
+   * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
   readonly summary?: string;
   readonly description?: string;

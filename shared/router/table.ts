@@ -15,12 +15,14 @@ import {
 } from './controller-class.ts';
 import type { Cors } from './cors.ts';
 import { StartError } from './errors.ts';
-import { type Guard, toGuards } from './guard.ts';
+import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { mediaTypeOfName } from './media-type.ts';
 import type { ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
 import { isOp, type Op, op } from './op.ts';
+import { authenticates, findGuards, type RouteGuards, toGuards } from './route-guards.ts';
+import { listRoutes } from './route-list.ts';
 import type { SchemaCompiler } from './schema.ts';
 import { parseHandlerName, type Verb } from './verb.ts';
 
@@ -40,15 +42,16 @@ export interface ClassNode {
   readonly verbs: Map<string, Route>;
 }
 
-export interface Route {
+export interface Route extends RouteGuards {
   readonly verb: Verb;
   /** `<module>:<Class>.<method>`, for people. */
   readonly name: string;
+  /** `<module>:<Class>`, for people. */
+  readonly className: string;
   /** The module's path; empty for the root. */
   readonly module: string;
   readonly op: Op | undefined;
   readonly binder: Binder;
-  readonly guards: readonly Guard[];
   /** Its class allows it. */
   readonly xml: boolean;
   /** Its answers are JSON or XML, as the client prefers. */
@@ -63,10 +66,10 @@ export interface TableOptions {
   readonly compiler: SchemaCompiler;
   readonly limits: Limits;
   readonly guard: Guard | readonly Guard[] | undefined;
-  /** A method that has no guard and is not public keeps the app from starting. */
+  /** A method whose guard was forgotten keeps the app from starting. */
   readonly requireGuards: boolean;
   readonly cors: Cors | undefined;
-  /** Called for a class that no path reaches. */
+  /** Called for a class that no path reaches, and for one whose guard was forgotten. */
   readonly warn: (text: string) => void;
 }
 
@@ -82,6 +85,7 @@ export function buildTable(trees: readonly ModuleTree[], options: TableOptions):
     findClashes(modules, '', { problems, warn: options.warn });
     merge(root, modules);
   }
+  findForgottenGuards(root, problems, options);
   if (problems.length > 0) throw new StartError(problems);
   return root;
 }
@@ -222,11 +226,6 @@ function buildRoute(
     problems.push(`${name}: the static ${method} is not made by op()`);
     return undefined;
   }
-  const guards = guardsOf(controller, declared, options);
-  if (guards === undefined) {
-    problems.push(`${name} has no guard; give it one, or declare public: true`);
-    return undefined;
-  }
   const xml = controller.xml === true;
   const mediaType =
     extension !== undefined && declared?.spec.returns !== undefined
@@ -236,10 +235,16 @@ function buildRoute(
     return {
       verb,
       name,
+      className: node.name,
       module,
       op: declared,
       binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), options),
-      guards,
+      ...findGuards({
+        controller,
+        method,
+        within: building.within,
+        common: toGuards(options.guard, 'the application'),
+      }),
       xml,
       negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
@@ -256,24 +261,24 @@ function buildRoute(
   }
 }
 
-/** Undefined where no guard and no `public` says who may call the method. */
-function guardsOf(
-  controller: ControllerClass,
-  declared: Op | undefined,
-  options: TableOptions,
-): readonly Guard[] | undefined {
-  const inherited = [...toGuards(options.guard), ...toGuards(controller.guard)];
-  const own = toGuards(declared?.spec.guard);
-  const ofClass = toGuards(controller.guard);
-  const isOpen =
-    declared?.spec.public === true || (controller.public === true && !ofClass.some(authenticates));
-  if (isOpen) return [...inherited.filter((guard) => !authenticates(guard)), ...own];
-  const guards = [...inherited, ...own];
-  return guards.some(authenticates) || !options.requireGuards ? guards : undefined;
-}
-
-function authenticates(guard: Guard): boolean {
-  return guard.authenticates;
+/** Where nothing has a guard, nothing was forgotten, unless guards are required. */
+function findForgottenGuards(
+  root: ModuleNode,
+  problems: string[],
+  { requireGuards, warn }: TableOptions,
+): void {
+  const routes = listRoutes(root).map(({ route }) => route);
+  if (!requireGuards && !routes.some(({ guards }) => guards.some(authenticates))) return;
+  const forgotten = Map.groupBy(
+    routes.filter(({ isForgotten }) => isForgotten),
+    ({ className }) => className,
+  );
+  for (const [className, methods] of forgotten) {
+    const names = methods.map(({ name }) => name.slice(className.length + 1)).join(', ');
+    const text = `${className} has no guard for ${names}; give it one, or open() where everybody may call`;
+    if (requireGuards) problems.push(text);
+    else warn(text);
+  }
 }
 
 function createModuleNode(): ModuleNode {

@@ -171,7 +171,6 @@ test.serial('controllers of a user, in TypeScript, find the router', async (t) =
     join(folder, 'controllers', 'index.ts'),
     `import { Controller } from 'ratelane/router/controller.js';
 export class Hello extends Controller {
-  static override readonly public = true;
   GET(): object { return { hello: 'world' }; }
 }
 `,

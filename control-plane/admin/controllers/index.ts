@@ -1,5 +1,6 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
+import { open } from '../../../shared/router/guard.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
@@ -13,7 +14,7 @@ import { nameTogether, toWorkersJson, workerJson } from '../worker-json.ts';
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
 export class Healthcheck extends AdminController {
-  static override readonly public = true;
+  static override readonly guard = open();
   static readonly GET = op({
     summary: 'Whether workers are served, or what the start waits for',
     description: 'An unreachable store does not matter while an earlier revision is served.',

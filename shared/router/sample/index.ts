@@ -2,16 +2,12 @@
 import { Controller } from '../controller.ts';
 
 export class Default extends Controller {
-  static override readonly public = true;
-
   GET() {
     return { hello: 'world' };
   }
 }
 
 export class Status extends Controller {
-  static override readonly public = true;
-
   GET() {
     return { uptimeSeconds: Math.round(process.uptime()) };
   }

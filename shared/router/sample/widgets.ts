@@ -18,8 +18,6 @@ const widgets = new Map<string, Type.Static<typeof widget>>();
 let created = 0;
 
 export class Default extends Controller {
-  static override readonly public = true;
-
   static readonly GET = op({
     summary: 'List the widgets, or read one',
     path: [optional(id)],
