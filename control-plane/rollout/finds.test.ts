@@ -12,6 +12,7 @@ import {
   verdictOf,
   withEnd,
 } from './record.ts';
+import { directoryTiming } from './record-keeper.ts';
 
 /** The content of `before` under a new id. */
 function again(number: number, before: number, message?: string): Revision {
@@ -187,4 +188,27 @@ test('a revision for everybody that arrives while another one is looked for repl
   await fleet.pass(50);
   t.is(fleet.having(4).length, 20);
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+});
+
+test('of two control planes that were alone, one follows what the other has brought into force', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b'],
+    plan: 'canary=20%,hold=20s',
+    timing: { ...directoryTiming, poll: 3_000 },
+  });
+  for (const name of ['a', 'b']) fleet.reach.set(name, 'denied');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  const [a, b] = [...fleet.planes.values()];
+  t.truthy(a?.keeper.alone);
+  t.truthy(b?.keeper.alone);
+  t.is(await a?.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  fleet.reach.delete('a');
+  await fleet.pass(4);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
+  fleet.reach.delete('b');
+  await fleet.pass(5);
+  t.is(b?.keeper.alone, undefined);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force', 'and it is not on trial');
+  t.is(fleet.having(2).length, 20);
 });

@@ -225,9 +225,15 @@ test('merged: of two open rollouts that of the others goes on', (t) => {
 });
 
 test('merged: the open rollout of this side goes on where the others have none', (t) => {
-  const theirs = withEnd(record, 'in_force', end);
+  const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
+  const theirs = withEnd({ ...record, rollout: other }, 'in_force', end);
   t.deepEqual(mergeRecords(theirs, record).rollout, rollout);
   t.deepEqual(mergeRecords(emptyRecord, record).rollout, rollout);
+});
+
+test('merged: what the others have brought into force is not on trial on this side any more', (t) => {
+  const theirs = withEnd(record, 'in_force', end);
+  t.deepEqual(mergeRecords(theirs, record), theirs);
 });
 
 test('merged: where none is open the last rollout is that of the others', (t) => {

@@ -171,7 +171,10 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const ids = [open?.id, ...(isLast ? [last.id] : [])];
   const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
   const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
-  const tried = openRolloutOf(ended) ?? openRolloutOf(ours);
+  const own = openRolloutOf(ours);
+  // What is in force on record is on trial nowhere.
+  const isInForce = own !== undefined && own.content === ended.inForce[0]?.content;
+  const tried = openRolloutOf(ended) ?? (isInForce ? undefined : own);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
   // What is tried again is another rollout.
