@@ -236,6 +236,19 @@ test('merged: what the others have brought into force is not on trial on this si
   t.deepEqual(mergeRecords(theirs, record), theirs);
 });
 
+test('merged: what the others have brought into force, and something else after it, is not on trial either', (t) => {
+  const next = { revision: 'next', content: 'next content' };
+  const theirs = withInForce(withEnd(record, 'in_force', end), next);
+  t.deepEqual(mergeRecords(theirs, record), theirs);
+});
+
+test('merged: what was in force before this side tried it again goes on', (t) => {
+  const base = { revision: 'base', content: 'base content' };
+  const { revision, content } = rollout;
+  const ours = { ...record, inForce: [base, { revision, content }] };
+  t.deepEqual(mergeRecords({ ...ours, rollout: null }, ours).rollout, rollout);
+});
+
 test('merged: where none is open the last rollout is that of the others', (t) => {
   const theirs = withEnd(record, 'in_force', end);
   const ours = withEnd({ ...record, rollout: { ...rollout, revision: 'mine' } }, 'in_force', end);

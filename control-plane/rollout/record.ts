@@ -172,9 +172,11 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
   const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
   const own = openRolloutOf(ours);
-  // What is in force on record is on trial nowhere.
-  const isInForce = own !== undefined && own.content === ended.inForce[0]?.content;
-  const tried = openRolloutOf(ended) ?? (isInForce ? undefined : own);
+  // What the others have brought into force meanwhile is on trial nowhere, also where they went on from there.
+  const before = ended.inForce.findIndex((each) => each.content === ours.inForce[0]?.content);
+  const meanwhile = before < 0 ? ended.inForce : ended.inForce.slice(0, before);
+  const isDone = meanwhile.some((each) => each.content === own?.content);
+  const tried = openRolloutOf(ended) ?? (isDone ? undefined : own);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
   // What is tried again is another rollout.
