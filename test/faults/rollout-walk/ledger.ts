@@ -16,6 +16,8 @@ const undoneWithin = 10;
 const takenBackWithin = 5;
 /** A look a second, an answer of a worker, and what is counted from one second to the next. */
 const slack = 3;
+/** A control plane that was stopped or killed starts again within 25 seconds, and has shared its record soon after. */
+const longestAbsence = 40;
 
 export interface LedgerDeps {
   readonly fleet: SimulatedFleet;
@@ -72,9 +74,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let evidenceSince: number | undefined;
   let evidenceText = '';
   let connectedBefore: readonly number[] = [];
-  /** The most workers that were connected while a control plane had the record for itself: it may have chosen a
-   * share of them, which is seen here only when the record is shared again. */
-  let connectedWhileAlone = 0;
+  /** The most workers that were connected while a control plane had the record for itself, lately: it may have
+   * chosen a share of them, which is seen here only when the record is shared again. */
+  let connectedWhileAlone = { count: 0, lastAt: Number.NEGATIVE_INFINITY };
   /** By content: when the record said that it is taken back. */
   const takenBackAt = new Map<number, number>();
   let recordWrong: string | undefined;
@@ -144,7 +146,11 @@ export function createLedger(deps: LedgerDeps): Ledger {
       });
     }
     connectedBefore = [...connectedBefore.slice(-4), countConnected()];
-    if (!isSharedByAll()) connectedWhileAlone = Math.max(connectedWhileAlone, countConnected());
+    if (second - connectedWhileAlone.lastAt > longestAbsence) connectedWhileAlone.count = 0;
+    if (!isSharedByAll()) {
+      const count = Math.max(connectedWhileAlone.count, countConnected());
+      connectedWhileAlone = { count, lastAt: second };
+    }
   }
 
   function countConnected(): number {
@@ -244,12 +250,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const planes = [...fleet.planes.values()];
     const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
     const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
-    const most = Math.max(...connectedBefore, countConnected(), connectedWhileAlone);
+    const most = Math.max(...connectedBefore, countConnected(), connectedWhileAlone.count);
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
     if (key !== given.key) given = { ...given, key, limit: Math.max(given.limit, shareOf(most)) };
-    if (isOpen && isSharedByAll()) connectedWhileAlone = 0;
+    if (isOpen && isSharedByAll()) connectedWhileAlone.count = 0;
     if (!isSharedByAll()) {
       // Each rolls out to its own workers.
       const own = planes.map(({ name }) =>
