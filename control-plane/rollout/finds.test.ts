@@ -12,7 +12,7 @@ import {
   verdictOf,
   withEnd,
 } from './record.ts';
-import { directoryTiming } from './record-keeper.ts';
+import { directoryTiming, gitTiming } from './record-keeper.ts';
 
 /** The content of `before` under a new id. */
 function again(number: number, before: number, message?: string): Revision {
@@ -212,3 +212,19 @@ test('of two control planes that were alone, one follows what the other has brou
   t.is(fleet.readRecord()?.rollout?.outcome, 'in_force', 'and it is not on trial');
   t.is(fleet.having(2).length, 20);
 });
+
+for (const seconds of [0, 1, 3]) {
+  test(`what came into force before the first rollout is served by a control plane that missed it, back after ${seconds} s`, async (t) => {
+    const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], timing: gitTiming });
+    fleet.reach.set('b', 'away');
+    fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+    await fleet.pass(1);
+    t.is(fleet.having(2).length, 10);
+    fleet.store.publish(again(3, 2));
+    await fleet.pass(seconds);
+    fleet.reach.delete('b');
+    await fleet.pass(10);
+    t.is(fleet.having(2).length, 20);
+    t.is(fleet.readRecord()?.rollout, null);
+  });
+}

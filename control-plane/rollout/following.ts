@@ -81,11 +81,10 @@ export function createFollowing(deps: FollowingDeps): Following {
 
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
-    const { rollout } = record;
     const { content, supersedes } = snapshots.state().trial ?? {};
-    if (rollout === null || content === undefined) return;
+    if (content === undefined) return;
     const isInForce = record.inForce[0]?.content === content;
-    if (rollout.id === now.endedBefore && !isInForce) return;
+    if (record.rollout?.id === now.endedBefore && !isInForce) return;
     const verdict = verdictOf(record, now.revision, content);
     if (verdict?.outcome === 'taken_back') {
       running = undefined;

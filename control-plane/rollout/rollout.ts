@@ -234,9 +234,11 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { revision } = now;
     const base = inForce?.revision.id ?? '';
     const rollout = { id: randomUUID(), revision, content: trial.content, base };
-    const isWritten = await write((record) =>
-      isSame(record) ? withBegun(record, rollout, clock.wallMs()) : undefined,
-    );
+    const isWritten = await write((record) => {
+      // Another control plane has brought it into force meanwhile: following.ts ends the trial.
+      const isInForce = record.inForce[0]?.content === trial.content;
+      return isSame(record) && !isInForce ? withBegun(record, rollout, clock.wallMs()) : undefined;
+    });
     if (isWritten) say(now, log.notice, 'begins');
   }
 
