@@ -21,6 +21,7 @@ const hitOf = (unit: Unit): Hit => ({
   lease: undefined,
   resetSeconds: -1,
   closedSeconds: -1,
+  windowLeftMs: -1,
 });
 
 function describeStoreCall(options: Options, units: readonly Unit[]) {

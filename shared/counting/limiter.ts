@@ -27,11 +27,20 @@ export abstract class LimiterCounter {
   /** `room` when nothing is counted in this window, and the least that it falls to. */
   readonly #highest: number;
   readonly #lowest: number;
+  /** Milliseconds until the window ends; -1 for a bucket, which has none. */
+  readonly windowLeftMs: number;
   room: number;
 
-  constructor(limiter: Limiter, room: number, highest: number, lowest: number) {
+  constructor(
+    limiter: Limiter,
+    room: number,
+    highest: number,
+    lowest: number,
+    windowLeftMs: number,
+  ) {
     this.#limiter = limiter;
     this.room = room;
+    this.windowLeftMs = windowLeftMs;
     this.#highest = highest;
     this.#lowest = lowest;
   }
@@ -77,7 +86,7 @@ class SlidingWindow extends LimiterCounter {
   ) {
     const weighted = (previous * (windowMs - elapsedMs)) / windowMs;
     const free = Math.floor(limiter.limit - weighted + rounding);
-    super(limiter, free - current, free, -mostHits);
+    super(limiter, free - current, free, -mostHits, windowMs - elapsedMs);
     this.#limit = limiter.limit;
     this.#previous = previous;
     this.#elapsedMs = elapsedMs;
@@ -131,7 +140,7 @@ class TokenBucket extends LimiterCounter {
     // After a change of the limit the stored state may exceed the bucket.
     const tokens = Math.max(lowest, capacity - (fullInUs * limit) / windowUs);
     const room = Math.floor(tokens + rounding);
-    super(limiter, room, capacity, lowest);
+    super(limiter, room, capacity, lowest, -1);
     this.#limiter = { ...limiter, capacity };
     this.#fullInUs = Math.min(fullInUs, limit === 0 ? 0 : ((capacity - lowest) * windowUs) / limit);
     this.#windowUs = windowUs;

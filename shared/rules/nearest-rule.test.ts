@@ -121,6 +121,13 @@ test('a descriptor of another depth is told what is missing, or too much', (t) =
     'leave that entry out, or add a level for it to the rules',
     'shop.yaml:21:13',
   ]);
+  for (const surplus of ['region=eu', 'customer=ada']) {
+    t.deepEqual(explain(`${surplus},tenant=t,user=ada,verb=GET`), [
+      `rule shop.tenant.user_ada.verb has all entries but (${surplus})`,
+      'leave that entry out, or add a level for it to the rules',
+      'shop.yaml:21:13',
+    ]);
+  }
   t.deepEqual(explain('verb=GET'), [
     'rule shop.tenant.user_ada.verb is for descriptors that have (tenant)(user) before it',
     undefined,

@@ -48,6 +48,7 @@ export function createHit(options: HitOptions): Hit {
     lease: options.lease,
     resetSeconds: -1,
     closedSeconds: -1,
+    windowLeftMs: -1,
   };
 }
 

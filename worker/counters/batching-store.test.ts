@@ -111,6 +111,7 @@ function hit(key: string, hits = 1, limit = 10): Hit {
     lease: undefined,
     resetSeconds: -1,
     closedSeconds: -1,
+    windowLeftMs: -1,
   } as const;
   return { ...fixed, key, mapKey: key, hits, limit, exactHits: undefined };
 }

@@ -1,13 +1,13 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { Limiter } from '../../shared/rules/limit-shape.ts';
+import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import { createHit, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createLeases, type Leases } from './leases.ts';
 import { createMemoryStore } from './memory-store.ts';
-import type { CounterStore, Hit } from './store.ts';
+import type { CounterStore, CountRequest, Hit } from './store.ts';
 
 const minute = 60;
 const lease = { share: 0.05, forMs: 1_000 };
@@ -34,12 +34,18 @@ function setUp() {
   };
 }
 
-function hitOn(limit: number, hits = 1, algorithm?: Limiter['algorithm']): Hit {
+function hitOn(
+  limit: number,
+  hits = 1,
+  algorithm?: Limiter['algorithm'],
+  options: Partial<Limiter & { lease: Lease; refund: boolean }> = {},
+): Hit {
+  const { capacity = limit, countsOver = false, refund = false } = options;
   const limiter = algorithm && {
     algorithm,
     limit,
-    capacity: limit,
-    countsOver: false,
+    capacity,
+    countsOver,
     windowStart: 1_000_000_000 - (1_000_000_000 % minute),
     windowSeconds: minute,
     isEven: true,
@@ -47,15 +53,16 @@ function hitOn(limit: number, hits = 1, algorithm?: Limiter['algorithm']): Hit {
   return createHit({
     key: 'k',
     hits,
-    limit,
+    limit: capacity,
+    refund,
     windowSeconds: minute,
-    lease,
+    lease: options.lease ?? lease,
     ...(limiter && { limiter }),
   });
 }
 
 /** Whether they were admitted. */
-async function ask(leases: Leases, hit: Hit): Promise<boolean> {
+async function ask(leases: Pick<Leases, 'count'>, hit: Hit): Promise<boolean> {
   const { request, result } = startCounting([hit], { deadlineMs: Number.POSITIVE_INFINITY });
   leases.count(request);
   const { error } = await result;
@@ -99,6 +106,33 @@ test('the last hits are exact: no lease is taken when few remain', async (t) => 
   t.false(await ask(leases, hitOn(9)));
 });
 
+test('a lease is taken from 10 hits and 1 % of the limit on, and not below', async (t) => {
+  const takenFrom = async (limit: number, used: number) => {
+    const { createWorker, memory } = setUp();
+    const leases = createWorker();
+    const options = { lease: { share: 0.5, forMs: 1_000 } };
+    await ask(leases, hitOn(limit, used, undefined, options));
+    await ask(leases, hitOn(limit, 1, undefined, options));
+    return Number(memory.read('k')) - used;
+  };
+  t.is(await takenFrom(100, 90), 5);
+  t.is(await takenFrom(100, 91), 1);
+  t.is(await takenFrom(10_000, 9_900), 50);
+  t.is(await takenFrom(10_000, 9_901), 1);
+});
+
+test('of a request beyond the lease only what it lacks is taken, or the next lease', async (t) => {
+  const { createWorker, memory } = setUp();
+  const leases = createWorker();
+  await ask(leases, hitOn(1_000));
+  await ask(leases, hitOn(1_000));
+  t.is(memory.read('k'), 1 + 49, '48 are left of the lease');
+  t.true(await ask(leases, hitOn(1_000, 60)));
+  t.is(memory.read('k'), 50 + 47, 'a twentieth of what is left is more than the 12 that lack');
+  t.true(await ask(leases, hitOn(1_000, 200)));
+  t.is(memory.read('k'), 97 + (200 - 35));
+});
+
 test('what remains is told as the store’s answer less what is used of the lease', async (t) => {
   const { createWorker } = setUp();
   const leases = createWorker();
@@ -118,6 +152,144 @@ test('refunds, and requests that only look, go to the store', async (t) => {
   const refund = { ...hitOn(1_000, 2), refund: true };
   await ask(leases, refund);
   t.is(memory.read('k'), 3);
+});
+
+test('hits taken in one sliding window are neither used nor given back in the next', async (t) => {
+  const { createWorker, memory, clock } = setUp();
+  const leases = createWorker();
+  const long = { lease: { share: 0.05, forMs: 6_000 } };
+  const next = () => hitOn(1_000, 1, 'sliding_window', long);
+  const used = async () => {
+    const look = hitOn(1_000, 0, 'sliding_window');
+    await ask(memory, look);
+    return look.after;
+  };
+  clock.advance(13_900);
+  await ask(leases, next());
+  await ask(leases, next());
+  t.is(await used(), 1 + 49);
+  // The worker stands still over the end of the window, in which another one has counted 300.
+  const others = ask(memory, hitOn(1_000, 300, 'sliding_window'));
+  clock.stall(6_100);
+  await others;
+  await ask(leases, next());
+  await new Promise(setImmediate);
+  t.true((await used()) >= 300 + 1 + 49, `${await used()}`);
+  // No lease is taken that could not be given back before the end of its window.
+  clock.advance(60_000 - 6_000);
+  const before = await used();
+  for (let count = 1; count <= 4; count++) {
+    await ask(leases, next());
+    t.is(await used(), before + count);
+  }
+});
+
+test('a lease of a bucket never holds more than the bucket has room for', async (t) => {
+  const { createWorker, clock } = setUp();
+  const leases = createWorker();
+  // 20 tokens, 10 a second.
+  const options = { capacity: 20, lease: { share: 0.5, forMs: 6_000 } };
+  const next = () => hitOn(600, 1, 'token_bucket', options);
+  await ask(leases, next());
+  await ask(leases, next());
+  // Of 9 taken 8 are left; meanwhile the bucket is full again.
+  clock.advance(2_000);
+  let admitted = 0;
+  for (let index = 0; index < 60; index++) if (await ask(leases, next())) admitted++;
+  t.is(admitted, 20);
+});
+
+test('a bucket at its lowest is not given back what it never took', async (t) => {
+  const { createWorker, memory } = setUp();
+  const leases = createWorker();
+  const options = { countsOver: true, lease: { share: 0.5, forMs: 1_000 } };
+  await ask(leases, hitOn(100, 1, 'token_bucket', options));
+  for (const hits of [100, 85]) await ask(memory, hitOn(100, hits, 'token_bucket', options));
+  t.false(await ask(leases, hitOn(100, 1, 'token_bucket', options)));
+  const look = hitOn(100, 0, 'token_bucket', options);
+  await ask(memory, look);
+  t.true(look.after >= 187, `${look.after}`);
+});
+
+for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
+  test(`the reset of a ${algorithm} is that of the last lease, however often it was renewed`, async (t) => {
+    const { createWorker, memory, clock } = setUp();
+    const leases = createWorker();
+    for (let second = 0; second < 15; second++) {
+      for (let index = 0; index < 40; index++) await ask(leases, hitOn(1_000, 1, algorithm));
+      clock.advance(900);
+    }
+    const hit = hitOn(1_000, 1, algorithm);
+    await ask(leases, hit);
+    const look = hitOn(1_000, 0, algorithm);
+    await ask(memory, look);
+    t.true(Math.abs(hit.resetSeconds - look.resetSeconds) <= 3, `${hit.resetSeconds}`);
+  });
+}
+
+test('a reset drops also what a worker is just taking', async (t) => {
+  const { createWorker, memory } = setUp();
+  const leases = createWorker();
+  await ask(leases, hitOn(1_000));
+  await ask(leases, hitOn(1_000));
+  const taking = ask(leases, hitOn(1_000, 60));
+  const resetting = ask(memory, hitOn(1_000, 2 ** 52, undefined, { refund: true }));
+  leases.forget('k');
+  await taking;
+  await resetting;
+  let admitted = 0;
+  for (let index = 0; index < 1_500; index++) if (await ask(leases, hitOn(1_000))) admitted++;
+  t.is(admitted, 1_000);
+});
+
+test('hits of a lease whose counter was reset are not given back to the new one', async (t) => {
+  const { createWorker, memory, clock } = setUp();
+  const leases = createWorker();
+  await ask(leases, hitOn(1_000));
+  await ask(leases, hitOn(1_000));
+  await ask(memory, hitOn(1_000, 2 ** 52, undefined, { refund: true }));
+  leases.forget('k');
+  await ask(memory, hitOn(1_000, 100));
+  clock.advance(1_000);
+  await new Promise(setImmediate);
+  t.is(memory.read('k'), 100);
+});
+
+test('what arrives of a lease after the worker’s stop has begun is given back', async (t) => {
+  const { createWorker, memory } = setUp();
+  const leases = createWorker();
+  await ask(leases, hitOn(1_000));
+  const taking = ask(leases, hitOn(1_000));
+  leases.close();
+  await taking;
+  await new Promise(setImmediate);
+  t.is(memory.read('k'), 2);
+});
+
+test('a lease whose time is over while the store is silent waits without a timer at work', async (t) => {
+  const clock = createManualClock();
+  let timers = 0;
+  const waiting: CountRequest[] = [];
+  const leases = createLeases({
+    store: {
+      ...createMemoryStore({ clock, log: createRecordedLog() }),
+      count: (r) => waiting.push(r),
+    },
+    clock: {
+      ...clock,
+      after(delayMs, run) {
+        return ++timers > 100 ? () => {} : clock.after(delayMs, run);
+      },
+    },
+    metrics: createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() }),
+  });
+  leases.count(startCounting([hitOn(1_000)]).request);
+  const [asked] = waiting as [CountRequest];
+  (asked.hits[0] as Hit).after = 1;
+  asked.settle(undefined);
+  leases.count(startCounting([hitOn(1_000)]).request);
+  for (let ms = 0; ms < 3_000; ms++) clock.advance(1);
+  t.true(timers <= 5, `${timers} timers`);
 });
 
 const anyStep = fc.record({

@@ -30,13 +30,17 @@ export interface Leases {
 }
 
 interface Lease {
-  readonly hit: Hit;
+  /** Sent last, with the store's answer. */
+  hit: Hit;
   /** Hits counted in the store and not yet used. */
   left: number;
-  /** On the monotonic clock. */
-  untilMs: number;
   /** What the limit had left at the last call to the store, without this lease. */
   remaining: number;
+  /** When that call began, when the lease is over, and when the window of its hits ends, all on the
+   * monotonic clock. Only a sliding window has such an end: a fixed one is in the key, a bucket has none. */
+  sentMs: number;
+  untilMs: number;
+  windowEndMs: number;
   /** A call for the next lease is in flight. */
   isTaking: boolean;
   cancelTimer: () => void;
@@ -54,6 +58,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     unused.set(hits);
   });
   let answered: CountRequest[] = [];
+  let closed = false;
   return { count, forget, close };
 
   function count(request: CountRequest): void {
@@ -64,8 +69,10 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       return;
     }
     const lease = leases.get(hit.mapKey);
-    if (lease !== undefined && lease.left >= hit.hits && clock.monotonicMs() < lease.untilMs) {
-      answerFromLease(request, hit, lease);
+    const nowMs = clock.monotonicMs();
+    if (lease !== undefined) dropOverflow(lease, nowMs);
+    if (lease !== undefined && lease.left >= hit.hits && nowMs < lease.untilMs) {
+      answerFromLease(request, hit, lease, nowMs);
     } else if (lease === undefined || lease.isTaking) {
       ask(request, hit, lease);
     } else {
@@ -73,11 +80,24 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     }
   }
 
-  function answerFromLease(request: CountRequest, hit: Hit, lease: Lease): void {
+  /** A bucket fills up while some of its tokens are leased. Without the lease those beyond its capacity
+   * would never have been there: they are dropped. */
+  function dropOverflow(lease: Lease, nowMs: number): void {
+    const { limit, limiter } = lease.hit;
+    if (limiter?.algorithm !== 'token_bucket' || lease.left === 0) return;
+    const refilled = ((nowMs - lease.sentMs) * limiter.limit) / (limiter.windowSeconds * 1_000);
+    const room = limit - lease.remaining - Math.ceil(refilled);
+    lease.left = Math.max(0, Math.min(lease.left, room));
+  }
+
+  function answerFromLease(request: CountRequest, hit: Hit, lease: Lease, nowMs: number): void {
     lease.left -= hit.hits;
     hit.after = lease.hit.limit - lease.remaining - lease.left;
-    hit.resetSeconds = lease.hit.resetSeconds;
-    hit.closedSeconds = 0;
+    if (hit.limiter !== undefined) {
+      const passed = Math.floor((nowMs - lease.sentMs) / 1_000);
+      hit.resetSeconds = Math.max(1, lease.hit.resetSeconds - passed);
+      hit.closedSeconds = 0;
+    }
     fromLease.add(1);
     // A request is never settled from inside `count`.
     if (answered.push(request) === 1) setImmediate(settleAnswered);
@@ -91,76 +111,115 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
 
   /** Counts these hits alone; afterwards it is known what the limit has left. */
   function ask(request: CountRequest, hit: Hit, lease: Lease | undefined): void {
+    const sentMs = clock.monotonicMs();
     send(request, hit, hit.hits, (error, sent) => {
       if (error === undefined) {
         copyAnswer(sent, hit);
-        if (lease === undefined) begin(sent);
+        if (lease === undefined) begin(sent, sentMs);
       }
       request.settle(error);
     });
   }
 
-  function begin(sent: Hit): void {
+  /** A lease without hits: the next request takes some. */
+  function begin(sent: Hit, sentMs: number): void {
     const remaining = Math.max(0, sent.limit - sent.after);
-    if (leases.has(sent.mapKey) || leases.size >= maxKeys || isLow(sent, remaining)) return;
-    const forMs = sent.lease?.forMs ?? 0;
-    const untilMs = clock.monotonicMs() + forMs;
-    const lease = { hit: sent, left: 0, untilMs, remaining, isTaking: false, cancelTimer() {} };
+    if (closed || leases.has(sent.mapKey) || leases.size >= maxKeys || isLow(sent, remaining))
+      return;
+    const lease: Lease = {
+      hit: sent,
+      left: 0,
+      remaining,
+      sentMs,
+      untilMs: clock.monotonicMs() + forMs(sent),
+      windowEndMs: findWindowEnd(sent, sentMs),
+      isTaking: false,
+      cancelTimer() {},
+    };
     leases.set(sent.mapKey, lease);
     watch(lease);
+  }
+
+  function forMs({ lease }: Hit): number {
+    return lease?.forMs ?? 0;
+  }
+
+  /** The store answered later than `sentMs`, so its window does not end before this. */
+  function findWindowEnd({ windowLeftMs }: Hit, sentMs: number): number {
+    return windowLeftMs < 0 ? Number.POSITIVE_INFINITY : sentMs + windowLeftMs;
   }
 
   function isLow({ limit }: Hit, remaining: number): boolean {
     return remaining < Math.max(leastRemaining, limit * leastPart);
   }
 
+  /** Hits of one sliding window must not be used or given back in the next, so a lease ends early enough
+   * that what it gives back arrives before the window's end. */
+  function isLate(hit: Hit, { windowEndMs }: Lease, nowMs: number): boolean {
+    return nowMs >= windowEndMs - forMs(hit);
+  }
+
   function take(request: CountRequest, hit: Hit, lease: Lease): void {
-    const { share, forMs } = hit.lease ?? { share: 0, forMs: 0 };
-    const isOver = clock.monotonicMs() >= lease.untilMs;
-    if (isOver) giveBack(lease);
+    const sentMs = clock.monotonicMs();
+    if (sentMs >= lease.untilMs) giveBack(lease);
     const kept = lease.left;
     const need = hit.hits - kept;
-    const wanted = isLow(hit, lease.remaining) ? 0 : Math.floor(share * lease.remaining);
+    const isAlone = isLow(hit, lease.remaining) || isLate(hit, lease, sentMs);
+    const wanted = isAlone ? 0 : Math.floor((hit.lease?.share ?? 0) * lease.remaining);
     const amount = Math.max(need, wanted);
     lease.left = 0;
     lease.isTaking = true;
     send(request, hit, amount, (error, sent) => {
       lease.isTaking = false;
       if (error !== undefined) {
-        lease.left += kept;
+        keep(lease, kept);
         request.settle(error);
         return;
       }
       const granted = countGranted(sent, amount);
-      lease.remaining = Math.max(0, sent.limit - Math.min(sent.after, sent.limit));
-      if (kept + granted < hit.hits && amount > need) {
+      lease.hit = sent;
+      lease.sentMs = sentMs;
+      lease.windowEndMs = findWindowEnd(sent, sentMs);
+      lease.remaining = Math.max(0, sent.limit - sent.after);
+      const left = kept + granted - hit.hits;
+      if (left < 0 && amount > need && !isAtLowest(sent)) {
         // Less is left than a lease: the hits alone may still fit.
-        release(sent, sent.limiter === undefined || sent.limiter.countsOver ? amount : 0);
-        lease.left += kept;
+        if (sent.limiter === undefined || sent.limiter.countsOver) release(lease, amount);
+        keep(lease, kept);
         lease.remaining = 0;
         ask(request, hit, lease);
         return;
       }
       copyAnswer(sent, hit);
-      const left = kept + granted - hit.hits;
       if (left < 0) {
-        lease.left += kept;
+        keep(lease, kept);
         hit.after = Math.max(sent.after, sent.limit + 1);
       } else {
         // What passed the limit was not granted.
-        if (sent.limiter === undefined) release(sent, amount - granted);
-        lease.left += left;
-        lease.untilMs = clock.monotonicMs() + forMs;
+        if (sent.limiter === undefined) release(lease, amount - granted);
+        lease.untilMs = Math.min(clock.monotonicMs() + forMs(hit), lease.windowEndMs - forMs(hit));
         hit.after = sent.limit - lease.remaining - left;
+        keep(lease, left);
       }
       request.settle(undefined);
     });
+  }
+
+  /** After a call, during which the worker's stop may have begun. */
+  function keep(lease: Lease, left: number): void {
+    lease.left = left;
+    if (closed) giveBack(lease);
   }
 
   /** Those of the requested hits that fit. */
   function countGranted({ after, limit, limiter }: Hit, amount: number): number {
     if (limiter !== undefined) return after <= limit ? amount : 0;
     return Math.max(0, Math.min(after, limit) - (after - amount));
+  }
+
+  /** A bucket that counts hits over the limit has a lowest level, at which not all of them were counted. */
+  function isAtLowest({ after, limit, limiter }: Hit): boolean {
+    return limiter?.algorithm === 'token_bucket' && limiter.countsOver && after >= 2 * limit;
   }
 
   /** The request's hit with another number of hits on the same counter. */
@@ -192,7 +251,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   }
 
   function watch(lease: Lease): void {
-    const waitMs = Math.max(0, lease.untilMs - clock.monotonicMs());
+    const waitMs = lease.isTaking ? returnMs : Math.max(0, lease.untilMs - clock.monotonicMs());
     lease.cancelTimer = clock.after(waitMs, () => {
       if (lease.isTaking || clock.monotonicMs() < lease.untilMs) {
         watch(lease);
@@ -204,32 +263,32 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   }
 
   function giveBack(lease: Lease): void {
+    dropOverflow(lease, clock.monotonicMs());
     const { left } = lease;
     lease.left = 0;
-    release(lease.hit, left);
+    release(lease, left);
   }
 
   /** Nobody waits for it; hits lost on the way count until the window ends. */
-  function release(hit: Hit, hits: number): void {
+  function release({ hit, windowEndMs }: Lease, hits: number): void {
     if (hits <= 0) return;
     store.count({
       hits: [{ ...hit, hits, refund: true }],
       mode: 'add',
-      deadlineMs: clock.monotonicMs() + returnMs,
+      deadlineMs: Math.min(clock.monotonicMs() + returnMs, windowEndMs),
       cancelled: false,
       settle() {},
     });
   }
 
   function forget(mapKey: string): void {
-    const lease = leases.get(mapKey);
-    // What is being taken is counted after the reset.
-    if (lease === undefined || lease.isTaking) return;
-    lease.cancelTimer();
+    leases.get(mapKey)?.cancelTimer();
+    // Also while hits are being taken, which may have been counted before the reset: they are not used.
     leases.delete(mapKey);
   }
 
   function close(): void {
+    closed = true;
     for (const lease of leases.values()) {
       lease.cancelTimer();
       giveBack(lease);

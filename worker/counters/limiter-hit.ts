@@ -5,6 +5,7 @@ import type { Hit } from './store.ts';
 /** `hits`: the requested number; 0 where the hit only looks. Sets the hit's result. */
 export function takeHit(counter: LimiterCounter, hit: Hit, hits: number): void {
   const { limit, limiter } = hit;
+  hit.windowLeftMs = counter.windowLeftMs;
   if (hit.refund) {
     counter.giveBack(hits);
     hit.after = limit - counter.room;

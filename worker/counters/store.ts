@@ -36,6 +36,9 @@ export interface Hit {
   resetSeconds: number;
   /** Limiters only: whole seconds, rounded down, for which no hit at all will be admitted. */
   closedSeconds: number;
+  /** Sliding windows only, set with `after`: milliseconds until the window ends, by the store's clock; else
+   * -1. */
+  windowLeftMs: number;
 }
 
 /** A limiter in the window of the hit. */

@@ -82,6 +82,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       lease: match.limit.lease,
       resetSeconds: -1,
       closedSeconds: -1,
+      windowLeftMs: -1,
       match,
       stats,
       window,

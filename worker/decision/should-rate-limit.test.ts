@@ -247,7 +247,10 @@ test('an answer that comes after the end of a calendar month says when the next 
     return outcome.ok ? outcome.response.statuses[0]?.secondsUntilReset : outcome.error.message;
   };
   t.is(await resetOf('2027-02-28T23:59:59Z'), 1);
+  t.is(await resetOf('2027-03-01T00:00:00Z'), 31 * 86_400);
   t.is(await resetOf('2027-03-01T00:00:01Z'), 31 * 86_400 - 1);
+  // The clock was set back meanwhile.
+  t.is(await resetOf('2027-01-31T23:59:58Z'), 2);
 });
 
 test('what the local cache knows is counted as such', async (t) => {
@@ -476,6 +479,27 @@ descriptors:
   });
   t.is(stat('rate_limit.unknown.domain_not_found'), 1);
   t.is(stat('no_match.unknown'), 0);
+});
+
+test('a sample is marked as cut exactly where a text or an entry is missing', async (t) => {
+  const longest = 'x'.repeat(128);
+  const entries = (count: number) => Array.from({ length: count }, (_, i) => `e${i}=1`).join(',');
+  const isCut = async (descriptor: string, domain = 'd') => {
+    const { decide, samples } = createWorker(twoLimits);
+    await decide({ ...ask(descriptor), domain });
+    return samples[0]?.isCut;
+  };
+  t.deepEqual(
+    [
+      await isCut(`${longest}=${longest}`, longest),
+      await isCut(entries(16)),
+      await isCut('z=1', `${longest}x`),
+      await isCut(entries(17)),
+      await isCut(`${longest}x=1`),
+      await isCut(`z=${longest}x`),
+    ],
+    [false, false, true, true, true, true],
+  );
 });
 
 test('what waits for the store is bounded by hits, and large requests do not take the room of small ones', async (t) => {

@@ -1,0 +1,35 @@
+import test from 'ava';
+import { keepReading, readKept } from './kept-limiter.ts';
+import type { LimiterWindow } from './store.ts';
+
+const limiter: LimiterWindow = {
+  algorithm: 'sliding_window',
+  limit: 100,
+  capacity: 100,
+  countsOver: false,
+  windowStart: 1_200,
+  windowSeconds: 60,
+  isEven: true,
+};
+const startMs = limiter.windowStart * 1_000;
+/** 7 hits of this window and 5 of the one before, seen 10 s after its start. */
+const { kept } = keepReading(limiter, [5, 7, 10_000, 60_000], {
+  wallMs: startMs + 10_000,
+  monotonicMs: 0,
+});
+const at = (offsetMs: number) =>
+  readKept(limiter, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });
+
+test('a window becomes the one before, and is forgotten after that', (t) => {
+  t.deepEqual(at(10_000), [5, 7, 10_000, 60_000]);
+  t.deepEqual(at(59_999), [5, 7, 59_999, 60_000]);
+  t.deepEqual(at(60_000), [7, 0, 0, 60_000]);
+  t.deepEqual(at(119_999), [7, 0, 59_999, 60_000]);
+  t.deepEqual(at(120_000), [0, 0, 0, 60_000]);
+});
+
+test('where the clock is set back by up to a window, the window goes on from its start', (t) => {
+  t.deepEqual(at(-1), [5, 7, 0, 60_000]);
+  t.deepEqual(at(-60_000), [5, 7, 0, 60_000]);
+  t.deepEqual(at(-60_001), [0, 0, 59_999, 60_000]);
+});
