@@ -83,7 +83,7 @@ export function openCall(
   open: OpenCall,
 ): void {
   const reader = new MessageReader(maxMessageBytes, unfinishedBudget);
-  const sender = createSliceSender(stream);
+  const sender = createSliceSender(stream, stream.session?.encrypted === true);
   let isOpen = true;
   let isBrokenOff = false;
   let trailers: Record<string, string> = {};

@@ -1,4 +1,4 @@
-// Large messages go out in slices, in order, and one at a time.
+// Messages go out in order and one at a time, in slices where they are encrypted.
 import { Writable } from 'node:stream';
 import test from 'ava';
 import { createSliceSender } from './slice-sender.ts';
@@ -39,9 +39,9 @@ function createSlowStream() {
   };
 }
 
-test('a message is handed on in slices, and is sent when the last one is taken', async (t) => {
+test('an encrypted message is handed on in slices, and is sent when the last one is taken', async (t) => {
   const slow = createSlowStream();
-  const sender = createSliceSender(slow.stream);
+  const sender = createSliceSender(slow.stream, true);
   const parts = [Buffer.alloc(5, 1), Buffer.alloc(150_000, 2), Buffer.of(), Buffer.alloc(7, 3)];
   let sent = 0;
   sender.send(parts, () => sent++);
@@ -57,9 +57,21 @@ test('a message is handed on in slices, and is sent when the last one is taken',
   t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
 });
 
+test('a message that is not encrypted is handed on as a whole', async (t) => {
+  const slow = createSlowStream();
+  const sender = createSliceSender(slow.stream, false);
+  const parts = [Buffer.alloc(5, 1), Buffer.alloc(1_000_000, 2)];
+  let sent = 0;
+  sender.send(parts, () => sent++);
+  t.is(slow.pendingBytes, 1_000_005);
+  await slow.take();
+  t.is(sent, 1);
+  t.deepEqual(Buffer.concat(slow.taken), Buffer.concat(parts));
+});
+
 test('a message given when one is sent follows it, and the end comes after both', async (t) => {
   const slow = createSlowStream();
-  const sender = createSliceSender(slow.stream);
+  const sender = createSliceSender(slow.stream, false);
   const order: string[] = [];
   sender.send([Buffer.from('one')], () => {
     order.push('one');

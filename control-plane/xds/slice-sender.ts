@@ -1,6 +1,7 @@
-// Writes large messages to a stream a slice at a time. What is handed to node:http2 is encrypted as far
-// as the client's window goes, into memory that the connection keeps from then on: with a thousand
-// clients on TLS, a thousand copies of a response. Slices refer to the message's bytes.
+// Writes messages to a stream one after another, and large ones a slice at a time where they are encrypted. With TLS
+// what is handed to node:http2 is encrypted as far as the client's window goes, into memory that the connection keeps
+// from then on: with a thousand clients, a thousand copies of a response. Without TLS nothing is copied, and each slice
+// costs as much as a small message. Slices refer to the message's bytes.
 import type { Writable } from 'node:stream';
 
 export interface SliceSender {
@@ -15,9 +16,10 @@ interface Message {
   readonly onSent: () => void;
 }
 
-const sliceBytes = 64 * 1024;
+const encryptedSliceBytes = 64 * 1024;
 
-export function createSliceSender(stream: Writable): SliceSender {
+export function createSliceSender(stream: Writable, isEncrypted: boolean): SliceSender {
+  const sliceBytes = isEncrypted ? encryptedSliceBytes : Number.POSITIVE_INFINITY;
   const waiting: Message[] = [];
   let isEnding = false;
   let isWriting = false;
