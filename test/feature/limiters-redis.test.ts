@@ -1,5 +1,8 @@
 // Sliding windows and token buckets through the counter store on real Redis servers: what can go wrong
 // between the worker and its scripts.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
 import type { Limiter, LimiterAlgorithm } from '../../shared/rules/limit-shape.ts';
 import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
@@ -7,7 +10,7 @@ import type { CounterStore, Hit } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
 import { eventually } from '../support/eventually.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
-import { startRedisServer } from '../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../support/redis-store.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
@@ -85,6 +88,63 @@ test('that a server refuses scripts is said once, in the log and on the debug pa
   t.notRegex(store.state().detail, /no scripts/);
   await store.close(0);
 });
+
+/** Each makes a server refuse writes with this code, and returns a function that ends it. */
+const troubles = {
+  OOM: async (server: RedisServer) => {
+    await server.command('CONFIG', 'SET', 'maxmemory', '1mb');
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    return () => server.command('CONFIG', 'SET', 'maxmemory', '0');
+  },
+  MISCONF: async (server: RedisServer) => {
+    await server.command('CONFIG', 'SET', 'dbfilename', 'unwritable');
+    const folder = await mkdtemp(join(tmpdir(), 'ratelane-unwritable-'));
+    await server.command('CONFIG', 'SET', 'dir', folder);
+    await rm(folder, { recursive: true });
+    await server.command('CONFIG', 'SET', 'save', '3600 1');
+    // A server that cannot even fork says so, with the same consequence.
+    await server.command('BGSAVE').catch(() => {});
+    await eventually('the snapshot fails', async () =>
+      String(await server.command('INFO')).includes('rdb_last_bgsave_status:err'),
+    );
+    return () => server.command('CONFIG', 'SET', 'save', '');
+  },
+  READONLY: async (server: RedisServer) => {
+    await server.command('REPLICAOF', '127.0.0.1', '1');
+    return () => server.command('REPLICAOF', 'NO', 'ONE');
+  },
+  NOREPLICAS: async (server: RedisServer) => {
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '1');
+    return () => server.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
+  },
+  NOPERM: async (server: RedisServer) => {
+    await server.command('ACL', 'SETUSER', 'default', 'resetkeys', '~other*');
+    return () => server.command('ACL', 'SETUSER', 'default', 'allkeys');
+  },
+};
+
+for (const [code, begin] of Object.entries(troubles)) {
+  test(`a server that refuses writes is not one without scripts: ${code}`, async (t) => {
+    const server = await startRedisServer({ args: ['--enable-protected-configs', 'yes'] });
+    t.teardown(() => server.stop());
+    const store = await openRedisStore(server.url);
+    t.teardown(() => store.close(0));
+    for (const algorithm of limiterAlgorithms)
+      await count(store, [hitOn(algorithm, `before_${algorithm}`)]);
+    const end = await begin(server);
+    for (const algorithm of limiterAlgorithms) {
+      const { error } = await count(store, [hitOn(algorithm, algorithm)]);
+      t.true(error?.message.startsWith(`key-value store ${server.url}: ${code} `), error?.message);
+    }
+    const said = store.log.lines.filter((line) => line.includes('a decision failed'));
+    t.is(said.length, 1);
+    t.true(said[0]?.includes(`: ${code} `), said[0]);
+    t.notRegex(store.log.lines.join('\n'), /no scripts/);
+    t.notRegex(store.state().detail, /no scripts/);
+    await end();
+    t.is((await count(store, [hitOn('token_bucket', 'b')])).error, undefined);
+  });
+}
 
 test('hits on one key that come together are one command, with an answer for each', async (t) => {
   const server = await startRedisServer();

@@ -21,7 +21,8 @@ export interface ScriptSupport {
   describe(): string | undefined;
 }
 
-const refusal = /unknown command|not (?:allowed|supported)|disabled|NOPERM/i;
+/** What servers and proxies write that do not know a command, or have it disabled. */
+const refusal = /unknown command|unsupported|not (?:allowed|supported)|disabled/i;
 const remedy = 'write algorithm: fixed_window, or name a server with scripts';
 
 export function createScriptSupport(name: string, addressSetting: string, log: Log): ScriptSupport {
@@ -29,7 +30,7 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
   let refusedWith: string | undefined;
   return {
     refused(algorithm, key, said) {
-      if (!refusal.test(said)) return undefined;
+      if (!isRefusal(said)) return undefined;
       const words = said.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
@@ -51,4 +52,15 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
         ? undefined
         : `no scripts (EVALSHA): ${refusedWith}; sliding windows and token buckets fail`,
   };
+}
+
+/** By the error's code, its first word: a server that is full (OOM), cannot save (MISCONF) or is a replica
+ * (READONLY) fails all counters, although its text may read like a refusal. Proxies may write no code. */
+function isRefusal(said: string): boolean {
+  const [code = 'ERR'] = /^[A-Z]+(?= )/.exec(said) ?? [];
+  // Of a command, not of a key.
+  if (code === 'NOPERM') return /\bcommand\b/.test(said);
+  // Redis 6 and older wrap the errors of a script that they have executed.
+  if (said.startsWith('ERR Error running script')) return false;
+  return code === 'ERR' && refusal.test(said);
 }

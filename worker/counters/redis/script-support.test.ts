@@ -1,0 +1,39 @@
+// What servers and proxies write. The errors of current servers are also tried on real ones
+// (test/feature/limiters-redis.test.ts).
+import test from 'ava';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createScriptSupport } from './script-support.ts';
+
+const sha = '9be9283860375dc0a789b44c11a2bb1dce6e480f';
+
+const isRefused = (said: string) =>
+  createScriptSupport('s', 'KVSTORE_URL', createRecordedLog()).refused(
+    'token_bucket',
+    'k',
+    said,
+  ) !== undefined;
+
+for (const said of [
+  `ERR unknown command 'EVALSHA', with args beginning with: '${sha}' '1' 'c' `,
+  'ERR unknown command `EVALSHA`, with args beginning with: ',
+  "NOPERM this user has no permissions to run the 'evalsha' command",
+  "NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+  "NOPERM User worker has no permissions to run the 'evalsha' command",
+  "ERR command 'EVALSHA' is not allowed",
+  'ERR EVALSHA is disabled',
+  "unsupported command 'evalsha'",
+]) {
+  test(`a server without scripts: ${said}`, (t) => t.true(isRefused(said)));
+}
+
+for (const said of [
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  'MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes',
+  "READONLY You can't write against a read only replica.",
+  'NOPERM No permissions to access a key',
+  'NOPERM this user has no permissions to access one of the keys used as arguments',
+  'LOADING Redis is loading the dataset in memory',
+  `ERR Error running script (call to f_${sha}): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.`,
+]) {
+  test(`a server with scripts: ${said}`, (t) => t.false(isRefused(said)));
+}
