@@ -16,15 +16,35 @@ export interface AuditedChange {
   readonly outcome: string;
 }
 
+/** Characters of a text at each of its ends; what is between them is left out. A request can have 2.6 MB of names,
+ * and its reason stands at the end. */
+const maxEndLength = 1024;
+
 export type Audit = (change: AuditedChange) => void;
 
 /** A refusal is a warning: it may be an attack. */
 export function createAudit(log: Log): Audit {
-  return (change) => {
+  return (given) => {
+    const change = shorten(given);
     const { who, what, outcome } = change;
     const message = `audit: ${what}: ${outcome}`;
     const detail = { fields: { ...change }, shown: `audit: ${who}: ${what}: ${outcome}` };
     if (outcome === 'done') log.info(message, detail);
     else log.warning(message, detail);
   };
+}
+
+function shorten(change: AuditedChange): AuditedChange {
+  const entries = Object.entries(change).map(([name, text]: [string, string | undefined]) => [
+    name,
+    text === undefined ? undefined : withoutMiddle(text),
+  ]);
+  return Object.fromEntries(entries) as AuditedChange;
+}
+
+function withoutMiddle(text: string): string {
+  const leftOut = text.length - 2 * maxEndLength;
+  if (leftOut <= 0) return text;
+  const end = text.slice(-maxEndLength);
+  return `${text.slice(0, maxEndLength)} ... (${leftOut} characters left out) ... ${end}`;
 }
