@@ -94,7 +94,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   let ads: AdsServer | undefined;
   let admin: AdminServer | undefined;
-  let awaited: string | undefined = `the store ${store.description}`;
+  // Told to everybody who asks for health: the log has the store's place.
+  let awaited: string | undefined = 'the store of the rules';
   const workers: ConnectedWorkers = {
     list: () => ads?.workers.list() ?? [],
     vanished: () => ads?.workers.vanished() ?? [],
