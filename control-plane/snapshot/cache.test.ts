@@ -533,6 +533,21 @@ test('a trial that was given up for a newer revision is told, until there is ano
   t.is(cache.state().withdrawn, undefined);
 });
 
+test('an undo says which revision the workers on trial lose', async (t) => {
+  const { publish, cache, log } = await startCache(t);
+  publish('b');
+  cache.offerTrial(({ id }) => id === 'canary');
+  log.lines.length = 0;
+  publish('a', { id: 'a2' });
+  t.deepEqual(
+    log.lines.map((line) => line.replace(/ \(""\)|: \d domains.*?limits/g, '')),
+    [
+      'notice Revision b is on trial no more: a2 has taken its place',
+      'info Revision a2 is in force',
+    ],
+  );
+});
+
 test('a trial tells its content, its groups and whether it supersedes', async (t) => {
   const { publish, cache } = await startCache(t);
   publish('b');

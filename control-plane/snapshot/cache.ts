@@ -227,18 +227,21 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function withdrawTrial(by: Revision, instead?: InForce): void {
     const { trial, inForce } = served.now;
-    if (trial !== undefined) withdrawn = { revision: trial.revision.id, by: by.id };
+    if (trial !== undefined) {
+      withdrawn = { revision: trial.revision.id, by: by.id };
+      say.withdrawn(trial.revision, by);
+    }
     // One change: nobody is told something in between.
     served.change({ inForce: instead ?? inForce, trial: undefined });
   }
 
   function serve(whole: Revision, built: BuiltSnapshots, wasInvalid: boolean): void {
-    const before = served.now.inForce;
+    const { inForce: before, trial } = served.now;
     accepted++;
     const revision = toRevisionInfo(whole);
     withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
     keep(whole);
-    const isNews = before?.built.content !== built.content;
+    const isNews = trial !== undefined || before?.built.content !== built.content;
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     say.inForce(revision, built, isNews, before === undefined || wasInvalid);
   }

@@ -15,6 +15,8 @@ export interface RevisionLog {
   /** `kept` is the id of the revision that stays in force. */
   refused(revision: RevisionInfo, problems: readonly Problem[], kept: string | undefined): void;
   waits(revision: RevisionInfo, trial: RevisionInfo): void;
+  /** The workers that have the revision on trial lose it. */
+  withdrawn(trial: RevisionInfo, by: RevisionInfo): void;
   /** Those that the revision before did not have. */
   warnings(warnings: readonly Problem[]): void;
 }
@@ -48,6 +50,11 @@ export function createRevisionLog(storeDescription: string, log: Log): RevisionL
     waits(revision, trial) {
       log.notice(
         `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`,
+      );
+    },
+    withdrawn(trial, by) {
+      log.notice(
+        `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`,
       );
     },
     warnings(warnings) {
