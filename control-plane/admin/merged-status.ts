@@ -6,7 +6,8 @@ import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 import { nameTogether } from './worker-json.ts';
 
-const self = 'this';
+/** In texts. */
+const self = 'this control plane';
 
 /** Workers are those of all control planes; store and revision in force are this one's. Without an answer
  * of one, the verdict is `not_known`, never `in_force`. */
@@ -44,7 +45,7 @@ export function mergeStatus(
     unenforced: known.flatMap(({ unenforced }) => unenforced),
     disagreements: known.flatMap(({ disagreements }) => disagreements),
     controlPlanes: answers.map(({ url, status, error }) => ({
-      url,
+      url: url === self ? 'this' : url,
       connected: status?.workers.connected ?? null,
       inForce: status?.inForce?.id ?? null,
       trial: status?.rollout?.revision ?? null,

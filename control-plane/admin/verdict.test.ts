@@ -39,6 +39,11 @@ const rolledOut = {
   text: 'it is rolled out',
   rollout: { revision: newest },
 };
+const leading = {
+  ...rolledOut,
+  text: 'it is rolled out, as the leader knows it',
+  rollout: { revision: newest, leader: { name: 'b', isThis: true } },
+};
 const indivisible = { ...rolledOut, verdict: 'held_back', text: 'it waits for an approval' };
 const askedAt = (place: AskedJson['place']) => ({ asked: { id: older, place } });
 
@@ -86,9 +91,9 @@ const cases: readonly Case[] = [
   ],
   [
     'one of several is not done',
-    [a(), b({ verdict: 'pending' })],
+    [a(), b({ verdict: 'pending', text: 'it is on its way' })],
     {},
-    ['pending', 'pending', 'http://b: as it is'],
+    ['pending', 'pending', 'http://b: it is on its way'],
   ],
   [
     'one of several does not answer',
@@ -193,6 +198,18 @@ const cases: readonly Case[] = [
     ['pending', 'pending', 'http://b: it is rolled out'],
   ],
   [
+    'the control plane that leads a rollout speaks for all',
+    [a(rolledOut), b(leading)],
+    {},
+    ['pending', 'pending', 'it is rolled out, as the leader knows it'],
+  ],
+  [
+    'all say the same',
+    [a(takenBack), b(takenBack)],
+    {},
+    ['refused', 'taken_back', 'it was taken back'],
+  ],
+  [
     'control planes make different rules of one revision',
     [a(), b({ inForce: { id: newest, content: 'other' } })],
     {},
@@ -241,7 +258,7 @@ const cases: readonly Case[] = [
     'a revision is held back at all of them',
     [a(heldBack), b(heldBack)],
     {},
-    ['refused', 'held_back', 'http://a: it is held back'],
+    ['refused', 'held_back', 'it is held back'],
   ],
   [
     'the leader says that no share of the workers can be made',

@@ -33,7 +33,8 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const { revision, minWorkers } = question;
   const known = answers.filter((answer) => answer.status !== undefined);
   const isOne = answers.length === 1;
-  const say = (url: string, text: string) => (isOne ? text : `${url}: ${text}`);
+  const say = ({ url, status }: Answered, text: string) =>
+    isOne || speaksForAll(status) ? text : `${url}: ${text}`;
   const pending = (text: string): Verdict => ({
     outcome: 'pending',
     verdict: 'pending',
@@ -60,7 +61,12 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     const { verdict, text, controlPlanes } = refused.status;
     // A control plane that speaks for its peers has said it.
     const more = difference === undefined || controlPlanes.length > 0 ? '' : `; ${difference}`;
-    return { outcome: 'refused', verdict, text: `${say(refused.url, text)}${more}` };
+    const isSaidByAll = answers.every(({ status }) => status?.text === text);
+    return {
+      outcome: 'refused',
+      verdict,
+      text: `${isSaidByAll ? text : say(refused, text)}${more}`,
+    };
   }
   const silent = answers.find(({ error }) => error !== undefined);
   if (silent !== undefined) {
@@ -72,10 +78,11 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
   }
   if (difference !== undefined) return pending(difference);
-  const late = known.find(({ status }, index) => isUnsettled(status) || !isMeant(index));
+  const unsettled = known.filter(({ status }, index) => isUnsettled(status) || !isMeant(index));
+  const late = unsettled.find(({ status }) => speaksForAll(status)) ?? unsettled[0];
   if (late !== undefined) {
     const place = placeOf(late.status, revision);
-    return pending(say(late.url, placeTexts[place](`revision ${revision}`) + late.status.text));
+    return pending(say(late, placeTexts[place](`revision ${revision}`) + late.status.text));
   }
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
   const id = toShortId(known[0]?.status.newest?.id ?? '');
@@ -116,6 +123,11 @@ function isForRemoval({ verdict, newest }: StatusJson): boolean {
 /** Somebody has to act before it is served. */
 function isRefused({ verdict }: StatusJson): boolean {
   return verdict === 'invalid' || verdict === 'held_back' || verdict === 'taken_back';
+}
+
+/** The control plane that leads a rollout knows the workers of all. */
+function speaksForAll({ rollout }: StatusJson): boolean {
+  return rollout?.leader?.isThis === true;
 }
 
 /** Only the number of its workers is still open. */
