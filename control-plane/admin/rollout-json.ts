@@ -18,7 +18,7 @@ export const rolloutJson = Type.Object(
     /** `gathering`: workers are still connecting. `spreading`: not all workers of the step have it.
      * `holding`: they have, and are watched. `silent`: too little traffic to judge, so they are watched
      * for a second time. `paused`: somebody has to go on. `indivisible`: no share of the workers can be made,
-     * and it waits for an approval. */
+     * and it waits for an approval. `taking_back`: it leaves the workers that have it. */
     phase: Type.Union([
       Type.Literal('gathering'),
       Type.Literal('spreading'),
@@ -26,6 +26,7 @@ export const rolloutJson = Type.Object(
       Type.Literal('silent'),
       Type.Literal('paused'),
       Type.Literal('indivisible'),
+      Type.Literal('taking_back'),
     ]),
     text: Type.String({ description: 'What it waits for' }),
     /** `chosen` are those of the steps so far; `having` of them have it in force. */
@@ -86,17 +87,29 @@ export function toLeaderText(leader: RolloutJson['leader']): string {
   return `; ${leader.name} leads${leader.after === null ? '' : ` after ${leader.after}`}`;
 }
 
+/** A control plane that does not lead knows its own workers alone. */
+export function toReachText(
+  { having, chosen, others }: RolloutJson['workers'],
+  leader: RolloutJson['leader'],
+): string {
+  const whose = leader === null || leader.isThis ? '' : ' of this control plane';
+  const has = having === 1 ? 'has' : 'have';
+  const rest = others === 1 ? '1 other does not' : `${others} others do not`;
+  return `${having} of ${toCountText(chosen, 'worker')}${whose} ${has} it, ${rest}`;
+}
+
 /** The text after the name of the newest revision. */
 export function toRolloutText(
   newest: NonNullable<SnapshotState['newest']>,
   rollout: RolloutState,
 ): string {
   const { step, steps, phase, text, workers, leader } = toRolloutJson(rollout);
+  if (phase === 'taking_back') return `is taken back (${text}${toLeaderText(leader)})`;
   const where =
     newest.revision.id === rollout.revision
       ? 'is rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
-  const reach = `step ${step} of ${steps}, ${workers.having} of ${toCountText(workers.chosen, 'worker')} have it, ${workers.others} others do not`;
+  const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
   // Of a person it says so itself.
   const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
   return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;

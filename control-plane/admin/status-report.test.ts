@@ -265,14 +265,31 @@ const onTrial = stateOf({ newest: { ...invalid, valid: true, problems: [] } });
 test('a rollout that has no effect is held back until somebody approves it', (t) => {
   t.like(statusOf(onTrial, [workerOf('a')], rollout), {
     verdict: 'held_back',
-    text: 'revision 222222222222 is rolled out (step 0 of 2, 0 of 0 workers have it, 1 others do not; no share can be made): revision 111111111111 stays in force',
+    text: 'revision 222222222222 is rolled out (step 0 of 2, 0 of 0 workers have it, 1 other does not; no share can be made): revision 111111111111 stays in force',
   });
+});
+
+test('a revision that is taken back says so before that is on record', (t) => {
+  const taken = { ...rollout, phase: 'taking_back' as const, text: 'errors 9.0 %' };
+  t.like(statusOf(onTrial, [workerOf('a')], taken), {
+    verdict: 'pending',
+    text: 'revision 222222222222 is taken back (errors 9.0 %): revision 111111111111 stays in force',
+  });
+});
+
+test('a control plane that does not lead a rollout speaks of its own workers alone', (t) => {
+  const leader = { name: 'b:1', isThis: false, after: undefined };
+  const workers = { having: 1, chosen: 1, others: 9 };
+  t.regex(
+    statusOf(onTrial, [], { ...rollout, phase: 'holding', leader, workers }).text,
+    /1 of 1 worker of this control plane has it, 9 others do not; .*; b:1 leads\)/,
+  );
 });
 
 test('a rollout that is paused says why, or who has paused it', (t) => {
   const textOf = (text: string) =>
     statusOf(onTrial, [], { ...rollout, phase: 'paused', text }).text.replace(
-      /.*do not; |\).*/g,
+      /.*does not; |\).*/g,
       '',
     );
   t.is(textOf('too little traffic'), 'paused (too little traffic');

@@ -2,7 +2,12 @@
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { AdminCall } from '../admin/admin-client.ts';
-import { type LastWordJson, type RolloutJson, toLeaderText } from '../admin/rollout-json.ts';
+import {
+  type LastWordJson,
+  type RolloutJson,
+  toLeaderText,
+  toReachText,
+} from '../admin/rollout-json.ts';
 import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -84,9 +89,8 @@ async function ask(
 }
 
 function toText({ revision, step, steps, phase, text, workers, leader }: RolloutJson): string {
-  const { having, chosen, others } = workers;
-  const reach = `${having} of ${chosen} workers have it, ${others} others do not`;
-  return `revision ${toShortId(revision)}: step ${step} of ${steps}, ${phase}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`;
+  const reach = toReachText(workers, leader);
+  return `revision ${toShortId(revision)}: step ${step} of ${steps}, ${phase.replace('_', ' ')}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`;
 }
 
 /** Why the last one was not simply served. */

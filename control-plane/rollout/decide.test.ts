@@ -108,7 +108,7 @@ const noChange = (phase: Decision['phase'], text: string): Decision => ({
 });
 const takesBack = (reason: string): Decision => ({
   change: { kind: 'take_back', reason },
-  phase: 'holding',
+  phase: 'taking_back',
   text: reason,
 });
 const pausesWith = (reason: string, phase: Decision['phase']): Decision => ({
@@ -247,12 +247,12 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'one of four refuses, the others accept: pauses',
     { ...fewShare, members: workersOf(20, { refusing: 1 }) },
-    pausesWith(`${refuses}; 3 other workers accepted it`, 'holding'),
+    pausesWith(`${refuses}; 3 other workers accepted it`, 'paused'),
   ],
   [
     'two of seven refuse: pauses',
     { open: { chosen: places(7) }, members: workersOf(20, { refusing: 2 }) },
-    pausesWith(`${refuses}; 5 other workers accepted it`, 'holding'),
+    pausesWith(`${refuses}; 5 other workers accepted it`, 'paused'),
   ],
   [
     'two of six refuse: takes back',
@@ -262,7 +262,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'one of four refuses, one accepts, others are on their way: pauses at once',
     { ...fewShare, members: workersOf(20, { refusing: 1, pending: 2 }) },
-    pausesWith(`${refuses}; 1 other worker accepted it`, 'holding'),
+    pausesWith(`${refuses}; 1 other worker accepted it`, 'paused'),
   ],
   [
     'one of four refuses, and no other one answers: waits',

@@ -64,8 +64,11 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     };
   }
   const isPaused = open.outcome === 'paused';
-  if (evidence?.kind === 'take_back' || (evidence?.kind === 'pause' && !isPaused)) {
-    return { change: evidence, phase: 'holding', text: evidence.reason };
+  if (evidence?.kind === 'take_back') {
+    return { change: evidence, phase: 'taking_back', text: evidence.reason };
+  }
+  if (evidence?.kind === 'pause' && !isPaused) {
+    return { change: evidence, phase: 'paused', text: evidence.reason };
   }
   if (isPaused) return { change: undefined, phase: 'paused', text: open.reason };
   const { revision, content } = view.trial;
@@ -226,12 +229,13 @@ function give(
 /** Before there is a revision: why none could go to a share of these workers first; undefined when it could. */
 export function foreseeIndivisible(
   workers: readonly Pick<Member, 'name' | 'place'>[],
-  { steps }: RolloutPlan,
+  { steps, onIndivisible }: RolloutPlan,
 ): string | undefined {
   if (workers.length === 0) return undefined;
   const places = workers.map(({ place }) => place);
   if (steps.some(({ percent }) => chooseShare(places, percent).length > 0)) return undefined;
-  return `the next revision will have to be approved, since no share of the workers can be made: ${whyIndivisible(workers)}`;
+  const what = onIndivisible === 'wait' ? 'have to be approved' : 'reach all workers at once';
+  return `the next revision will ${what}, since no share of the workers can be made: ${whyIndivisible(workers)}`;
 }
 
 function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {

@@ -26,8 +26,16 @@ export interface RolloutLeader {
 
 /** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
  * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
- * share of the workers can be made, and it waits for an approval. */
-export type Phase = 'gathering' | 'spreading' | 'holding' | 'silent' | 'paused' | 'indivisible';
+ * share of the workers can be made, and it waits for an approval. `taking_back`: no worker of this control plane has it
+ * any more, and that is put on record. */
+export type Phase =
+  | 'gathering'
+  | 'spreading'
+  | 'holding'
+  | 'silent'
+  | 'paused'
+  | 'indivisible'
+  | 'taking_back';
 
 /** Where what control planes have to remember is. */
 export interface MemoryState {

@@ -317,6 +317,8 @@ test('a single worker waits for an approval, or gets it where that is wanted', a
     plan: 'canary=10%,on-indivisible=proceed',
   });
   await going.pass(40);
+  const foreseen = 'the next revision will reach all workers at once, since no share';
+  t.true(going.plane.rollout.warning()?.startsWith(foreseen), going.plane.rollout.warning());
   going.store.publish(revisionOf(2));
   await going.pass(3);
   t.is(count(going, 2), 1);
@@ -508,6 +510,7 @@ test('a control plane that is killed and started again goes on where it was, wit
   await fleet.pass(3);
   t.deepEqual(fleet.having(2), before);
   t.true(fleet.plane.keeper.leads, 'its own process of before is not awaited');
+  t.regex(fleet.log.lines.join('\n'), /: goes on at step 2, a leads after a restart$/m);
   await fleet.pass(80);
   t.is(count(fleet, 2), 100);
 });
@@ -557,6 +560,12 @@ test('while the record cannot be reached no step is taken, and what is bad leave
   t.regex(state(fleet)?.text ?? '', /cannot be (read|written) \(no route to it\)/);
   fleet.effects.set(2, { overLimit: 1 });
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 60)) <= 30);
+  await fleet.pass(5);
+  t.like(state(fleet), { phase: 'taking_back', workers: { having: 0, chosen: 0, others: 20 } });
+  t.regex(
+    state(fleet)?.text ?? '',
+    /^over limit .*; the shared record cannot be written \(no route to it\)$/,
+  );
   fleet.text.mode = 'fine';
   await fleet.pass(5);
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');

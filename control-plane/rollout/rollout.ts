@@ -196,9 +196,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
     });
     const { change, phase, text } = decide(view, record, { plan, pools });
     if (phase === 'indivisible' && decision.phase !== phase) say(now, log.warning, text);
-    decision = { phase, text: keeper.trouble ?? text };
+    const { takenBack } = now;
+    decision = takenBack
+      ? { phase: 'taking_back', text: [takenBack.reason, keeper.trouble ?? []].flat().join('; ') }
+      : { phase, text: keeper.trouble ?? text };
     if (isWriting) return;
-    if (now.takenBack !== undefined) void takeBack(now, now.takenBack.reason, now.takenBack.by);
+    if (takenBack !== undefined) void takeBack(now, takenBack.reason, takenBack.by);
     else if (change !== undefined) void perform(now, change, record);
   }
 
@@ -246,17 +249,19 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function lead(now: Running, { leader, rollout }: RolloutRecord): Promise<void> {
     fleet.gatherAgain();
     peerWatch.reset();
+    const isSame = leader.name === keeper.name;
     const isWritten = await write((record) =>
       record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
-        ? { ...record, after: leader.name }
+        ? { ...record, after: isSame ? '' : leader.name }
         : undefined,
     );
     if (!isWritten || rollout === null) return;
     const where = `at step ${rollout.step + 1}`;
     const how = rollout.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
-    say(now, log.notice, `${how}, ${keeper.name} leads after ${leader.name}`);
+    const after = isSame ? 'a restart' : leader.name;
+    say(now, log.notice, `${how}, ${keeper.name} leads after ${after}`);
     const id = toShortId(now.revision);
-    tell(now, `lead the rollout of revision ${id} after ${leader.name}: it ${how}`);
+    tell(now, `lead the rollout of revision ${id} after ${after}: it ${how}`);
   }
 
   /** Here at once, everywhere when it is on record. */
@@ -340,7 +345,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
       const { record } = keeper;
       const open = openRolloutOf(record);
       const { revision, sinceMs, pools } = running;
-      const members = view?.trial.revision === revision ? view.members : [];
+      const isGiven = view?.trial.revision === revision && running.takenBack === undefined;
+      const members = isGiven ? (view?.members ?? []) : [];
       const chosen = members.filter(({ isChosen }) => isChosen);
       const hasShare = open !== undefined && open.chosen.length + open.whole.length > 0;
       const isAlone = deps.askPeers === undefined && keeper.leads;

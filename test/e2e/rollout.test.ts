@@ -30,7 +30,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   rules.write('a.yaml', ruleText('second', 1));
   await eventually('one has the second', async () => {
     const { stdout } = await controlPlane.run('rollout', 'status');
-    return /: step 1 of 2, (holding|silent), 1 of 1 workers have it, 9 others do not/.test(stdout);
+    return /: step 1 of 2, (holding|silent), 1 of 1 worker has it, 9 others do not/.test(stdout);
   });
   t.is(workers.filter(({ sees }) => sees('second')).length, 1);
   const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');

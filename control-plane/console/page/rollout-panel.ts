@@ -58,6 +58,7 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
   silent: 'silent',
   paused: 'paused',
   indivisible: 'waits for an approval',
+  taking_back: 'is taken back',
 };
 
 /** Where it stands, and what may be done with it. */
