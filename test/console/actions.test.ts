@@ -150,7 +150,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   for (const id of ['w-1', 'w-2']) await startFed(t, place, id);
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
   const { page } = await visit(t, place, 'revisions');
-  await page.getByText('1 of 1 chosen worker have it, 1 others do not').waitFor();
+  await page.getByText('1 of 1 worker has it, 1 other does not', { exact: true }).waitFor();
   const violations = await look(page, 'rollout');
   const doWith = async (button: string, reason: string) => {
     await press(page, `${button}…`);

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { RolloutJson } from '../../admin/rollout-json.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
-import { toAge, toCount, toSentence, toShortId, toShown } from './format.ts';
+import { toAge, toCount, toNumber, toSentence, toShortId, toShown } from './format.ts';
 import { Badge } from './parts.ts';
 import { hrefOf } from './route.ts';
 import { useRefusal } from './session.ts';
@@ -61,6 +61,13 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
   taking_back: 'is taken back',
 };
 
+/** As the command `rollout status` says it. */
+function toReachText({ workers: { having, chosen, others }, leader }: RolloutJson): string {
+  const whose = leader === null || leader.isThis ? '' : ' of this control plane';
+  const rest = others === 1 ? '1 other does not' : `${toNumber(others)} others do not`;
+  return `${toNumber(having)} of ${toCount(chosen, 'worker')}${whose} ${having === 1 ? 'has' : 'have'} it, ${rest}`;
+}
+
 /** Where it stands, and what may be done with it. */
 export function RolloutPanel({ rollout, reload }: RolloutProps) {
   const { revision, step, steps, phase, text, workers, since, leader } = rollout;
@@ -80,7 +87,7 @@ export function RolloutPanel({ rollout, reload }: RolloutProps) {
         aria-current=${index + 1 === step ? 'step' : undefined}>${index + 1 === steps ? 'all' : index + 1}</li>`,
     )}</ol>
     <div class="progress"><progress max=${Math.max(1, all)} value=${workers.having} aria-label=${`${workers.having} of ${all} workers have it`}></progress>
-      <span>${workers.having} of ${toCount(workers.chosen, 'chosen worker')} have it, ${workers.others} others do not</span></div>
+      <span>${toReachText(rollout)}</span></div>
     <div class="buttons left">${possible.map(
       (
         each,
