@@ -22,28 +22,26 @@ const maxHoldMs = 24 * 3_600_000;
  * before, except that `0%`, which lets other groups of workers go first, may be given several times.
  */
 export function parseRolloutSteps(text: string): StepsResult {
+  const parts = text.split(',').map((each) => each.trim());
+  if (parts.at(-1) === '100%') parts.pop();
+  if (parts.length > maxSteps) return bad(`more than ${maxSteps} steps`);
   const steps: RolloutStep[] = [];
-  let isWhole = false;
-  for (const part of text.split(',').map((each) => each.trim())) {
-    if (isWhole) return bad("nothing comes after '100%'");
-    if (part === '100%') {
-      isWhole = true;
-      continue;
-    }
+  let before = 0;
+  for (const part of parts) {
     const step = readStep(part);
     if (typeof step === 'string') return bad(step);
-    const before = steps.at(-1)?.percent ?? 0;
-    if (step.percent > 0 ? step.percent <= before : before > 0) {
+    if (before > 0 && step.percent <= before) {
       return bad('each step has to be larger than the one before');
     }
+    before = step.percent;
     steps.push(step);
-    if (steps.length > maxSteps) return bad(`more than ${maxSteps} steps`);
   }
   return { ok: true, steps };
 }
 
 /** The reason for an invalid text. */
 function readStep(text: string): RolloutStep | string {
+  if (text === '100%') return "nothing comes after '100%'";
   const [, percentText, holdText = defaultHold] =
     /^(\d{1,2}(?:\.\d{1,3})?)%(?::(.+))?$/.exec(text) ?? [];
   if (percentText === undefined) return `'${toExcerpt(text)}' is no step, such as '5%:30s'`;
