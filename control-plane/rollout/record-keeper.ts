@@ -243,32 +243,33 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     );
     alone = reason;
     trouble = undefined;
-    restUntilMs = clock.monotonicMs();
   }
 
-  function isDue(nowMs: number): boolean {
-    return openRolloutOf(known.record) !== undefined && nowMs - known.sinceMs >= timing.renew;
+  function leads(): boolean {
+    const { leader } = known.record;
+    return leader.id === id && !leader.hasLeft;
   }
 
-  function isOwn(): boolean {
-    return known.record.leader.id === id;
+  /** Others wait for signs of life. */
+  function leadsOpen(): boolean {
+    return leads() && openRolloutOf(known.record) !== undefined;
   }
 
-  async function renew(): Promise<void> {
-    if (!isOwn() || alone !== undefined || openRolloutOf(known.record) === undefined) return;
-    await swap({ ...known.record, beat: known.record.beat + 1 });
+  async function giveSign(hasLeft: boolean): Promise<void> {
+    const { record } = known;
+    await swap({ ...record, leader: { ...record.leader, hasLeft }, beat: record.beat + 1 });
   }
 
   /** Of an earlier process; what only this control plane knows is written when there is something to write. */
   async function readOwn(): Promise<void> {
     const kept = await own.read();
     const parsed = kept && parseRecord(kept.text);
-    isForgetful = parsed?.ok !== true;
     plane = kept?.plane || plane;
-    if (kept === undefined || parsed?.ok !== true) return;
+    isForgetful = !parsed?.ok;
+    if (!parsed?.ok) return;
     known = toKnown(undefined, parsed.record);
     isKnown = true;
-    if (kept.isAlone) alone = 'when it was written last';
+    if (kept?.isAlone) alone = 'when it was written last';
   }
 
   async function settled(): Promise<void> {
@@ -293,7 +294,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     wasInForce: (content) => known.record.inForce.some((each) => each.content === content),
     verdictOf: (revision, content) => verdictOf(known.record, revision, content),
     get leads() {
-      return isOwn() && !known.record.leader.hasLeft;
+      return leads();
     },
     get isVacant() {
       if (trouble !== undefined) return false;
@@ -340,24 +341,17 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       const isNews = heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.hear;
       if (isNews) heard = undefined;
       const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
-      if (isOwn() && isDue(nowMs) && alone === undefined) void enqueue(renew);
+      const isDue = leadsOpen() && nowMs - known.sinceMs >= timing.renew;
+      if (isDue && alone === undefined) void enqueue(() => giveSign(false));
       else if (isNews || isTimely || trouble !== undefined) void enqueue(read);
     },
     hear(contentId) {
       heard = contentId;
     },
-    async handOver() {
-      if (!isOwn() || openRolloutOf(known.record) === undefined) return;
-      await enqueue(async () => {
-        if (!isOwn()) return;
-        const { record } = known;
-        await swap({
-          ...record,
-          leader: { ...record.leader, hasLeft: true },
-          beat: record.beat + 1,
-        });
-      });
-    },
+    handOver: () =>
+      enqueue(async () => {
+        if (leadsOpen()) await giveSign(true);
+      }),
     settled,
     stop() {
       shared.close();
