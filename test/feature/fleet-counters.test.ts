@@ -13,6 +13,7 @@ descriptors:
   - {key: k, rate_limit: {unit: day, requests_per_unit: 2}}
   - {key: bucket, rate_limit: {unit: day, requests_per_unit: 2, algorithm: token_bucket}}
   - {key: slide, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
+  - {key: leased, rate_limit: {unit: day, requests_per_unit: 300, lease: {share: 20%, for: 10s}}}
   - {key: free, rate_limit: {unlimited: true}}
 `;
 const [reader, writer] = ['r'.repeat(32), 'w'.repeat(32)];
@@ -96,6 +97,38 @@ test('counters are shown and reset for all workers that count together, also wha
   t.like(JSON.parse(stdout), {
     answers: [{ confirmedBy: 'another', differs: false, together: 2 }],
   });
+});
+
+test('a reset reaches what workers hold as leases: all of the limit is there again, and no hit more', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(() => redis.stop());
+  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const store = { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
+  const workers = await Promise.all(
+    ['w-1', 'w-2'].map((id) =>
+      startWorker(t, { env: { ...environment(controlPlane.xdsAddress, id), ...store } }),
+    ),
+  );
+  const callers = await Promise.all(
+    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
+  );
+  t.teardown(() => callers.forEach(({ close }) => void close()));
+  await linked(2);
+  const admit = async (requests: number) => {
+    let admitted = 0;
+    for (let index = 0; index < requests; index++) {
+      const answer = await callers[index % 2]?.decide('d', 'leased', 'ada');
+      if (answer === 'OK') admitted++;
+    }
+    return admitted;
+  };
+  t.is(await admit(100), 100);
+  const before = await counters('get', 'leased=ada');
+  t.true(Number(/^(\d+) +300/m.exec(before.stdout)?.[1]) > 100, before.stdout);
+  const done = await reset('leased=ada');
+  t.is(done.exitCode, 0, done.stderr);
+  t.regex((await counters('get', 'leased=ada')).stdout, /^0 +300/m);
+  t.is(await admit(400), 300);
 });
 
 test('what has no counter, an unknown worker and a token that may only read are said', async (t) => {
