@@ -129,11 +129,11 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownGauge('ratelimit.node.uptime_seconds', 'Time since the start'),
   ownGauge(
     'ratelimit.node.event_loop_busy_percent',
-    'Share of the time since the last reading in which the event loop worked',
+    'Share of the last minute in which the event loop worked',
   ),
   ownGauge(
     'ratelimit.node.event_loop_delay_p99_us',
-    'How late the event loop was since the last reading, in microseconds: 99 of 100 times at most this',
+    'How late the event loop was in the last minute, in microseconds: 99 of 100 times at most this',
   ),
   ownGauge('ratelimit.node.event_loop_delay_max_us', 'The same, the longest'),
   ownCounter(

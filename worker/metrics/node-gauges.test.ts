@@ -1,18 +1,77 @@
 import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
 import { afterPause } from '../../shared/fine-pause.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { measureNode } from './node-gauges.ts';
 import { createRegistry } from './registry.ts';
 
-test('an event loop that sleeps is not busy', async (t) => {
+function setUp() {
   const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
-  t.teardown(measureNode(metrics));
+  const clock = createManualClock();
+  measureNode({ metrics, clock });
+  const read = () => {
+    const values = metrics.snapshot();
+    const of = (name: string) => values.get(`ratelimit.node.event_loop_${name}`);
+    return { max: of('delay_max_us'), p99: of('delay_p99_us') };
+  };
+  return { clock, read };
+}
+
+test('an event loop that sleeps is not busy', async (t) => {
   const busy: number[] = [];
   for (let turn = 0; turn < 5; turn++) {
-    metrics.prepareReading();
+    const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
+    const stop = measureNode({ metrics, clock: systemClock });
     await new Promise<void>((resolve) => afterPause(100, resolve));
+    await new Promise((resolve) => systemClock.after(1, () => resolve(undefined)));
     busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 100);
+    stop();
   }
   // The least, because the process may stand still at any time.
   t.true(Math.min(...busy) < 50, busy.join(', '));
+});
+
+test('each reader of a minute learns of a late event loop, also right after another one', (t) => {
+  const { clock, read } = setUp();
+  clock.advance(10_000);
+  t.deepEqual(read(), { max: 0, p99: 0 });
+  clock.stall(450);
+  const late = { max: 400_000, p99: 0 };
+  t.deepEqual(read(), late);
+  t.deepEqual(read(), late);
+  clock.advance(59_000);
+  t.deepEqual(read(), late);
+});
+
+test('a late event loop is forgotten after a minute', (t) => {
+  const { clock, read } = setUp();
+  clock.stall(450);
+  clock.advance(59_950);
+  t.is(read().max, 400_000);
+  clock.advance(50);
+  t.is(read().max, 0);
+});
+
+test('an event loop that was late right after a reading was late', (t) => {
+  const { clock, read } = setUp();
+  clock.advance(1000);
+  read();
+  clock.stall(450);
+  t.is(read().max, 400_000);
+});
+
+test('of 1,000 looks at the event loop, those that were late one time in a hundred are the p99', (t) => {
+  const { clock, read } = setUp();
+  for (let look = 1; look <= 1000; look++) {
+    if (look % 50 === 0) clock.stall(60);
+    else clock.advance(50);
+  }
+  t.deepEqual(read(), { max: 10_000, p99: 10_000 });
+});
+
+test('an event loop that stood still for longer than a minute was late', (t) => {
+  const { clock, read } = setUp();
+  clock.stall(90_050);
+  t.is(read().max, 90_000_000);
 });

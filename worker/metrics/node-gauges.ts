@@ -1,14 +1,30 @@
-// Gauges of the process itself: memory, uptime, and event loop delay.
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+// Gauges of the process itself: memory, uptime, and how busy and how late its event loop was.
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Sampling interval of the event loop delay; each sample is a wake-up. */
-const resolutionMs = 50;
+/** How often the event loop is looked at. Each look is a wake-up. */
+const lookIntervalMs = 50;
+/** The gauges of the event loop tell of this time, whoever reads them: if a reading began a new period, each of
+ * several readers would hide the peaks from the others. Few scrape more rarely than once a minute. */
+const spanMs = 60_000;
 
-/** Sets the gauges below `ratelimit.node.` before each reading, until the returned function is
- * called. Delays are those since the last reading. */
-export function measureNode(metrics: Metrics): () => void {
+export interface NodeGaugesDeps {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+/** The event loop since the look before. */
+interface Look {
+  /** On the monotonic clock. */
+  readonly atMs: number;
+  readonly lateUs: number;
+  readonly busyMs: number;
+  readonly allMs: number;
+}
+
+/** Sets the gauges below `ratelimit.node.` before each reading, until the returned function is called. */
+export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   const gauge = (name: string) => metrics.gauge(`ratelimit.node.${name}`);
   const rss = gauge('rss_bytes');
   const heapUsed = gauge('heap_used_bytes');
@@ -18,23 +34,24 @@ export function measureNode(metrics: Metrics): () => void {
   const busy = gauge('event_loop_busy_percent');
   const delayP99 = gauge('event_loop_delay_p99_us');
   const delayMax = gauge('event_loop_delay_max_us');
-  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
-  delay.enable();
-  let lastUse = performance.eventLoopUtilization();
-  let lastPausedMs = pausedMs();
+  /** Those of the span, the oldest first. */
+  const looks: Look[] = [];
+  let last = readLoopTimes();
+  let dueMs = clock.monotonicMs() + lookIntervalMs;
 
-  /** The measured delay includes the sampling interval. */
-  const toLateUs = (nanoseconds: number) =>
-    Math.max(0, Math.round(nanoseconds / 1000 - resolutionMs * 1000));
-
-  function takeBusyPercent(): number {
-    const { active, idle } = performance.eventLoopUtilization(lastUse);
-    const busyMs = active - (pausedMs() - lastPausedMs);
-    lastUse = performance.eventLoopUtilization();
-    lastPausedMs = pausedMs();
-    // No time has passed where the loop has not started yet.
-    return Math.max(0, Math.round((busyMs / (active + idle || 1)) * 100));
-  }
+  const stopLooking = repeatAfter(clock, lookIntervalMs, () => {
+    const atMs = clock.monotonicMs();
+    const now = readLoopTimes();
+    looks.push({
+      atMs,
+      lateUs: Math.max(0, Math.round((atMs - dueMs) * 1000)),
+      busyMs: now.busyMs - last.busyMs,
+      allMs: now.allMs - last.allMs,
+    });
+    last = now;
+    dueMs = atMs + lookIntervalMs;
+    while (looks[0] !== undefined && looks[0].atMs <= atMs - spanMs) looks.shift();
+  });
 
   metrics.beforeReading(() => {
     const memory = process.memoryUsage();
@@ -43,11 +60,26 @@ export function measureNode(metrics: Metrics): () => void {
     heapTotal.set(memory.heapTotal);
     external.set(memory.external);
     uptime.set(Math.floor(process.uptime()));
-    busy.set(takeBusyPercent());
-    if (delay.count === 0) return;
-    delayP99.set(toLateUs(delay.percentile(99)));
-    delayMax.set(toLateUs(delay.max));
-    delay.reset();
+    busy.set(toBusyPercent(looks));
+    const lateUs = Float64Array.from(looks, (look) => look.lateUs).sort();
+    delayP99.set(lateUs[Math.ceil(lateUs.length * 0.99) - 1] ?? 0);
+    delayMax.set(lateUs.at(-1) ?? 0);
   });
-  return () => delay.disable();
+  return stopLooking;
+}
+
+/** Since the process began. Node counts our own pauses as work. */
+function readLoopTimes(): Pick<Look, 'busyMs' | 'allMs'> {
+  const { active, idle } = performance.eventLoopUtilization();
+  return { busyMs: active - pausedMs(), allMs: active + idle };
+}
+
+function toBusyPercent(looks: readonly Look[]): number {
+  let busyMs = 0;
+  let allMs = 0;
+  for (const look of looks) {
+    busyMs += look.busyMs;
+    allMs += look.allMs;
+  }
+  return allMs > 0 ? Math.max(0, Math.round((busyMs / allMs) * 100)) : 0;
 }

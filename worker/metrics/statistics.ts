@@ -92,7 +92,6 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
   return {
     metrics: registry,
     async start() {
-      stopMeasuring = measureNode(registry);
       const { pull } = options;
       if (pull !== undefined) {
         const mapping =
@@ -103,6 +102,7 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
         endpoint = createPullEndpoint({ registry, target: pull, mapping, extraTags, log, clock });
         await endpoint.start();
       }
+      stopMeasuring = measureNode({ metrics: registry, clock });
       sinks = createSinks(registry, options, { log, clock });
       if (sinks.length === 0) return;
       cancelFlush = repeatAfter(clock, flushIntervalMs, flush);

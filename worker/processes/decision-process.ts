@@ -170,7 +170,7 @@ async function createParts(
     // The primary has the same bound, and logs it.
     log: { ...log, warning: log.debug },
   });
-  measureNode(metrics);
+  measureNode({ metrics, clock });
   const health = createHealth({ requireConfig: false, isShared: true });
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
   let unmatched: UnmatchedSample[] = [];
