@@ -21,8 +21,17 @@ test('what other workers do not get is said once, beside advice on the rules', (
   t.deepEqual(
     problems.map(({ severity, message }) => [severity, message.split(' ', 3).join(' ')]),
     [
-      ['warning', 'share_threshold of domain'],
-      ['warning', 'detailed_metric makes a'],
+      ['note', 'share_threshold of domain'],
+      ['note', 'detailed_metric makes a'],
     ],
+  );
+});
+
+test('comments in files allow what they name, and one that allows nothing is noted', (t) => {
+  const commented = `# ratelane: allow unbounded-metric, worker-only-field, no-limit\n${text}`;
+  const { problems } = examine({ files: [{ path: 'shop.yaml', text: commented }], problems: [] });
+  t.deepEqual(
+    problems.map(({ severity, message }) => [severity, message]),
+    [['note', "this comment allows 'no-limit', which does not occur here"]],
   );
 });

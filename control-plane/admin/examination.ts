@@ -3,7 +3,6 @@
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
-import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { type BuildOptions, buildSnapshots } from '../snapshot/build.ts';
@@ -36,23 +35,15 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
       if (parsed.document !== undefined) documents.push(parsed.document);
       return parsed;
     };
-    const outcome = buildSnapshots(revision, options, { encode, parse });
+    const outcome = buildSnapshots(revision, { ...options, advises: true }, { encode, parse });
     const examination: Examination = {
       documents,
       ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
-      problems: [
-        ...(outcome.ok ? outcome.warnings : outcome.problems),
-        ...(outcome.ok ? adviseOnRules(documents).filter(isNews) : []),
-      ],
+      problems: outcome.ok ? outcome.warnings : outcome.problems,
     };
     known.set(revision, examination);
     return examination;
   };
-}
-
-/** The build reports what other workers do not get. */
-function isNews({ rule }: Problem): boolean {
-  return rule !== 'worker-only-field';
 }
 
 /** Errors of `after` that `before` does not have. */

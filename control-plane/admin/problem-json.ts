@@ -6,7 +6,7 @@ import { isProblemRule } from '../../shared/rules/problem-rule.ts';
 
 export const problemJson = Type.Object(
   {
-    severity: Type.Union([Type.Literal('error'), Type.Literal('warning')]),
+    severity: Type.Union([Type.Literal('error'), Type.Literal('warning'), Type.Literal('note')]),
     rule: Type.String({ description: 'Which kind of problem it is, such as unknown-key' }),
     file: Type.String(),
     line: orNull(Type.Integer()),

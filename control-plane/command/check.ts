@@ -1,6 +1,10 @@
 // `check`: reads rules and reports everything that is wrong with them.
 import { Option } from 'commander';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import { applyAllowances } from '../../shared/rules/allowance.ts';
+import { isError, isWarning, type Problem } from '../../shared/rules/problem.ts';
+import { advisoryRules } from '../../shared/rules/problem-rule.ts';
+import type { RulesFile } from '../../shared/rules-file.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
 import { defaultMaxResponseBytes } from '../snapshot/build.ts';
 import { formatGithub } from './check/github-format.ts';
@@ -33,6 +37,7 @@ interface CheckOptions extends RuleInputOptions {
   readonly backend?: string;
   readonly envoy?: readonly string[];
   readonly strict?: boolean;
+  readonly allow?: ReadonlySet<string>;
 }
 
 export const addCheck: AddCommand = (program, { io, finish, fail }) => {
@@ -65,6 +70,12 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
         'BACKEND_TYPE of the workers: memcache refuses what it cannot count',
       ).choices(['redis', 'memcache', 'memory']),
     )
+    .addOption(
+      new Option(
+        '--allow <name>',
+        'do not tell this kind of warning or note; repeat it for several',
+      ).argParser(addAllowed),
+    )
     .option(
       '--strict',
       'warnings fail too; with --envoy, a descriptor that no rule matches is an error',
@@ -74,11 +85,13 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
     .addHelpText(
       'after',
       `
+The name of a warning or note stands in brackets after it. A comment '# ratelane: allow NAME' in a rules file allows it: at the
+end of a line, before a key, or before the first key for the whole file.
 sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workflow.
 -config_dir and -merge_domain_configs may have one dash.
 With --envoy, warnings also report actions whose descriptors match no rule, rules that no action can
 reach, and domains that only one side has. What comes over LDS, RDS, VHDS or ECDS is reported as unchecked.
-${describeExitCodes('no errors; there may be warnings', 'errors, or with --strict warnings', 'wrong usage, or an input that cannot be read')}`,
+${describeExitCodes('no errors; there may be warnings and notes', 'errors, or with --strict warnings', 'wrong usage, or an input that cannot be read')}`,
     )
     .action(async (paths: string[], options: CheckOptions) => {
       const refuse = (message: string) =>
@@ -94,7 +107,7 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
         }
         const merge = options.merge_domain_configs ?? options.mergeDomains ?? false;
         const read = await readConfigDirectory(directory);
-        const rules = loadRules(read.input, merge);
+        const rules = withAllowed(loadRules(read.input, merge), read.input.files, options);
         const isWanted = options.json || options.format !== undefined;
         const hasErrors = rules.ruleSet === undefined;
         if (isWanted) print(rules, options);
@@ -122,10 +135,21 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
         envoy.length > 0 && loaded.ruleSet !== undefined
           ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
           : [];
-      const rules = withProblems(loaded, [...served, ...problems, ...asked]);
+      const rules = withAllowed(
+        withProblems(loaded, [...served, ...problems, ...asked]),
+        [...read.input.files, ...files],
+        options,
+      );
       print(rules, options);
       finish(toExitCode(rules, options));
     });
+
+  function addAllowed(name: string, earlier: ReadonlySet<string> | undefined): ReadonlySet<string> {
+    if (advisoryRules.some((rule) => rule === name)) return new Set(earlier).add(name);
+    const hint = didYouMean(nearestWord(name, advisoryRules), '; ') ?? '';
+    const message = `error: --allow '${name}': there is no such warning or note${hint}`;
+    return command.error(message, { exitCode: exitCodes.trouble });
+  }
 
   function parseBytes(text: string): number {
     if (/^[1-9]\d{0,9}$/.test(text)) return Number(text);
@@ -150,7 +174,22 @@ ${describeExitCodes('no errors; there may be warnings', 'errors, or with --stric
 };
 
 function toExitCode({ ruleSet, problems }: LoadedRules, { strict }: CheckOptions): ExitCode {
-  return ruleSet === undefined || (strict && problems.length > 0) ? exitCodes.no : exitCodes.ok;
+  return ruleSet === undefined || (strict && problems.some(isWarning))
+    ? exitCodes.no
+    : exitCodes.ok;
+}
+
+/** Without the warnings and notes that comments or --allow allow. */
+function withAllowed(
+  rules: LoadedRules,
+  files: readonly RulesFile[],
+  { allow = new Set() }: CheckOptions,
+): LoadedRules {
+  const { problems, idle } = applyAllowances(rules.problems, files);
+  // With errors not all checks have run.
+  const told = rules.ruleSet === undefined ? problems : [...problems, ...idle];
+  const wanted = told.filter((problem) => isError(problem) || !allow.has(problem.rule));
+  return { ...rules, problems: wanted.sort(comparePlaces) };
 }
 
 function withProblems(rules: LoadedRules, added: readonly Problem[]): LoadedRules {

@@ -84,7 +84,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
   function leaveOut(reporter: DocumentReporter, offset: number, what: string): void {
     isComplete = false;
     const hint = 'rules that no action comes to are not looked for then';
-    reporter.warning('envoy-not-checked', offset, '', `not checked: ${what}`, hint);
+    reporter.advise('envoy-not-checked', offset, '', `not checked: ${what}`, hint);
   }
 
   function add(descriptor: AskedDescriptor): void {

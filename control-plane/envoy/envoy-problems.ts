@@ -5,7 +5,7 @@ import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { createProblemList } from '../../shared/rules/document-reporter.ts';
 import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
 import {
-  createRuleWarning,
+  createRuleAdvice,
   type PlacedRule,
   placeRules,
   toPlaceText,
@@ -43,17 +43,17 @@ export function findEnvoyProblems(
   });
   const areAllRead = parsed.length === files.length;
   const { domains, descriptors, unsent, isComplete } = readEnvoyQuestions(parsed);
-  const severity = isStrict ? 'error' : 'warning';
+  const tell = isStrict ? 'error' : 'advise';
   const asked = new Set(domains.map(({ domain }) => domain));
 
   for (const { domain, reporter, offset } of domains) {
     if (placed.has(domain)) continue;
     const guess = nearestWord(domain, [...placed.keys()]);
     const message = `there are no rules for domain '${toExcerpt(domain)}', so nothing of it is limited`;
-    reporter[severity]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
+    reporter[tell]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, reason } of unsent) {
-    reporter[severity]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
+    reporter[tell]('envoy-never-sent', offset, '', `these actions are never sent: ${reason}`);
   }
   const reached = new Set<PlacedRule>();
   const known = new Map<string, boolean>();
@@ -71,7 +71,7 @@ export function findEnvoyProblems(
       known.set(identity, isTaken);
     }
     if (isTaken || descriptor.hasOwnLimit) continue;
-    reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, severity);
+    reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, tell);
   }
   const list = createProblemList('(all documents)');
   if (areAllRead && isComplete) {
@@ -116,13 +116,13 @@ function toVariants(entries: readonly ActionEntry[]): (readonly SoughtEntry[])[]
 function reportNoRule(
   { domain, entries, reporter, offset }: AskedDescriptor,
   rules: readonly PlacedRule[] | undefined,
-  severity: Problem['severity'],
+  tell: 'error' | 'advise',
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
   const message = `no rule of domain '${toExcerpt(domain)}' takes ${shown}`;
   const explained = rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
-    reporter[severity]('envoy-no-rule', offset, '', message);
+    reporter[tell]('envoy-no-rule', offset, '', message);
     return;
   }
   const { nearest, reason, depth } = explained;
@@ -131,7 +131,7 @@ function reportNoRule(
   const hint =
     explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
   const at = entries[depth]?.offset ?? offset;
-  reporter[severity]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
+  reporter[tell]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }
 
 /** The topmost ones: rules below an unreached rule are not reported again. */
@@ -148,7 +148,7 @@ function reportUnreached(
       const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor to those below it';
       const message = `no Envoy action can come to this rule${below}`;
       const hint = 'add an action with its keys in this order, or remove the rule';
-      add(createRuleWarning('envoy-unreached-rule', rule, undefined, message, hint));
+      add(createRuleAdvice('envoy-unreached-rule', rule, undefined, message, hint));
     }
     if (isOnTheWay) reportUnreached(rule.children, reached, add);
   }

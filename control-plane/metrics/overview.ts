@@ -1,6 +1,6 @@
 // The state that the gauges show.
 
-import { isError } from '../../shared/rules/problem.ts';
+import { isError, isWarning } from '../../shared/rules/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -28,7 +28,7 @@ export function toOverview(
       isValid: newest.valid,
       isHeldBack: newest.isHeldBack,
       errors,
-      warnings: newest.problems.length - errors,
+      warnings: newest.problems.filter(isWarning).length,
     },
     domains: inForce?.domains.length ?? 0,
     isStoreReachable: store.reachable,

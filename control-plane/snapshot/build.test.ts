@@ -187,7 +187,7 @@ test('only nodes that announce themselves get the fields that the message lacks'
   );
   t.is(
     problemsOf({ 'a.yaml': withOurFields }),
-    `a.yaml:1:9: warning: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be sent to workers that are not Ratelane's; they get the rules without
+    `a.yaml:1:9: note: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be sent to workers that are not Ratelane's; they get the rules without [worker-only-field]
     domain: shop
             ^`,
   );
@@ -254,7 +254,7 @@ test('steps of a rollout are warned of where revisions are not rolled out', (t) 
   };
   t.is(
     problemsOf(files, { rollsOut: false }),
-    "node-groups.yaml: warning: group 'live' has steps of a rollout, but revisions reach all workers at once here\n    hint: start the control plane with --rollout",
+    "node-groups.yaml: warning: group 'live' has steps of a rollout, but revisions reach all workers at once here [node-groups]\n    hint: start the control plane with --rollout",
   );
   t.is(problemsOf(files, { rollsOut: true }), '');
   t.is(problemsOf(files), '');
@@ -262,5 +262,8 @@ test('steps of a rollout are warned of where revisions are not rolled out', (t) 
 
 test('no rules at all are a revision as well, with a warning', (t) => {
   t.is(builtFrom({}).groups[0]?.ours.resources.size, 0);
-  t.is(problemsOf({}), '(all files): warning: no file named *.yaml or *.yml; no limit applies');
+  t.is(
+    problemsOf({}),
+    '(all files): warning: no file named *.yaml or *.yml; no limit applies [no-rules-file]',
+  );
 });

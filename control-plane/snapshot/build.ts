@@ -1,15 +1,17 @@
 // Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
 // revision is in force.
 
+import { applyAllowances } from '../../shared/rules/allowance.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
+import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import type { Revision } from '../store/revision.ts';
+import type { Revision, StoredFile } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
 import { toContent } from './group-identity.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
@@ -42,7 +44,7 @@ export interface GroupSnapshots {
 
 export type BuildOutcome =
   | { readonly ok: true; readonly built: BuiltSnapshots; readonly warnings: readonly Problem[] }
-  /** Warnings included. */
+  /** Warnings and notes included. */
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export interface BuildOptions {
@@ -50,6 +52,8 @@ export interface BuildOptions {
   readonly mergeDomains: boolean;
   /** The maximum size of a response in bytes (behaviour: response-size). */
   readonly maxResponseBytes: number;
+  /** Also finds what is legal and hardly ever meant, and comments that allow what does not occur. */
+  readonly advises?: boolean;
   /** Whether revisions reach workers in steps; undefined where that is not known. */
   readonly rollsOut?: boolean;
 }
@@ -66,7 +70,7 @@ export interface BuildDeps {
 /** Only the files of the revision and their problems matter. */
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
-  { mergeDomains, maxResponseBytes, rollsOut }: BuildOptions,
+  { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
   { encode, parse = parseRuleDocument }: BuildDeps,
 ): BuildOutcome {
   const problems: Problem[] = [...unreadable];
@@ -90,7 +94,7 @@ export function buildSnapshots(
     const hint = 'start the control plane with --rollout';
     problems.push(problemOf('warning', 'node-groups', nodeGroupsFile, message, hint));
   }
-  if (!rules.ok || problems.some(isError)) return { ok: false, problems };
+  if (!rules.ok || problems.some(isError)) return refuse(problems, files);
 
   if (ruleFiles.length === 0) {
     const message = 'no file named *.yaml or *.yml; no limit applies';
@@ -109,12 +113,14 @@ export function buildSnapshots(
       continue;
     }
     resources.set(domain, resource);
-    problems.push(...resource.warnings);
+    problems.push(...resource.notes);
     if (resource.leftOut.length > 0) leftOut.set(domain, resource.leftOut);
   }
   const built = toGroups(groups, domains, resources);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
-  if (problems.some(isError)) return { ok: false, problems };
+  if (problems.some(isError)) return refuse(problems, files);
+  if (advises) problems.push(...adviseOnRules(documents).filter(isNews));
+  const told = applyAllowances(problems, files);
   return {
     ok: true,
     built: Object.freeze({
@@ -125,8 +131,17 @@ export function buildSnapshots(
       content: toContent(built),
       leftOut,
     }),
-    warnings: problems,
+    warnings: advises ? [...told.problems, ...told.idle] : told.problems,
   };
+}
+
+function refuse(problems: readonly Problem[], files: readonly StoredFile[]): BuildOutcome {
+  return { ok: false, problems: applyAllowances(problems, files).problems };
+}
+
+/** The domains' resources have told what other workers do not get. */
+function isNews({ rule }: Problem): boolean {
+  return rule !== 'worker-only-field';
 }
 
 /** The encoding has its own limits, such as the depth of nesting. */

@@ -17,7 +17,7 @@ export interface DomainResource {
   /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
   /** One for each document with such fields. */
-  readonly warnings: readonly Problem[];
+  readonly notes: readonly Problem[];
 }
 
 interface Remembered {
@@ -66,12 +66,12 @@ function createDomainResource(
   const others = createResource(domain, encode(message));
   const withAll = toResource(merged, { withOurFields: true });
   const ours = createResource(domain, encode(withAll.message));
-  const warnings = leftOut.length === 0 ? [] : documents.flatMap(toWarning);
-  return { ours: ours.version === others.version ? others : ours, others, leftOut, warnings };
+  const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
+  return { ours: ours.version === others.version ? others : ours, others, leftOut, notes };
 }
 
 /** At the document's domain. */
-function toWarning(document: RuleDocument): Problem[] {
+function toNote(document: RuleDocument): Problem[] {
   const { leftOut } = toResource(document, { withOurFields: false });
   const [first] = leftOut;
   if (first === undefined) return [];
@@ -81,7 +81,7 @@ function toWarning(document: RuleDocument): Problem[] {
   const { position } = document;
   return [
     {
-      ...problemOf('warning', 'worker-only-field', document.file, message),
+      ...problemOf('note', 'worker-only-field', document.file, message),
       path: first,
       line: position?.line,
       column: position?.column,

@@ -174,11 +174,11 @@ test('what is legal and surely wrong is a warning', (t) => {
   );
   t.is(
     formatProblems(problems),
-    `node-groups.yaml:3:5: warning: no node gets to group 'edge', as group 'all' before it takes all
+    `node-groups.yaml:3:5: warning: no node gets to group 'edge', as group 'all' before it takes all [node-groups]
       - { name: edge, match: { id: e }, domains: shop }
         ^
     hint: put the group that takes all last
-node-groups.yaml:2:27: warning: 'sohp' matches no domain
+node-groups.yaml:2:27: warning: 'sohp' matches no domain [node-groups]
       - { name: all, domains: sohp }
                               ^
     hint: did you mean 'shop'?`,

@@ -169,7 +169,7 @@ function checkTogether(groups: readonly NodeGroup[], reporter: DocumentReporter)
     }
     if (catchAll !== undefined) {
       const message = `no node gets to group '${toExcerpt(name)}', as group '${toExcerpt(catchAll.name)}' before it takes all`;
-      reporter.warning('node-groups', offset, path, message, 'put the group that takes all last');
+      reporter.advise('node-groups', offset, path, message, 'put the group that takes all last');
     } else if (takesAll(group.match)) {
       catchAll = group;
     }
@@ -187,7 +187,7 @@ function checkDomains(
       const path = `groups[${index}].domains[${position}]`;
       const guess = reporter.nearestWord(pattern.text, domains);
       const message = `'${toExcerpt(pattern.text)}' matches no domain`;
-      reporter.warning('node-groups', pattern.offset, path, message, didYouMean(guess));
+      reporter.advise('node-groups', pattern.offset, path, message, didYouMean(guess));
     });
   });
 }

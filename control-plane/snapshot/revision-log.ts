@@ -2,7 +2,7 @@
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem.ts';
 import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
 import { type RevisionInfo, toShortId } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
@@ -60,7 +60,8 @@ export function createRevisionLog(storeDescription: string, log: Log): RevisionL
     warnings(warnings) {
       const texts = warnings.map(formatProblem);
       const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
-      logProblems(log.warning, fresh, 'Configuration');
+      logProblems(log.warning, fresh.filter(isWarning), 'Configuration');
+      logProblems(log.info, fresh.filter(isNote), 'Configuration');
       saidWarnings = new Set(texts);
     },
   };

@@ -28,14 +28,37 @@ import { isEmptyList, type TreeNode } from './yaml-node.ts';
 
 /** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots. */
 export function readDescriptors(fields: MapReader, parentKey: string): readonly RuleDescriptor[] {
-  const firstOffsets = new Map<string, number>();
-  return readList(fields, 'descriptors', (item) => readDescriptor(item, parentKey, firstOffsets));
+  const level = { parentKey, firstOffsets: new Map(), limitedKeys: findLimitedKeys(fields) };
+  return readList(fields, 'descriptors', (item) => readDescriptor(item, level));
+}
+
+interface Level {
+  readonly parentKey: string;
+  /** By composite key. */
+  readonly firstOffsets: Map<string, number>;
+  readonly limitedKeys: ReadonlySet<string>;
+}
+
+/** Keys of which a rule for all values or for a pattern has a limit, so that one value can be exempt. */
+function findLimitedKeys(fields: MapReader): ReadonlySet<string> {
+  const keys = new Set<string>();
+  const list = fields.find('descriptors');
+  for (const item of list?.kind === 'list' ? list.items : []) {
+    if (item.kind !== 'map') continue;
+    const [key, value] = ['key', 'value'].map((name) => item.entries.get(name)?.value);
+    const isWide = value === undefined || !('source' in value) || value.source.includes('*');
+    const isLimited =
+      item.entries.has('rate_limit') ||
+      item.entries.has('rate_limits') ||
+      !isEmptyList(item, 'descriptors');
+    if (isWide && isLimited && key !== undefined && 'source' in key) keys.add(key.source);
+  }
+  return keys;
 }
 
 function readDescriptor(
   fields: MapReader,
-  parentKey: string,
-  firstOffsets: Map<string, number>,
+  { parentKey, firstOffsets, limitedKeys }: Level,
 ): RuleDescriptor {
   const findings = checkKeys(fields, 'descriptor');
   const key = readText(fields, 'key');
@@ -65,7 +88,7 @@ function readDescriptor(
   }
   const metadata = readMetadata(fields);
   if (!limit && !fields.has('rate_limit') && !fields.has('rate_limits') && !findings.isSuspect)
-    warnWithoutLimit(fields);
+    warnWithoutLimit(fields, isNamed && value !== '' && limitedKeys.has(key));
   return Object.freeze({
     key: key ?? '',
     value: value ?? '',
@@ -104,13 +127,15 @@ function checkDuplicate(
   fields.errorOfAll('duplicate-descriptor', message, hint);
 }
 
-/** Warns of what is legal on a descriptor without a limit of its own, and hardly ever meant. */
-function warnWithoutLimit(fields: MapReader): void {
+/** Warns of what is legal on a descriptor without a limit of its own, and hardly ever meant. `isExempt`:
+ * it takes a value out of a wider rule. */
+function warnWithoutLimit(fields: MapReader, isExempt: boolean): void {
   const { node: map, path, reporter } = fields;
   if (isEmptyList(map, 'descriptors')) {
+    if (isExempt) return;
     const message = 'this descriptor has neither rate_limit nor descriptors: it is never limited';
     const hint = 'if that is meant, write rate_limit: {unlimited: true} to say so';
-    reporter.warning('no-limit', map.offset, path, message, hint);
+    reporter.advise('no-limit', map.offset, path, message, hint);
     return;
   }
   for (const { name, needsLimit } of descriptorFlags) {
@@ -119,7 +144,7 @@ function warnWithoutLimit(fields: MapReader): void {
     if (entry?.value.kind !== 'bool' || entry.value.value !== true) continue;
     const message = `${name} has no effect on a descriptor without rate_limit`;
     const hint = 'it is not inherited: write it beside each rate_limit below';
-    reporter.warning('flag-without-limit', entry.key.offset, fields.pathOf(name), message, hint);
+    reporter.advise('flag-without-limit', entry.key.offset, fields.pathOf(name), message, hint);
   }
 }
 
@@ -291,7 +316,7 @@ function checkCount(
   }
   if (count === 0) {
     const message = `${name} is 0, so every matching request is rejected`;
-    fields.warning('limit-zero', name, message);
+    fields.advise('limit-zero', name, message);
   }
 }
 

@@ -3,62 +3,61 @@
 import { toCountText } from '../count-text.ts';
 import { createBoundedNearestWord, type nearestWord } from '../nearest-word.ts';
 import { type Problem, problemOf } from './problem.ts';
-import type { ProblemRule } from './problem-rule.ts';
+import { type ProblemRule, type Severity, severityOf } from './problem-rule.ts';
 
 export interface ProblemList {
   /** A problem equal to an earlier one in place and text is dropped: an alias repeats its anchor. */
   add(problem: Problem): void;
   readonly hasErrors: boolean;
   /**
-   * In the order of `add`. Of errors and of warnings the first hundred each are kept, and a last
-   * problem says how many more there were.
+   * In the order of `add`. The first hundred errors are kept, and the first hundred of each kind of
+   * warning or note, since a kind may be allowed and must not hide the others. A last problem says
+   * how many more there were.
    */
   toProblems(): Problem[];
 }
 
-const maxPerSeverity = 100;
+const maxOfGroup = 100;
+
+/** Problems that are kept and counted together. */
+interface Group {
+  readonly severity: Severity;
+  readonly rule: ProblemRule;
+  count: number;
+}
 
 /** `file` names the source in the line about what was left out. */
 export function createProblemList(file: string): ProblemList {
   const kept: Problem[] = [];
   const seen = new Set<string>();
-  const counts = { error: 0, warning: 0 };
+  const groups = new Map<string, Group>();
   return {
     add(problem) {
       const { severity, line, column, message } = problem;
-      if (counts[severity] < maxPerSeverity) {
+      const rule = severity === 'error' ? 'other' : problem.rule;
+      const group = groups.get(`${severity} ${rule}`) ?? { severity, rule, count: 0 };
+      if (group.count < maxOfGroup) {
         const place = line === undefined ? problem.path : `${line}:${column}`;
         const identity = `${problem.file}\0${place}\0${message}`;
         if (seen.has(identity)) return;
         seen.add(identity);
         kept.push(problem);
       }
-      counts[severity]++;
+      group.count++;
+      groups.set(`${severity} ${rule}`, group);
     },
     get hasErrors() {
-      return counts.error > 0;
+      return groups.has('error other');
     },
     toProblems() {
-      const errors = Math.max(0, counts.error - maxPerSeverity);
-      const warnings = Math.max(0, counts.warning - maxPerSeverity);
-      if (errors + warnings === 0) return kept;
-      const left = [countText(errors, 'error'), countText(warnings, 'warning')].filter(Boolean);
-      return [
-        ...kept,
-        problemOf(
-          errors > 0 ? 'error' : 'warning',
-          'other',
-          file,
-          `and ${left.join(' and ')}`,
-          'repair these first, then look again',
-        ),
-      ];
+      const left = [...groups.values()].filter(({ count }) => count > maxOfGroup);
+      const rests = left.map(({ severity, rule, count }) => {
+        const message = `and ${toCountText(count - maxOfGroup, `more ${severity}`)}`;
+        return problemOf(severity, rule, file, message, 'repair these first, then look again');
+      });
+      return [...kept, ...rests];
     },
   };
-}
-
-function countText(count: number, noun: string): string {
-  return count === 0 ? '' : toCountText(count, `more ${noun}`);
 }
 
 export interface DocumentReporter {
@@ -70,7 +69,8 @@ export interface DocumentReporter {
     message: string,
     hint?: string,
   ): void;
-  warning: DocumentReporter['error'];
+  /** Tells a warning or a note, as its kind is. */
+  advise: DocumentReporter['error'];
   /** Undefined when the source has no lines. */
   position(offset: number): Position | undefined;
   /** `line:column`, or the path in a source without lines, to name another place in a hint. */
@@ -101,7 +101,7 @@ export function createReporter(
   const list = createProblemList(file);
 
   function add(
-    severity: Problem['severity'],
+    severity: Severity,
     rule: ProblemRule,
     offset: number | undefined,
     path: string,
@@ -114,7 +114,7 @@ export function createReporter(
 
   return {
     error: (...problem) => add('error', ...problem),
-    warning: (...problem) => add('warning', ...problem),
+    advise: (...problem) => add(severityOf(problem[0]), ...problem),
     position,
     place,
     nearestWord: createBoundedNearestWord(maxNameComparisons),

@@ -3,6 +3,7 @@ import test from 'ava';
 import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
 import { plainShape } from './limit-shape.ts';
+import { isError } from './problem.ts';
 import { formatProblems } from './problem-text.ts';
 import { buildRuleSet } from './rule-set.ts';
 
@@ -44,7 +45,7 @@ for (const { file, yaml, expected } of readFixtures('warned')) {
     const { document, problems } = parseRuleDocument(yaml, file);
     t.is(`${formatProblems(problems)}\n`, expected);
     t.truthy(document);
-    t.true(problems.every((problem) => problem.severity === 'warning'));
+    t.true(problems.every((problem) => !isError(problem)));
   });
 }
 
@@ -199,16 +200,17 @@ test('problems beyond a hundred are counted, not kept', (t) => {
   t.like(problems[100], { severity: 'error', message: 'and 150 more errors', file: 'r.yaml' });
 });
 
-test('errors after more than a hundred warnings are still told', (t) => {
+test('what comes after more than a hundred notes is still told', (t) => {
   const zero = '  - {key: K, rate_limit: {unit: hour, requests_per_unit: 0}}\n';
   const rules = Array.from({ length: 120 }, (_, index) => zero.replace('K', `k${index}`));
   const { document, problems } = parseRuleDocument(
-    `domain: d\ndescriptors:\n${rules.join('')}unknown: 1\n`,
+    `domain: d\ndescriptors:\n${rules.join('')}  - {key: x}\nunknown: 1\n`,
     'r.yaml',
   );
   t.is(document, undefined);
   t.is(problems.filter((problem) => problem.severity === 'error').length, 1);
-  t.is(problems.at(-1)?.message, 'and 20 more warnings');
+  t.is(problems.filter(({ rule }) => rule === 'no-limit').length, 1);
+  t.like(problems.at(-1), { message: 'and 20 more notes', rule: 'limit-zero' });
 });
 
 const laughs = Array.from({ length: 40 }, (_, level) => {

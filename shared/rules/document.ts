@@ -48,10 +48,11 @@ export function readRuleDocument(
     fields.error('empty-domain', 'domain', emptyDomain, nameDomain);
   }
   adviseOnText(fields, 'domain', domain);
+  readText(fields, 'name');
   const descriptors = readDescriptors(fields, domain ?? '');
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
     const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
-    reporter.warning('no-descriptors', fields.offsetOf('domain'), 'descriptors', message);
+    reporter.advise('no-descriptors', fields.offsetOf('domain'), 'descriptors', message);
   }
   const position = reporter.position(fields.offsetOf('domain'));
   return Object.freeze({ file, domain: domain ?? '', position, descriptors });

@@ -1,6 +1,7 @@
-// What documents and editors get from the table of rule keys.
+// What documents and editors get from the table of rule keys, and the guide from the kinds of problems.
 import { type GeneratedSection, toTable } from '../generated-section.ts';
 import { createRuleSchema } from './json-schema.ts';
+import { advisoryRules, meaningOf, severityOf } from './problem-rule.ts';
 import { ruleKeys } from './rule-keys.ts';
 
 export const ruleKeySection: GeneratedSection = {
@@ -9,6 +10,15 @@ export const ruleKeySection: GeneratedSection = {
   text: toTable(
     ['Key', 'Where', 'Meaning'],
     ruleKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+  ),
+};
+
+export const adviceSection: GeneratedSection = {
+  document: new URL('README.md', import.meta.url),
+  mark: 'advice',
+  text: toTable(
+    ['Name', 'Told as', 'Meaning'],
+    advisoryRules.map((rule) => [`\`${rule}\``, severityOf(rule), meaningOf(rule)]),
   ),
 };
 

@@ -165,8 +165,8 @@ export class MapReader {
   }
 
   /** Like `error`. */
-  warning(rule: ProblemRule, name: string, message: string, hint?: string): void {
-    this.reporter.warning(rule, this.offsetOf(name), this.pathOf(name), message, hint);
+  advise(rule: ProblemRule, name: string, message: string, hint?: string): void {
+    this.reporter.advise(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }
 
   /** `wanted` is what the field has to be, for people. */
@@ -211,7 +211,7 @@ export class MapReader {
       if (known.includes(name)) continue;
       const hint = didYouMean(this.reporter.nearestWord(name, known));
       const message = `${toExcerpt(name)} has no effect here`;
-      this.reporter.warning('misplaced-key', key.offset, this.pathOf(name), message, hint);
+      this.reporter.advise('misplaced-key', key.offset, this.pathOf(name), message, hint);
     }
   }
 

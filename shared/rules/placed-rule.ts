@@ -2,7 +2,7 @@
 // explanations and comparisons. rule-tree.ts matches requests.
 import { groupByDomain } from './file-order.ts';
 import { type Problem, problemOf } from './problem.ts';
-import type { ProblemRule } from './problem-rule.ts';
+import { type ProblemRule, severityOf } from './problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 
 export interface PlacedRule {
@@ -54,8 +54,8 @@ export function toPlaceText({ document, descriptor, path }: PlacedRule): string 
   return `${document.file}:${place}`;
 }
 
-/** A warning about the rule, or about its field `field`. */
-export function createRuleWarning(
+/** A warning or note about the rule, or about its field `field`. */
+export function createRuleAdvice(
   rule: ProblemRule,
   { document, descriptor, path }: PlacedRule,
   field: string | undefined,
@@ -63,7 +63,7 @@ export function createRuleWarning(
   hint: string,
 ): Problem {
   return {
-    ...problemOf('warning', rule, document.file, message, hint),
+    ...problemOf(severityOf(rule), rule, document.file, message, hint),
     path: field === undefined ? path : `${path}.${field}`,
     ...descriptor.position,
   };

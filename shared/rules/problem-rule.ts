@@ -1,73 +1,96 @@
-// A stable name for each kind of problem, for outputs that sort or silence problems by kind (SARIF, JSON,
-// annotations, logs). Names are in kebab-case, and never reused for another kind.
+// A stable name for each kind of problem, for outputs that sort problems by kind (SARIF, JSON, annotations,
+// logs), and for people who allow a warning or a note (allowance.ts). Names are in kebab-case, and never
+// reused for another kind.
 
-/** One sentence for each, without a final full stop. */
-export const problemRules = {
-  'yaml-syntax': 'The text is not valid YAML',
-  'yaml-anchor': 'An alias names no anchor, or contains itself',
-  'yaml-merge': 'A merge brings in something that is no mapping',
-  'yaml-tag': 'A value is not of the type that its tag names',
-  'repeated-key': 'A mapping has a key twice',
-  'further-document': 'A file holds several documents',
-  'text-encoding': 'The text is not UTF-8, or has characters that YAML does not allow',
-  'too-large': 'A document or a directory passes a bound',
-  'foreign-document': 'A file is for Kubernetes',
-  'document-type': 'A document is no mapping',
-  'empty-domain': 'A document has no domain',
-  'duplicate-domain': 'Two files define one domain',
-  'duplicate-descriptor': 'Two descriptors of a level are the same',
-  'empty-descriptor-key': 'A descriptor has no key',
-  'odd-text': 'A text has quotes, spaces or letters that are hardly meant',
-  'regular-expression': 'A regular expression stands where only * is special',
-  'unknown-key': 'A key is not known',
-  'misplaced-key': 'A known key stands where it has no effect',
-  'list-item-type': 'An item of a list is no mapping',
-  'invalid-unit': 'The unit of a limit is not known',
-  'unit-when-unlimited': 'An unlimited rule has a unit',
-  'missing-limit': 'A limit does not say how much it allows',
-  'limit-zero': 'A limit of 0 rejects every request',
-  'limit-list': 'A list of limits cannot be used',
-  'invalid-algorithm': 'The algorithm of a limit is not known',
-  'unsupported-algorithm': 'The store that counts cannot do what a limit asks for',
-  'limit-key-without-effect': 'A key of a limit says nothing beside the others',
-  'invalid-lease': 'A lease cannot be taken',
-  'window-too-long': 'A window is longer than 100 years',
-  'invalid-replaces': 'A rule replaces nothing, or itself',
-  'unknown-replaced-name': 'A rule replaces a name that no rule has',
-  'invalid-share-threshold': 'share_threshold stands beside a value that does not end in a star',
-  'invalid-metadata': 'Metadata cannot be carried',
-  'value-type': 'A wrong type',
-  'no-limit': 'A descriptor limits nothing',
-  'no-descriptors': 'A domain limits nothing',
-  'flag-without-limit': 'A flag has no effect',
-  'unreachable-rule': 'No request reaches a rule',
-  'shared-counter': 'Rules of two domains can count under one key',
-  'unbounded-metric': 'A statistic is made of each value that requests bring',
-  'shadow-mode-only': 'No limit refuses anybody',
-  'worker-only-field': 'Other workers miss a field',
-  'node-groups': 'Groups of workers overlap, or have no domains',
-  'envoy-no-rule': 'Envoy asks about what no rule takes',
-  'envoy-unknown-domain': 'Envoy asks about another domain',
-  'envoy-never-sent': 'No filter of Envoy sends the actions',
-  'envoy-unreached-rule': 'Envoy never asks about a rule',
-  'envoy-unasked-domain': 'Envoy never asks about a domain',
-  'envoy-not-checked': 'A part of an Envoy configuration is not looked at',
-  'response-size': 'Rules are more than a worker takes',
-  'large-removal': 'A revision removes most limits',
-  'taken-back': 'A revision did not come through its rollout',
-  'ignored-file': 'A file or directory is not read',
-  'no-rules-file': 'There is nothing to read',
-  'unreadable-file': 'A file or directory cannot be read',
-  'unreadable-resource': 'A resource of a management server cannot be read',
-  'metric-mapping': 'A mapping of statistics cannot be used',
-  'unwritable-path': 'A change names a path that cannot be written',
-  'program-defect': 'A defect of the program itself',
-  /** The kind that reports how many problems were left out. */
-  other: 'Something else',
-} as const;
+/** An error keeps rules out of force. A warning is probably a mistake; a note is something to know. */
+export type Severity = 'error' | 'warning' | 'note';
+
+/** How each kind is told, and one sentence without a final full stop. Where a place cannot go on, it tells a
+ * kind of warning as an error. */
+const problemRules = {
+  'yaml-syntax': ['error', 'The text is not valid YAML'],
+  'yaml-anchor': ['error', 'An alias names no anchor, or contains itself'],
+  'yaml-merge': ['error', 'A merge brings in something that is no mapping'],
+  'yaml-tag': ['error', 'A value is not of the type that its tag names'],
+  'repeated-key': ['warning', 'A mapping has a key twice'],
+  'further-document': ['warning', 'A file holds several documents'],
+  'text-encoding': ['error', 'The text is not UTF-8, or has characters that YAML does not allow'],
+  'too-large': ['error', 'A document or a directory passes a bound'],
+  'foreign-document': ['error', 'A file is for Kubernetes'],
+  'document-type': ['error', 'A document is no mapping'],
+  'empty-domain': ['error', 'A document has no domain'],
+  'duplicate-domain': ['error', 'Two files define one domain'],
+  'duplicate-descriptor': ['error', 'Two descriptors of a level are the same'],
+  'empty-descriptor-key': ['error', 'A descriptor has no key'],
+  'odd-text': ['warning', 'A text has quotes, spaces or letters that are hardly meant'],
+  'regular-expression': ['warning', 'A regular expression stands where only * is special'],
+  'unknown-key': ['error', 'A key is not known'],
+  'misplaced-key': ['warning', 'A known key stands where it has no effect'],
+  'list-item-type': ['error', 'An item of a list is no mapping'],
+  'invalid-unit': ['error', 'The unit of a limit is not known'],
+  'unit-when-unlimited': ['error', 'An unlimited rule has a unit'],
+  'missing-limit': ['error', 'A limit does not say how much it allows'],
+  'limit-zero': ['note', 'A limit of 0 rejects every request'],
+  'limit-list': ['error', 'A list of limits cannot be used'],
+  'invalid-algorithm': ['error', 'The algorithm of a limit is not known'],
+  'unsupported-algorithm': ['error', 'The store that counts cannot do what a limit asks for'],
+  'limit-key-without-effect': ['error', 'A key of a limit says nothing beside the others'],
+  'invalid-lease': ['error', 'A lease cannot be taken'],
+  'window-too-long': ['error', 'A window is longer than 100 years'],
+  'invalid-replaces': ['error', 'A rule replaces nothing, or itself'],
+  'unknown-replaced-name': ['warning', 'A rule replaces a name that no rule has'],
+  'invalid-share-threshold': [
+    'error',
+    'share_threshold stands beside a value that does not end in a star',
+  ],
+  'invalid-metadata': ['error', 'Metadata cannot be carried'],
+  'value-type': ['error', 'A wrong type'],
+  'no-limit': ['warning', 'A descriptor limits nothing'],
+  'no-descriptors': ['warning', 'A domain limits nothing'],
+  'flag-without-limit': ['warning', 'A flag has no effect'],
+  'unreachable-rule': ['warning', 'No request reaches a rule'],
+  'shared-counter': ['warning', 'Rules of two domains can count under one key'],
+  'unbounded-metric': ['note', 'A statistic is made of each value that requests bring'],
+  'shadow-mode-only': ['warning', 'No limit refuses anybody'],
+  'worker-only-field': ['note', 'Other workers miss a field'],
+  'node-groups': ['warning', 'Groups of workers overlap, or have no domains'],
+  'envoy-no-rule': ['warning', 'Envoy asks about what no rule takes'],
+  'envoy-unknown-domain': ['warning', 'Envoy asks about another domain'],
+  'envoy-never-sent': ['warning', 'No filter of Envoy sends the actions'],
+  'envoy-unreached-rule': ['warning', 'Envoy never asks about a rule'],
+  'envoy-unasked-domain': ['warning', 'Envoy never asks about a domain'],
+  'envoy-not-checked': ['warning', 'A part of an Envoy configuration is not looked at'],
+  'response-size': ['error', 'Rules are more than a worker takes'],
+  'large-removal': ['error', 'A revision removes most limits'],
+  'taken-back': ['error', 'A revision did not come through its rollout'],
+  'ignored-file': ['warning', 'A file or directory is not read'],
+  'no-rules-file': ['warning', 'There is nothing to read'],
+  'unreadable-file': ['error', 'A file or directory cannot be read'],
+  'unreadable-resource': ['error', 'A resource of a management server cannot be read'],
+  'metric-mapping': ['warning', 'A mapping of statistics cannot be used'],
+  'unwritable-path': ['error', 'A change names a path that cannot be written'],
+  'allow-comment': ['note', 'A comment allows what does not occur, or what cannot be allowed'],
+  'program-defect': ['error', 'A defect of the program itself'],
+  /** The kind that reports how many errors were left out. */
+  other: ['error', 'Something else'],
+} as const satisfies Record<string, readonly [Severity, string]>;
 
 export type ProblemRule = keyof typeof problemRules;
 
 export function isProblemRule(name: string): name is ProblemRule {
   return Object.hasOwn(problemRules, name);
+}
+
+/** The kinds of warnings and notes, which can be allowed. */
+export const advisoryRules: readonly ProblemRule[] = Object.keys(problemRules)
+  .filter(isProblemRule)
+  .filter((rule) => problemRules[rule][0] !== 'error');
+
+export function severityOf(rule: ProblemRule): Severity {
+  return problemRules[rule][0];
+}
+
+/** One sentence, without a final full stop. */
+export function meaningOf(rule: ProblemRule): string {
+  return problemRules[rule][1];
 }

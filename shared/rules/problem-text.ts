@@ -1,15 +1,15 @@
 // Problems as a person reads them in a log or on a terminal.
 import type { LogDetail } from '../log.ts';
 import { escapeText } from './escaped-text.ts';
-import type { Problem } from './problem.ts';
+import { isError, type Problem } from './problem.ts';
 
 /** Columns of a source line to show; a longer line is cut around the place. */
 const maxShown = 100;
 const indent = '    ';
 
 /**
- * `path:line:column: error: message`, then the source line with a caret under the place, then the
- * hint. Several lines without a final line end; control characters are escaped.
+ * `path:line:column: error: message`, with the name of a warning or note in brackets, then the source
+ * line with a caret under the place, then the hint. Several lines without a final line end; control characters are escaped.
  */
 export function formatProblem(problem: Problem): string {
   return toText(problem, toHeading(problem, `${problem.severity}: `));
@@ -32,11 +32,13 @@ function toText({ column, hint, sourceLine }: Problem, heading: string): string 
 
 /** The first line: `path:line:column: message`, with `before` before the message. */
 function toHeading(problem: Problem, before = ''): string {
-  const { file, line, column, path, message } = problem;
+  const { file, line, column, path, message, rule } = problem;
   const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
   // Without lines, the path in the document is the only way to find the place.
   const where = line === undefined && path !== '' ? `${path}: ` : '';
-  return escapeText(`${file}${place}: ${before}${where}${message}`);
+  // By its name it can be allowed.
+  const name = isError(problem) || rule === 'other' ? '' : ` [${rule}]`;
+  return escapeText(`${file}${place}: ${before}${where}${message}${name}`);
 }
 
 /** One after the other, each as `formatProblem` has it. */

@@ -1,9 +1,9 @@
 // One thing that is wrong with a rules document, for every output (log, CLI, API).
 
-import type { ProblemRule } from './problem-rule.ts';
+import type { ProblemRule, Severity } from './problem-rule.ts';
 
 export interface Problem {
-  readonly severity: 'error' | 'warning';
+  readonly severity: Severity;
   /** Which kind of problem it is. */
   readonly rule: ProblemRule;
   /** The file's path, or the resource's name, as the person knows it. */
@@ -26,9 +26,17 @@ export function isError({ severity }: Pick<Problem, 'severity'>): boolean {
   return severity === 'error';
 }
 
+export function isNote({ severity }: Pick<Problem, 'severity'>): boolean {
+  return severity === 'note';
+}
+
+export function isWarning({ severity }: Pick<Problem, 'severity'>): boolean {
+  return severity === 'warning';
+}
+
 /** A problem of a whole file or other source. */
 export function problemOf(
-  severity: Problem['severity'],
+  severity: Severity,
   rule: ProblemRule,
   file: string,
   message: string,

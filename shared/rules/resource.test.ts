@@ -235,7 +235,7 @@ test('an unknown unit is refused by what was sent', (t) => {
   );
 });
 
-test('a missing requests_per_unit is 0 and only warned of', (t) => {
+test('a missing requests_per_unit is 0 and only noted', (t) => {
   const { document, problems } = fromResource(
     { domain: 'd', descriptors: [{ key: 'a', rateLimit: { unit: 2 } }] },
     'r',
@@ -243,7 +243,7 @@ test('a missing requests_per_unit is 0 and only warned of', (t) => {
   t.is(document?.descriptors[0]?.rateLimit?.requestsPerUnit, 0);
   t.is(
     formatProblems(problems),
-    'r: warning: descriptors[0].rate_limit.requests_per_unit: requests_per_unit is 0, so every matching request is rejected',
+    'r: note: descriptors[0].rate_limit.requests_per_unit: requests_per_unit is 0, so every matching request is rejected [limit-zero]',
   );
 });
 

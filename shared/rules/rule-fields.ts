@@ -89,7 +89,7 @@ function reportMisplaced(fields: MapReader, names: readonly string[], place: Pla
     const message = `${listOf(group.map((name) => `'${name}'`))} ${verb} no effect here`;
     const offset = fields.node.entries.get(first)?.key.offset;
     const hint = `move ${it} ${home}`;
-    fields.reporter.warning('misplaced-key', offset, fields.pathOf(first), message, hint);
+    fields.reporter.advise('misplaced-key', offset, fields.pathOf(first), message, hint);
   }
 }
 

@@ -88,6 +88,12 @@ export const ruleKeys = [
     meaning: 'the domain of the rules; required',
   },
   {
+    name: 'name',
+    places: ['document'],
+    type: 'text',
+    meaning: 'has no effect; the name of a resource in documents that gateways generate',
+  },
+  {
     name: 'key',
     places: ['descriptor'],
     type: 'text',

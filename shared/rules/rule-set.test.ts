@@ -113,7 +113,7 @@ test('a replaced name that no rule of the domain has is a warning, with the near
   t.is(
     built.ok ? formatProblems(built.warnings) : '',
     [
-      "a.yaml:5:70: warning: replaces names 'base_limt', which no rule of domain 'shop' has",
+      "a.yaml:5:70: warning: replaces names 'base_limt', which no rule of domain 'shop' has [unknown-replaced-name]",
       '        rate_limit: {unit: hour, requests_per_unit: 1, replaces: [{name: base_limt}]}',
       '                                                                         ^',
       "    hint: did you mean 'base_limit'?",

@@ -1,5 +1,5 @@
 // Finds configurations whose limits are all in shadow mode: legal, and probably left over from a trial.
-import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
+import { createRuleAdvice, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 
 /** At most one warning, at the first limit. `rules`: the top levels of all domains. */
@@ -9,7 +9,7 @@ export function findShadowModeOnly(rules: readonly PlacedRule[]): Problem[] {
   if (first === undefined || !limits.every(({ descriptor }) => descriptor.shadowMode)) return [];
   const message = 'every limit is in shadow mode, so nobody is ever refused';
   const hint = 'remove shadow_mode where a limit should refuse';
-  return [createRuleWarning('shadow-mode-only', first, 'shadow_mode', message, hint)];
+  return [createRuleAdvice('shadow-mode-only', first, 'shadow_mode', message, hint)];
 }
 
 /** An unlimited rule refuses nobody in any mode. */

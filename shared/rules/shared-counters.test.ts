@@ -19,7 +19,7 @@ test('rules of two domains that can count under one key are told with both place
   t.is(
     problemsOf({ 'shop.yaml': 'key: eu_user', 'shop_eu.yaml': 'key: user' }),
     [
-      "shop_eu.yaml:3:5: warning: this rule of domain 'shop_eu' and one of domain 'shop' can count under one key, and use up each other's limit",
+      "shop_eu.yaml:3:5: warning: this rule of domain 'shop_eu' and one of domain 'shop' can count under one key, and use up each other's limit [shared-counter]",
       '      - {key: user, rate_limit: {unit: minute, requests_per_unit: 3}}',
       '        ^',
       "    hint: the other one is at shop.yaml:3:5; rename a key or a domain so that they differ in more than where a '_' stands",

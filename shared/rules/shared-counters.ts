@@ -4,7 +4,7 @@
 // format cannot change: only a warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
-import { createRuleWarning, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
+import { createRuleAdvice, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 
@@ -52,7 +52,7 @@ export function findSharedCounters(documents: readonly RuleDocument[]): Problem[
 function createWarning(one: PlacedRule, other: PlacedRule): Problem {
   const message = `this rule of domain '${toExcerpt(other.document.domain)}' and one of domain '${toExcerpt(one.document.domain)}' can count under one key, and use up each other's limit`;
   const hint = `the other one is at ${toPlaceText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
-  return createRuleWarning('shared-counter', other, undefined, message, hint);
+  return createRuleAdvice('shared-counter', other, undefined, message, hint);
 }
 
 /** The parts of the name before each `_`. */

@@ -17,7 +17,7 @@ export function adviseOnText(
   if (!text) return;
   const odd = findOddCharacter(text);
   const warn = (rule: ProblemRule, message: string, hint: string) =>
-    fields.warning(rule, name, `${name} has ${message}`, hint);
+    fields.advise(rule, name, `${name} has ${message}`, hint);
   if (odd !== undefined) {
     const meant = toExcerpt(withoutOddCharacters(text));
     warn(

@@ -1,6 +1,6 @@
 // Finds rules that make a statistic for each value that a request brings (behaviour: metric-keys). The
 // metrics bound their number at run time.
-import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
+import { createRuleAdvice, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 
 const hint =
@@ -16,7 +16,7 @@ export function findUnboundedMetrics(rules: readonly PlacedRule[]): Problem[] {
     const open = detailedMetric && isCounted(rule) ? lineage.find(hasOpenValues) : undefined;
     if (open !== undefined) {
       problems.push(
-        createRuleWarning(
+        createRuleAdvice(
           'unbounded-metric',
           rule,
           'detailed_metric',
@@ -27,7 +27,7 @@ export function findUnboundedMetrics(rules: readonly PlacedRule[]): Problem[] {
     }
     if (valueToMetric && hasOpenValues(rule) && namesStatistics(rule)) {
       problems.push(
-        createRuleWarning(
+        createRuleAdvice(
           'unbounded-metric',
           rule,
           'value_to_metric',

@@ -2,7 +2,7 @@
 // (behaviour: lookup-order; the first wildcard that fits, then the rule without a value).
 
 import { toExcerpt } from '../text-excerpt.ts';
-import { createRuleWarning, type PlacedRule, toPlaceText } from './placed-rule.ts';
+import { createRuleAdvice, type PlacedRule, toPlaceText } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
 
@@ -49,7 +49,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by '${shown(cover)}' before it`;
       const hint = `move it before the rule at ${toPlaceText(cover)}, or remove it`;
-      problems.push(createRuleWarning('unreachable-rule', rule, undefined, message, hint));
+      problems.push(createRuleAdvice('unreachable-rule', rule, undefined, message, hint));
     });
     for (const rule of level) {
       const { key, value } = rule.descriptor;
@@ -59,7 +59,7 @@ export function findUnreachableRules(rules: readonly PlacedRule[]): Problem[] {
       reached.delete(rule);
       const message = `this rule can never match: every value of '${shown(rule)}' is taken by the wildcard '${shown(cover)}'`;
       const hint = `remove it, or the rule at ${toPlaceText(cover)}: a wildcard goes before a rule without a value`;
-      problems.push(createRuleWarning('unreachable-rule', rule, undefined, message, hint));
+      problems.push(createRuleAdvice('unreachable-rule', rule, undefined, message, hint));
     }
     for (const rule of reached) visitLevel(rule.children);
   }

@@ -1,7 +1,7 @@
 // Finds documents that only our own workers read completely, because the public RateLimitConfig message
 // lacks some of their fields (behaviour: fields-of-our-own).
 import { listOf } from './map-reader.ts';
-import { createRuleWarning, type PlacedRule } from './placed-rule.ts';
+import { createRuleAdvice, type PlacedRule } from './placed-rule.ts';
 import type { Problem } from './problem.ts';
 import { listOurFields } from './resource-fields.ts';
 import type { RuleDocument } from './rule-document.ts';
@@ -29,7 +29,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
     const names = listOf([...fields].sort());
     const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
     const message = `this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
-    return createRuleWarning(
+    return createRuleAdvice(
       'worker-only-field',
       first,
       listOurFields(first.descriptor)[0],

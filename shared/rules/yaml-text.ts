@@ -83,7 +83,7 @@ function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[
         const [, domain] = /^domain:[ \t]*(\S.*)$/m.exec(text.slice(token.offset)) ?? [];
         const lost = domain ? `domain ${toExcerpt(domain)}` : 'all from here on';
         const message = `only the first document of a file is read: ${lost} is lost`;
-        reporter.warning('further-document', token.offset, '', message, hint);
+        reporter.advise('further-document', token.offset, '', message, hint);
       }
       if (documents < 2) tokens.push(token);
     }

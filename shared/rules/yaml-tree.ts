@@ -151,7 +151,7 @@ function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode
       if (earlier) {
         const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
         const hint = `the one at ${reporter.place(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
-        reporter.warning('repeated-key', key.offset, valuePath, message, hint);
+        reporter.advise('repeated-key', key.offset, valuePath, message, hint);
       }
       entries.set(key.source, { key, value });
     }

@@ -6,6 +6,7 @@
 // statistics NAME: COUNT N, ..., metadata JSON) and `problems`, the text that `check` prints.
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
+import { applyAllowances } from '../../shared/rules/allowance.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
@@ -55,7 +56,11 @@ function problemsOf(example: Example): readonly Problem[] {
   const own = parsed.flatMap(({ problems }) => problems);
   if (documents.length < parsed.length) return own;
   const built = buildRuleSet(documents, options);
-  return [...own, ...(built.ok ? built.warnings : built.problems), ...adviseOnRules(documents)];
+  const later = built.ok ? built.warnings : built.problems;
+  const files = [...filesOf(example)].map(([path, text]) => ({ path, text }));
+  const all = [...own, ...later, ...adviseOnRules(documents)];
+  const { problems, idle } = applyAllowances(all, files);
+  return [...problems, ...idle];
 }
 
 /** A request of one or more descriptors, and what is said of each. */
@@ -184,5 +189,5 @@ test('the guide has each key of the format in its table', (t) => {
   const known = problems.flatMap(({ hint }) => hint?.match(/(?<=keys here: ).*/) ?? []);
   const names = known.flatMap((list) => list.split(/, | and /));
   t.true(names.length > 10, 'the parser names its keys');
-  t.deepEqual([...rows].map(([, name]) => name).sort(), ['domain', ...names].sort());
+  t.deepEqual([...rows].map(([, name]) => name).sort(), ['domain', 'name', ...names].sort());
 });

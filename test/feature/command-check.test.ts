@@ -35,7 +35,7 @@ test('rules without problems are counted', async (t) => {
   t.is(code, 0, out);
 });
 
-test('advice is a warning: it is told, and the exit code stays 0', async (t) => {
+test('a warning is told, and the exit code stays 0', async (t) => {
   const file = join(fixtures, 'check/unreachable-wildcard.yaml');
   const expected = readFileSync(file.replace(/yaml$/, 'txt'), 'utf8');
   const { code, out } = await runInProcess(['check', file]);
@@ -48,7 +48,7 @@ test('advice is a warning: it is told, and the exit code stays 0', async (t) => 
 
 test('with --strict warnings fail too, as with --config_dir', async (t) => {
   const folder = createRulesFolder(t);
-  folder.write('a.yaml', ruleText('a', 0));
+  folder.write('a.yaml', `${ruleText('a', 1)}  - {key: idle}\n`);
   const checked = await runInProcess(['check', folder.path]);
   t.regex(checked.out, /: 1 warning\n$/);
   t.is(checked.code, 0);
@@ -56,6 +56,64 @@ test('with --strict warnings fail too, as with --config_dir', async (t) => {
   t.is((await runInProcess(['check', '-config_dir', folder.path, '--strict'])).code, 1);
   folder.write('a.yaml', ruleText('a', 1));
   t.is((await runInProcess(['check', folder.path, '--strict'])).code, 0);
+});
+
+test('a note is told with its name, and does not fail with --strict', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', ruleText('a', 0));
+  const { code, out } = await runInProcess(['check', folder.path, '--strict']);
+  t.regex(
+    out,
+    /: note: requests_per_unit is 0, so every matching request is rejected \[limit-zero\]\n/,
+  );
+  t.regex(out, /: 1 note\n$/);
+  t.is(code, 0);
+  const json = await runInProcess(['check', folder.path, '--json']);
+  t.like(JSON.parse(json.out), { ok: true, errors: 0, warnings: 0, notes: 1 });
+  const sarif = JSON.parse((await runInProcess(['check', folder.path, '--format', 'sarif'])).out);
+  t.is(sarif.runs[0].results[0].level, 'note');
+  const github = await runInProcess(['check', folder.path, '--format', 'github']);
+  t.regex(github.out, /^::notice file=\S+,line=\d+,col=\d+,title=limit-zero::/);
+});
+
+test('a comment or --allow keeps a warning from being told, in every format', async (t) => {
+  const folder = createRulesFolder(t);
+  const idle = `${ruleText('a', 1)}  - {key: idle}\n`;
+  const check = (...flags: string[]) => runInProcess(['check', folder.path, '--strict', ...flags]);
+  folder.write('a.yaml', idle);
+  folder.write('notes.txt', '');
+  t.is((await check('--allow', 'no-limit')).code, 1);
+  t.is((await check('--allow', 'no-limit', '--allow', 'ignored-file')).code, 0);
+  folder.write('a.yaml', `# ratelane: allow no-limit\n${idle}`);
+  for (const format of ['human', 'json', 'sarif', 'github']) {
+    const { code, out } = await check('--allow', 'ignored-file', '--format', format);
+    t.is(code, 0);
+    t.false(out.includes('no-limit'), format);
+  }
+  const reference = await runInProcess(['check', '-config_dir', folder.path, '--json']);
+  t.false(reference.out.includes('no-limit'));
+});
+
+test('a comment that allows what does not occur is a note', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', `# ratelane: allow no-limit\n${ruleText('a', 1)}`);
+  const { code, out } = await runInProcess(['check', folder.path, '--strict']);
+  t.is(code, 0);
+  t.regex(
+    out,
+    /a\.yaml:1:1: note: this comment allows 'no-limit', which does not occur here \[allow-comment\]/,
+  );
+});
+
+test('--allow takes the names of warnings and notes only', async (t) => {
+  for (const [name, hint] of [
+    ['no-limt', "; did you mean 'no-limit'?"],
+    ['unknown-key', ''],
+  ]) {
+    const { code, err } = await runInProcess(['check', 'x', '--allow', name ?? '']);
+    t.is(code, 2);
+    t.is(err.split('\n')[0], `error: --allow '${name}': there is no such warning or note${hint}`);
+  }
 });
 
 function idsOf({ out }: CommandRun): string[] {
@@ -131,7 +189,7 @@ test('the file of node groups is no rules file, and its problems are told', asyn
   t.is(warned.code, 0, warned.out);
   t.is(
     warned.out,
-    `${file}:2:28: warning: 'shp' matches no domain
+    `${file}:2:28: warning: 'shp' matches no domain [node-groups]
       - {name: edge, domains: [shp]}
                                ^
     hint: did you mean 'shop'?
@@ -174,6 +232,7 @@ test('the JSON has all that is known of a problem', async (t) => {
     limits: null,
     errors: 1,
     warnings: 0,
+    notes: 0,
     problems: [
       {
         severity: 'error',

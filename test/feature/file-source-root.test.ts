@@ -143,7 +143,7 @@ test('a folder that does not exist at the start is no rules, with a warning', as
   t.is(
     problemTexts(loads[0], folder.path),
     [
-      '/current/limits/config: warning: the directory does not exist; no limit applies',
+      '/current/limits/config: warning: the directory does not exist; no limit applies [no-rules-file]',
       '    hint: create it, then replace /current: only that is noticed, as RUNTIME_WATCH_ROOT is true',
     ].join('\n'),
   );

@@ -185,9 +185,9 @@ test('other files are named once in a warning and are not read', async (t) => {
   t.is(
     problemTexts(loads[0], folder.path),
     [
-      '/config/README: warning: only files named *.yaml and *.yml are read; it is ignored',
+      '/config/README: warning: only files named *.yaml and *.yml are read; it is ignored [ignored-file]',
       '    hint: rename it if it holds rules, else move it elsewhere',
-      '/config/old.yaml.bak: warning: only files named *.yaml and *.yml are read; it is ignored',
+      '/config/old.yaml.bak: warning: only files named *.yaml and *.yml are read; it is ignored [ignored-file]',
       '    hint: rename it if it holds rules, else move it elsewhere',
     ].join('\n'),
   );
@@ -224,7 +224,7 @@ test('links to files are followed; a link to a folder is named, counted and left
   t.is(metrics.snapshot().get('runtime.load_failures'), 1);
   t.regex(
     problemTexts(loads[0], folder.path),
-    /^\/config\/linked: warning: a symbolic link to a directory is not followed; it is ignored\n/,
+    /^\/config\/linked: warning: a symbolic link to a directory is not followed; it is ignored \[ignored-file\]\n/,
   );
 });
 
@@ -270,7 +270,7 @@ test('an empty folder is a good load without rules, and says so', async (t) => {
   t.is(limits(), '');
   t.is(
     problemTexts(loads[0], folder.path),
-    '/config: warning: no file named *.yaml or *.yml; no limit applies',
+    '/config: warning: no file named *.yaml or *.yml; no limit applies [no-rules-file]',
   );
   folder.write('config/a.yaml', ruleText('a', 1));
   await becomes('a=1');

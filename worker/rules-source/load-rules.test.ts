@@ -26,6 +26,14 @@ test('good files become one set of rules', async (t) => {
   t.true(result.warnings.every(({ severity }) => severity === 'warning'));
 });
 
+test('a comment in a file keeps a warning about it out of the log', async (t) => {
+  const lines = [...good.text.split('\n').slice(0, -1), '  - key: idle'];
+  const warned = await load([file('a.yaml', ...lines)]);
+  t.deepEqual(warned.ok && warned.warnings.map(({ rule }) => rule), ['no-limit']);
+  const allowed = await load([file('a.yaml', '# ratelane: allow no-limit', ...lines)]);
+  t.deepEqual(allowed.ok && allowed.warnings, []);
+});
+
 test('no files are rules without domains', async (t) => {
   const result = await load([]);
   t.true(result.ok && result.ruleSet.domainCount === 0);

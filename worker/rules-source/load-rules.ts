@@ -1,7 +1,9 @@
 // Makes the rules of the texts of all rules files.
 import { runInSlices } from '../../shared/in-slices.ts';
+import { applyAllowances } from '../../shared/rules/allowance.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { isLargeText, type ParsingThread } from '../../shared/rules/parsing-thread.ts';
+import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
@@ -39,13 +41,15 @@ export function createLoadRules(options: RuleSetOptions, parsingThread?: Parsing
     }
     const documents = parsed.flatMap(({ document }) => document ?? []);
     const ofFiles = parsed.flatMap(({ problems }) => problems);
+    const withoutAllowed = (others: readonly Problem[]) =>
+      applyAllowances([...ofFiles, ...others], files).problems;
     const built = yield* builder.build(documents);
-    if (!built.ok) return { ok: false, problems: [...ofFiles, ...built.problems] };
+    if (!built.ok) return { ok: false, problems: withoutAllowed(built.problems) };
     if (documents.length < files.length) {
-      return { ok: false, problems: [...ofFiles, ...built.warnings] };
+      return { ok: false, problems: withoutAllowed(built.warnings) };
     }
     const { ruleSet } = built;
-    return { ok: true, ruleSet, documents, warnings: [...ofFiles, ...built.warnings] };
+    return { ok: true, ruleSet, documents, warnings: withoutAllowed(built.warnings) };
   }
 
   return async (files) => {

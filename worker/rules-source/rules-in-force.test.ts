@@ -144,6 +144,16 @@ test('a warning is said when it appears, not again while it stays', (t) => {
   t.is(said([a]), 1);
 });
 
+test('a note is logged at info: it asks nothing of an operator', (t) => {
+  const { rules, log } = setUp();
+  const warnings = [problem('note', 'requests_per_unit is 0')];
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings, origin });
+  t.deepEqual(
+    log.lines.filter((line) => line.includes('Configuration:')).map((line) => line.split(' ')[0]),
+    ['info'],
+  );
+});
+
 test('the number of lines about one load is bounded', (t) => {
   const { rules, log } = setUp();
   const problems = Array.from({ length: 500 }, (_, i) => problem('error', `no ${i}`));

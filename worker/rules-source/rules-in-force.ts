@@ -2,7 +2,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem.ts';
 import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { Health } from '../health.ts';
@@ -57,7 +57,8 @@ export function createRulesInForce({
   function sayWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
     const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
-    logProblems(log.warning, fresh, 'Configuration');
+    logProblems(log.warning, fresh.filter(isWarning), 'Configuration');
+    logProblems(log.info, fresh.filter(isNote), 'Configuration');
     saidWarnings = new Set(isComplete ? texts : [...saidWarnings, ...texts]);
   }
 
@@ -85,7 +86,7 @@ export function createRulesInForce({
     const errors = problems.filter(isError);
     lastFailure = { at: now(), problems: errors };
     sayWarnings(
-      problems.filter(({ severity }) => severity === 'warning'),
+      problems.filter((problem) => !isError(problem)),
       false,
     );
     const consequence =

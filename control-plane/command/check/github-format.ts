@@ -22,7 +22,7 @@ function toCommand(problem: Problem): string {
   );
   const where = line === undefined && path !== '' ? `${path}: ` : '';
   const text = `${where}${message}${hint === undefined ? '' : `\nhint: ${hint}`}`;
-  return `::${severity} ${shown.join(',')}::${escapeData(text)}`;
+  return `::${severity === 'note' ? 'notice' : severity} ${shown.join(',')}::${escapeData(text)}`;
 }
 
 function escapeData(text: string): string {

@@ -1,6 +1,6 @@
 // Problems for a person at a terminal.
 import { styleText } from 'node:util';
-import { isError, type Problem } from '../../../shared/rules/problem.ts';
+import { isError, isWarning, type Problem } from '../../../shared/rules/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem-text.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import { summarize } from './summary.ts';
@@ -24,11 +24,13 @@ export function formatHuman(rules: LoadedRules, options: HumanFormatOptions): st
   return texts.map((text) => `${text}\n`).join('');
 }
 
-type Colour = 'red' | 'yellow' | 'green';
+type Colour = 'red' | 'yellow' | 'cyan' | 'green';
+
+const colours = { error: 'red', warning: 'yellow', note: 'cyan' } as const;
 
 function summaryColour(problems: readonly Problem[]): Colour {
-  if (problems.length === 0) return 'green';
-  return problems.some(isError) ? 'red' : 'yellow';
+  if (problems.some(isError)) return 'red';
+  return problems.some(isWarning) ? 'yellow' : 'green';
 }
 
 function colour(problem: Problem): string {
@@ -37,7 +39,7 @@ function colour(problem: Problem): string {
   const word = heading.indexOf(`: ${severity}: `);
   const place = styleText('bold', heading.slice(0, word + 1), { validateStream: false });
   const message = heading.slice(word + 2 + severity.length);
-  const style = severity === 'error' ? 'red' : 'yellow';
+  const style = colours[severity];
   return [
     `${place} ${styled(style, severity)}${message}`,
     ...rest.map((line) => (/^ +\^$/.test(line) ? styled(style, line) : line)),

@@ -1,11 +1,12 @@
 // Problems for programs. The shape is stable: fields may be added, but not changed or removed.
 
-import { isError } from '../../../shared/rules/problem.ts';
+import { isError, isWarning } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 /** One JSON object; `domains` and `limits` are null when there are errors. */
 export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules): string {
   const errors = problems.filter(isError).length;
+  const warnings = problems.filter(isWarning).length;
   const json = {
     ok: ruleSet !== undefined,
     files: fileCount,
@@ -13,7 +14,8 @@ export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules
     domains: ruleSet?.domainCount ?? null,
     limits: ruleSet?.limitCount ?? null,
     errors,
-    warnings: problems.length - errors,
+    warnings,
+    notes: problems.length - errors - warnings,
     problems: problems.map((problem) => ({
       severity: problem.severity,
       rule: problem.rule,

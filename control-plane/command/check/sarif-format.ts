@@ -2,7 +2,7 @@
 import { isAbsolute, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Problem } from '../../../shared/rules/problem.ts';
-import { problemRules } from '../../../shared/rules/problem-rule.ts';
+import { meaningOf } from '../../../shared/rules/problem-rule.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function formatSarif({ problems, commit }: LoadedRules): string {
@@ -17,7 +17,7 @@ export function formatSarif({ problems, commit }: LoadedRules): string {
             name: 'Ratelane',
             rules: ids.map((id) => ({
               id,
-              shortDescription: { text: `${problemRules[id]}.` },
+              shortDescription: { text: `${meaningOf(id)}.` },
             })),
           },
         },

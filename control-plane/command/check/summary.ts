@@ -1,12 +1,13 @@
 // One line: what was checked, and what was found.
 import { toCountText } from '../../../shared/count-text.ts';
-import { isError } from '../../../shared/rules/problem.ts';
+import { isError, isWarning } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function summarize(rules: LoadedRules): string {
   const { fileCount, ruleSet, problems } = rules;
   const errors = problems.filter(isError).length;
-  const warnings = problems.length - errors;
+  const warnings = problems.filter(isWarning).length;
+  const notes = problems.length - errors - warnings;
   const seen = [
     toCountText(fileCount, 'file'),
     ...(ruleSet
@@ -16,6 +17,7 @@ export function summarize(rules: LoadedRules): string {
   const found = [
     ...(errors > 0 ? [toCountText(errors, 'error')] : []),
     ...(warnings > 0 ? [toCountText(warnings, 'warning')] : []),
+    ...(notes > 0 ? [toCountText(notes, 'note')] : []),
   ];
   return `${seen.join(', ')}: ${found.length > 0 ? found.join(', ') : 'no problems'}`;
 }

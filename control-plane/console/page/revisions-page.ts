@@ -145,7 +145,7 @@ function NewestState({ status, reload }: NewestProps) {
       problems.length > 0 &&
       !isForRemoval &&
       html`<section class="panel" aria-label="Problems of the newest revision">
-        <h2>${newest?.valid ? 'Warnings of the newest revision' : 'The newest revision is not served'}</h2>
+        <h2>${newest?.valid ? 'What may be wrong with the newest revision' : 'The newest revision is not served'}</h2>
         ${!newest?.valid && html`<p>${toSentence(text)}.</p>`}
         <${Problems} problems=${problems} />
       </section>`
@@ -153,13 +153,14 @@ function NewestState({ status, reload }: NewestProps) {
 }
 
 const mostProblems = 20;
+const tones = { error: 'bad', warning: 'wait', note: 'plain' } as const;
 
 function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
   return html`<ul class="problems">${problems.slice(0, mostProblems).map(
-    ({ severity, file, line, column, message, hint, sourceLine }) => html`<li>
-        <${Badge} tone=${severity === 'error' ? 'bad' : 'wait'}>${severity}<//>
+    ({ severity, rule, file, line, column, message, hint, sourceLine }) => html`<li>
+        <${Badge} tone=${tones[severity]}>${severity}<//>
         <code>${toShown(file)}${line !== null && `:${line}:${column}`}</code>
-        <div>${toSentence(message)}</div>
+        <div>${toSentence(message)}${severity !== 'error' && html` <code>${rule}</code>`}</div>
         ${sourceLine !== null && html`<pre tabindex="0">${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
         ${hint !== null && html`<div class="hint">${toSentence(hint)}</div>`}
       </li>`,
