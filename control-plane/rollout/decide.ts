@@ -4,7 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
-import { createIsWithin, type Pools, type Share } from './pools.ts';
+import { createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -113,16 +113,15 @@ function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
   }
   const gone = findGone(view, chosen);
   if (gone !== undefined) return takeBack(gone);
-  const hasShare = open.chosen.length > 0 || open.whole.length > 0;
-  return hasShare && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
+  return isGiven(open) && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
 }
 
 /** More than a third of the workers with it, and more than elsewhere. */
 function findGone({ members, gone }: View, chosen: readonly Member[]): string | undefined {
   const having = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
   const others = members.length - chosen.length + gone.others;
-  if (gone.having * manyOf <= having) return undefined;
-  if (others > 0 && gone.having / having <= gone.others / others) return undefined;
+  const elsewhere = others === 0 ? 0 : gone.others / others;
+  if (gone.having * manyOf <= having || gone.having / having <= elsewhere) return undefined;
   return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
 }
 
@@ -136,11 +135,10 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
   const { members, unknown } = view;
   const chosen = members.filter(({ isChosen }) => isChosen);
   if (unknown !== undefined || !view.isGathered) {
-    const hasShare = open.chosen.length > 0 || open.whole.length > 0;
     const none = view.connected === 0 ? 'no worker is connected' : 'workers are still connecting';
     return {
       change: undefined,
-      phase: hasShare ? toFollowerPhase(view, open) : 'gathering',
+      phase: toFollowerPhase(view, open),
       text: unknown ?? none,
     };
   }
@@ -251,6 +249,6 @@ function toGiven(step: number, share: Share, text: string): Decision {
 function toFollowerPhase({ members }: View, open: RolloutOnRecord): Phase {
   if (open.outcome === 'paused') return 'paused';
   const chosen = members.filter(({ isChosen }) => isChosen);
-  if (open.chosen.length === 0 && open.whole.length === 0) return 'gathering';
+  if (!isGiven(open)) return 'gathering';
   return chosen.every(({ state }) => state === 'in_force') ? 'holding' : 'spreading';
 }

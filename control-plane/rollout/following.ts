@@ -14,10 +14,9 @@ import type { RecordKeeper } from './record-keeper.ts';
 import { placeOf } from './share.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
-export interface Running {
+export interface Running extends Pick<TrialState, 'content' | 'supersedes' | 'sinceMs'> {
   readonly revision: string;
-  /** Wall time. */
-  readonly sinceMs: number;
+  readonly plan: RolloutPlan;
   readonly pools: Pools;
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
@@ -66,12 +65,13 @@ export function createFollowing(deps: FollowingDeps): Following {
   let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
   let isStopped = false;
 
-  function begin(trial: TrialState | undefined, record: RolloutRecord): void {
+  function begin(trial: TrialState | undefined, plan: RolloutPlan, record: RolloutRecord): void {
     if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
     running = trial && {
+      ...trial,
       revision: trial.revision.id,
-      sinceMs: trial.sinceMs,
-      pools: toPools(plan?.steps ?? [], trial.groups),
+      plan,
+      pools: toPools(plan.steps, trial.groups),
       endedBefore: openRolloutOf(record) ? undefined : record.rollout?.id,
       offered: undefined,
       takenBack: undefined,
@@ -81,8 +81,7 @@ export function createFollowing(deps: FollowingDeps): Following {
 
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
-    const { content, supersedes } = snapshots.state().trial ?? {};
-    if (content === undefined) return;
+    const { content, supersedes } = now;
     const isInForce = record.inForce[0]?.content === content;
     if (record.rollout?.id === now.endedBefore && !isInForce) return;
     const verdict = verdictOf(record, now.revision, content);
@@ -196,7 +195,7 @@ export function createFollowing(deps: FollowingDeps): Following {
       const open = openRolloutOf(record);
       const state = snapshots.state();
       if (plan !== undefined) {
-        begin(state.trial, record);
+        begin(state.trial, plan, record);
         if (running !== undefined && open?.revision !== running.revision) settle(running, record);
         if (running !== undefined && open?.revision === running.revision) offer(running, open);
         else if (open !== undefined && !state.trial?.supersedes) seek(open);

@@ -18,6 +18,11 @@ export interface Share {
   readonly whole: readonly number[];
 }
 
+/** Whether anybody has it. */
+export function isGiven({ chosen, whole }: Share): boolean {
+  return chosen.length + whole.length > 0;
+}
+
 export interface Pools {
   poolOf(node: NodeIdentity): number;
   /** For people; undefined for the first one. */

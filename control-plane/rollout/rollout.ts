@@ -19,6 +19,7 @@ import { createFleetView } from './fleet-view.ts';
 import { createFollowing, type Running } from './following.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
+import { isGiven } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -122,12 +123,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
     following.follow();
     if (!isWriting) remembering.remember();
     const { trial, newest } = snapshots.state();
-    if (trial !== undefined) lookAtStore();
     keeper.tend(trial !== undefined || newest?.isHeldBack === true || isOpen());
     tellPeers();
     const { running } = following;
-    if (running !== undefined && plan !== undefined) decideOn(running, plan);
+    if (running !== undefined) decideOn(running);
     else lookAhead();
+    if (trial !== undefined) lookAtStore();
   }
 
   /** An undo does not wait for the next look that is due. */
@@ -175,19 +176,18 @@ export function createRollout(deps: RolloutDeps): Rollout {
     told.times++;
   }
 
-  function decideOn(now: Running, { overLimitPoints }: RolloutPlan): void {
+  function decideOn(now: Running): void {
     const { record } = keeper;
-    const { trial, newest } = snapshots.state();
-    if (trial === undefined || plan === undefined) return;
+    const { newest } = snapshots.state();
     const open = openRolloutOf(record);
-    const { revision, pools } = now;
+    const { revision, content, supersedes, plan, pools } = now;
     noteLeader();
     view = fleet.see({
-      trial: { revision, content: trial.content, supersedes: trial.supersedes },
+      trial: { revision, content, supersedes },
       next: newest?.isWaiting ? newest.revision.id : undefined,
       open: open?.revision === revision ? open : undefined,
       pools,
-      overLimitPoints,
+      overLimitPoints: plan.overLimitPoints,
       own: readOwnFacts(deps, pools, clock.monotonicMs()),
       peers: readPeers(),
       leads: keeper.leads,
@@ -232,14 +232,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
-    const { trial, inForce } = snapshots.state();
-    if (trial === undefined) return;
-    const { revision } = now;
-    const base = inForce?.revision.id ?? '';
-    const rollout = { id: randomUUID(), revision, content: trial.content, base };
+    const { revision, content } = now;
+    const base = snapshots.state().inForce?.revision.id ?? '';
+    const rollout = { id: randomUUID(), revision, content, base };
     const isWritten = await write((record) => {
       // Another control plane has brought it into force meanwhile: following.ts ends the trial.
-      const isInForce = record.inForce[0]?.content === trial.content;
+      const isInForce = record.inForce[0]?.content === content;
       return isSame(record) && !isInForce ? withBegun(record, rollout, clock.wallMs()) : undefined;
     });
     if (isWritten) say(now, log.notice, 'begins');
@@ -345,15 +343,14 @@ export function createRollout(deps: RolloutDeps): Rollout {
       const { record } = keeper;
       const open = openRolloutOf(record);
       const { revision, sinceMs, pools } = running;
-      const isGiven = view?.trial.revision === revision && running.takenBack === undefined;
-      const members = isGiven ? (view?.members ?? []) : [];
+      const isSeen = running.takenBack === undefined && view?.trial.revision === revision;
+      const members = isSeen ? (view?.members ?? []) : [];
       const chosen = members.filter(({ isChosen }) => isChosen);
-      const hasShare = open !== undefined && open.chosen.length + open.whole.length > 0;
       const isAlone = deps.askPeers === undefined && keeper.leads;
       return {
         revision,
         sinceMs,
-        step: hasShare ? open.step + 1 : 0,
+        step: open && isGiven(open) ? open.step + 1 : 0,
         steps: pools.stepCount + 1,
         ...decision,
         workers: {
@@ -392,7 +389,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       };
       // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
       const open = openRolloutOf(keeper.record);
-      const isNew = open?.revision === revision && open.chosen.length + open.whole.length === 0;
+      const isNew = open?.revision === revision && !isGiven(open);
       if (isNew && !keeper.leads) return approve(open.content);
       const id = toShortId(revision);
       if (newest?.revision.id !== revision) {

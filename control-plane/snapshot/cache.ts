@@ -29,7 +29,7 @@ import {
   stepsTrailer,
   supersedeTrailer,
 } from './revision-trailer.ts';
-import { createServed, type InForce, type Served, type Trial } from './served.ts';
+import { createServed, type InForce, type Served, type Serving, type Trial } from './served.ts';
 import type { NodeIdentity } from './snapshot.ts';
 import type { InForceState, SnapshotState, Staleness, TrialState } from './snapshot-state.ts';
 
@@ -147,15 +147,28 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const problem = takenBack ?? findGuarded(whole, built);
     if (problem !== undefined) {
       // Its author wants the revision on trial no more all the same.
-      if (goesBack) withdrawTrial(whole);
+      if (goesBack) {
+        noteWithdrawn(whole);
+        served.change({ trial: undefined });
+      }
       newest = { ...newest, isHeldBack: takenBack === undefined };
       refuse([...outcome.warnings, problem], before);
       return;
     }
     say.warnings(outcome.warnings);
-    if (goesBack || !needsTrial(whole, built))
-      serve(whole, built, before?.invalidSinceMs !== undefined);
-    else tryOut(whole, built);
+    if (goesBack || !needsTrial(whole, built)) {
+      noteWithdrawn(whole);
+      const isAnswer = before?.invalidSinceMs !== undefined || served.now.inForce === undefined;
+      serve(whole, built, { isAtOnce: true, trial: undefined }, isAnswer);
+    } else tryOut(whole, built);
+  }
+
+  /** Nobody is to have the revision on trial any more. */
+  function noteWithdrawn(by: Revision): void {
+    const { trial } = served.now;
+    if (trial === undefined) return;
+    withdrawn = { revision: trial.revision.id, by: by.id };
+    say.withdrawn(trial.revision, by);
   }
 
   function refuse(problems: readonly Problem[], before: Newest | undefined): void {
@@ -225,31 +238,23 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     });
   }
 
-  function withdrawTrial(by: Revision, instead?: InForce): void {
-    const { trial, inForce } = served.now;
-    if (trial !== undefined) {
-      withdrawn = { revision: trial.revision.id, by: by.id };
-      say.withdrawn(trial.revision, by);
-    }
-    // One change: nobody is told something in between.
-    served.change({ inForce: instead ?? inForce, trial: undefined });
-  }
-
-  function serve(whole: Revision, built: BuiltSnapshots, wasInvalid: boolean): void {
-    const { inForce: before, trial } = served.now;
+  /** `trial`: what only some nodes get from now on. */
+  function serve(
+    whole: Revision,
+    built: BuiltSnapshots,
+    { isAtOnce, trial }: Pick<InForce, 'isAtOnce'> & Pick<Serving, 'trial'>,
+    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
+    isAnswer = true,
+  ): void {
+    const before = served.now;
     accepted++;
     const revision = toRevisionInfo(whole);
-    withdrawTrial(whole, { revision, sinceMs: clock.wallMs(), built, isAtOnce: true });
-    keep(whole);
-    const isNews = trial !== undefined || before?.built.content !== built.content;
-    // Seen at the default level when it answers a question: what is served, and whether a repair worked.
-    say.inForce(revision, built, isNews, before === undefined || wasInvalid);
-  }
-
-  /** For the next start, and for control planes without a state. */
-  function keep(whole: Revision): void {
+    served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
     lastGood.keep(whole);
+    // For control planes without a state.
     if (rollsOut) void store.keepInForce?.(whole);
+    const isNews = before.trial !== undefined || before.inForce?.built.content !== built.content;
+    say.inForce(revision, built, isNews, isAnswer);
   }
 
   /** What waited for the end of a trial is next. */
@@ -409,13 +414,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     },
     followInForce(whole) {
       const outcome = build(whole);
-      if (!outcome.ok) return;
-      const { built } = outcome;
-      const revision = toRevisionInfo(whole);
-      accepted++;
-      served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false } });
-      keep(whole);
-      say.inForce(revision, built, true, true);
+      if (outcome.ok) serve(whole, outcome.built, { isAtOnce: false, trial: served.now.trial });
     },
     offerTrial(takes) {
       const { trial } = served.now;
@@ -424,14 +423,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     endTrial() {
       const { trial } = served.now;
       if (trial === undefined) return;
-      const { whole, revision, built } = trial;
-      accepted++;
-      served.change({
-        inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce: false },
-        trial: undefined,
-      });
-      keep(whole);
-      say.inForce(revision, built, true, true);
+      serve(trial.whole, trial.built, { isAtOnce: false, trial: undefined });
       takeWaiting();
     },
     takeBackTrial(reason) {
