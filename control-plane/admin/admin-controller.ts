@@ -40,7 +40,7 @@ export const rollout = Type.Optional(
   }),
 );
 
-interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
+export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
   /** A more precise target than the request's, where it is known only now. */
   readonly what?: string;
   readonly message: string | undefined;

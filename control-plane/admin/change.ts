@@ -73,18 +73,27 @@ export interface PlannedChange {
 
 const maxAttempts = 3;
 
+type ChangePlan = Omit<ChangeRequest, 'author' | 'message'>;
+
 /** Writes nothing. Rejects as `makeChange` would. */
-export async function planChange(
-  { store, examine, snapshots, allowsRemoval }: ChangeDeps,
-  request: Omit<ChangeRequest, 'author' | 'message'>,
-): Promise<PlannedChange> {
-  const { expectedRevision } = request;
+export async function planChange(deps: ChangeDeps, request: ChangePlan): Promise<PlannedChange> {
+  const { store } = deps;
   const before = await store.read();
   const status = store.status();
   if (!status.reachable) {
     const detail = `the store cannot be reached, so nothing can be written: ${status.lastError}`;
     throw new AppError('store', detail);
   }
+  return planChangeOf(before, deps, request);
+}
+
+/** The same, of a revision that is known, whether or not the store can be reached. */
+export async function planChangeOf(
+  before: Revision,
+  { store, examine, snapshots, allowsRemoval }: ChangeDeps,
+  request: ChangePlan,
+): Promise<PlannedChange> {
+  const { expectedRevision } = request;
   if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
     const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
     throw new HttpError(412, { detail });

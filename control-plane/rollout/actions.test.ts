@@ -68,6 +68,38 @@ test('a pause holds a rollout where it is, over restarts, and resuming goes on',
   t.is(fleet.having(2).length, 20);
 });
 
+test('what is undone before its rollout has begun reaches nobody', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.text.mode = 'away';
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.plane.rollout.undo('undone by ops: a typo', 'ops');
+  fleet.text.mode = 'fine';
+  await fleet.pass(100);
+  t.false(fleet.workers.some(({ told }) => told?.resources.has('revision-2')));
+  t.like(fleet.readRecord()?.rollout, {
+    revision: revisionOf(2).id,
+    outcome: 'taken_back',
+    reason: 'undone by ops: a typo',
+  });
+  t.is(fleet.plane.rollout.state(), undefined);
+});
+
+test('what is undone while the record cannot be written leaves the workers at once, and is on record later', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 2);
+  fleet.text.mode = 'away';
+  fleet.plane.rollout.undo('undone by ops: a typo', 'ops');
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 0);
+  fleet.text.mode = 'fine';
+  await fleet.pass(5);
+  t.is(outcomeOf(fleet), 'taken_back');
+  t.is(fleet.plane.rollout.state(), undefined);
+});
+
 test('promoted: everybody gets it now', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));

@@ -76,3 +76,20 @@ export function withAction(
       return withEnd(record, 'taken_back', word);
   }
 }
+
+/** The revision on trial leaves all workers, or reaches none where its rollout has not begun. Undefined where another
+ * one is rolled out, or where it has ended since `endedBefore`, the last rollout before it. */
+export function withTakenBack(
+  record: RolloutRecord,
+  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content' | 'base'>,
+  { endedBefore, ...word }: Word & { readonly endedBefore: string | undefined },
+): RolloutRecord | undefined {
+  const open = openRolloutOf(record);
+  if (open !== undefined) {
+    return open.revision === rollout.revision ? withAction(record, 'abort', word) : undefined;
+  }
+  const { rollout: last, inForce } = record;
+  const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
+  if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
+  return withAction(withBegun(record, rollout, word.atMs), 'abort', word);
+}

@@ -12,7 +12,7 @@ import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import { type RolloutAction, withAction, withBegun, withChange } from './changes.ts';
+import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
@@ -54,6 +54,9 @@ export interface Rollout {
   act(action: RolloutAction, reason: string, by: string): Promise<string | undefined>;
   /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
   approve(revision: string, reason: string, by: string): Promise<string | undefined>;
+  /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
+   * workers at once, and that is on record when it can be written. */
+  undo(reason: string, by: string): void;
   /** For the control plane that leads, which knows the record with this content. */
   tellPeer(contentId: string | undefined): RolloutFacts;
   /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
@@ -231,13 +234,21 @@ export function createRollout(deps: RolloutDeps): Rollout {
     } else if (change.text !== '') say(now, log.notice, change.text);
   }
 
+  /** As its first step has it. */
+  function toBegun({ revision, content }: Running) {
+    return {
+      id: randomUUID(),
+      revision,
+      content,
+      base: snapshots.state().inForce?.revision.id ?? '',
+    };
+  }
+
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
-    const { revision, content } = now;
-    const base = snapshots.state().inForce?.revision.id ?? '';
-    const rollout = { id: randomUUID(), revision, content, base };
+    const rollout = toBegun(now);
     const isWritten = await write((record) => {
       // Another control plane has brought it into force meanwhile: following.ts ends the trial.
-      const isInForce = record.inForce[0]?.content === content;
+      const isInForce = record.inForce[0]?.content === rollout.content;
       return isSame(record) && !isInForce ? withBegun(record, rollout, clock.wallMs()) : undefined;
     });
     if (isWritten) say(now, log.notice, 'begins');
@@ -266,10 +277,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
     now.takenBack = { reason, by };
     now.offered = undefined;
+    const { endedBefore } = now;
     const written = write((record) =>
-      openRolloutOf(record)?.revision === now.revision
-        ? withAction(record, 'abort', { reason, by, atMs: clock.wallMs() })
-        : undefined,
+      withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore }),
     );
     snapshots.offerTrial(() => false);
     const isWritten = await written;
@@ -303,6 +313,18 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function tell({ revision }: Running, what: string): void {
     deps.onEvent({ revision, what });
+  }
+
+  function undo(reason: string, by: string): void {
+    const { running } = following;
+    const open = openRolloutOf(keeper.record);
+    if (running !== undefined) void takeBack(running, reason, by);
+    if (open === undefined || open.revision === running?.revision) return;
+    void write((record) =>
+      openRolloutOf(record)?.id === open.id
+        ? withAction(record, 'abort', { reason, by, atMs: clock.wallMs() })
+        : undefined,
+    );
   }
 
   async function act(
@@ -399,6 +421,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
         return `revision ${id} is not held back`;
       return approve(newest.content);
     },
+    undo,
     tellPeer(contentId) {
       if (contentId !== undefined) {
         keeper.hear(contentId);

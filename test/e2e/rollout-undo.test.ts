@@ -1,7 +1,10 @@
 // How long an undo takes from its author to the last worker, by each way there is: with three real workers on a
 // Git repository, and with two hundred streams on a directory.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
+  type CommandResult,
   type ControlPlaneProcess,
   createControlPlaneProcess,
 } from '../support/control-plane-process.ts';
@@ -108,6 +111,62 @@ test('an undo reaches three real workers within ten seconds by each way, from Gi
   const push: Way = async () => put('good');
   await measure(t, controlPlane, { count: 3, having }, { 'git push': push, ...anywhere }, put);
 });
+
+/** Pushes of the rules, and of the record, wait until `go` is there, for 60 s at most. */
+const slowHook = `#!/bin/sh
+for second in $(seq 600); do
+  [ -e go ] && exit 0
+  sleep 0.1
+done
+`;
+/** The record is written all the same. */
+const refusingHook = `#!/bin/sh
+while read -r before after ref; do
+  case "$ref" in refs/heads/*) echo 'the branch is protected'; exit 1;; esac
+done
+`;
+
+for (const [what, hook] of [
+  ['takes long for pushes', slowHook],
+  ['refuses pushes', refusingHook],
+] as const) {
+  test(`a Git host that ${what} keeps no revision that is rolled back with the workers on trial`, async (t) => {
+    const repository = createGitRepository(t);
+    repository.push({ 'a.yaml': ruleText('good', 1) });
+    const controlPlane = await createControlPlaneProcess(t, {
+      flags: ['--git', repository.url, ...plan],
+    });
+    await controlPlane.start();
+    const address = controlPlane.xdsAddress;
+    const workers = ['w-1', 'w-2', 'w-3'].map((id) => connectStreamWorker(t, { address, id }));
+    const having = (text: string) => workers.filter((worker) => worker.has(text)).length;
+    await eventually('all are served', () => having('good') === 3);
+    repository.push({ 'a.yaml': ruleText('bad', 1) });
+    await controlPlane.fetch('/status?look=true');
+    await eventually('one has it', () => having('bad') === 1);
+    writeFileSync(join(repository.path, 'hooks', 'pre-receive'), hook, { mode: 0o755 });
+    const base = (await controlPlane.fetch('/status')).body.inForce.id;
+    let answered: CommandResult | undefined;
+    const sinceMs = performance.now();
+    const rollback = controlPlane.run('rollback', base).then((result) => {
+      answered = result;
+    });
+    await eventually('all have the good one', () => having('good') === 3, mostSeconds * 1000);
+    t.log(`${((performance.now() - sinceMs) / 1000).toFixed(1)} s to the last worker`);
+    if (hook === slowHook) {
+      t.is(answered, undefined, 'the push is still under way');
+      writeFileSync(join(repository.path, 'go'), '');
+    }
+    await rollback;
+    t.is(answered?.exitCode, hook === slowHook ? 0 : 2, answered?.stderr);
+    if (hook === slowHook) return;
+    t.regex(answered?.stderr ?? '', /the branch is protected/);
+    await eventually('status says so', async () => {
+      const { text } = (await controlPlane.fetch('/status')).body;
+      return /taken back: undone by local: Roll back to [0-9a-f]{12}: revision/.test(text);
+    });
+  });
+}
 
 test('an undo reaches two hundred workers within ten seconds by each way, from a directory', async (t) => {
   const rules = createRulesFolder(t);

@@ -36,7 +36,7 @@ export interface GitRepository {
 }
 
 /** On the branch `main`, with one commit that has no file of rules. */
-export function createGitRepository(t: ExecutionContext): GitRepository {
+export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitRepository {
   const folder = mkdtempSync(join(tmpdir(), 'git-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'remote.git');
