@@ -4,10 +4,11 @@ import type { GrpcErrorStatus } from './status.ts';
 
 /** A unary call, as its method sees it. */
 export interface UnaryCall {
-  /** Time left of the caller's deadline, in milliseconds; undefined without grpc-timeout. */
-  readonly timeoutMs: number | undefined;
-  /** Arrival time of the request's end, on the monotonic clock. */
+  /** Arrival time of the request's end, on the monotonic clock; what it waited for after that, such as its turn, is not
+   * in it. */
   readonly receivedMs: number;
+  /** When the caller stops waiting, on the monotonic clock; undefined without grpc-timeout. */
+  readonly deadlineMs: number | undefined;
   /** `address:port` of the peer, or the transport's equivalent. */
   peer(): string;
   /** A header's first value, by its name in lower case. Valid until `answer` returns. */

@@ -20,7 +20,7 @@ export async function startGrpcServices(t: ExecutionContext, tls?: GrpcTls): Pro
   const health = createHealth({ requireConfig: false });
   const server = createGrpcServer(
     {
-      shouldRateLimit(request, _timeoutMs, caller) {
+      shouldRateLimit(request, _receivedMs, _deadlineMs, caller) {
         const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
         caller.settle({
           ok: true,

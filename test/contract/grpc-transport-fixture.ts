@@ -2,6 +2,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { createHttp2Transport } from '../../shared/grpc/http2/http2-transport.ts';
+import type { LargeRequests } from '../../shared/grpc/large-requests.ts';
 import type {
   GrpcMethod,
   StreamCaller,
@@ -48,10 +49,11 @@ export async function startTransport(
   methods: Record<string, GrpcMethod> = { '/test.Echo/Echo': echo },
   options: Partial<GrpcTransportOptions> = {},
   clock: Clock = systemClock,
+  largeRequests?: LargeRequests,
 ): Promise<Started> {
   const log = createRecordedLog();
   const transport = createHttp2Transport(
-    { methods: new Map(Object.entries(methods)), log, clock },
+    { methods: new Map(Object.entries(methods)), log, clock, largeRequests },
     { names: listeners.gRPC, maxRequestBytes, target: anyPort, ...options },
   );
   t.teardown(() => transport.stop(0));

@@ -2,6 +2,7 @@
 // pieces of messages, their compression, deadlines, and the answers to what is none of these.
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
+import { LargeRequests, largeRequestBytes } from '../../shared/grpc/large-requests.ts';
 import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { eventually } from '../support/eventually.ts';
@@ -23,6 +24,7 @@ import {
   toWindowUpdate,
 } from '../support/http2-frames.ts';
 import type { Http2Peer } from '../support/http2-peer.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import type { Caller } from './grpc-transport-caller.ts';
 import { type Check, echo, recordCalls, startTransport } from './grpc-transport-fixture.ts';
@@ -292,7 +294,7 @@ export function checkMessages(check: Check): void {
       [path]: {
         kind: 'unary',
         answer(bytes, start, end, call) {
-          timeouts.push(call.timeoutMs);
+          timeouts.push(call.deadlineMs && call.deadlineMs - call.receivedMs);
           return echo.answer(bytes, start, end, call);
         },
       },
@@ -312,6 +314,61 @@ export function checkMessages(check: Check): void {
       t.true(timeoutMs <= 100, `${timeoutMs}`);
       return timeoutMs > 0;
     });
+  });
+
+  check('the time of a large request begins with its arrival, not with its turn', async (t) => {
+    const clock = createManualClock();
+    const largeRequests = new LargeRequests(() => clock.monotonicMs());
+    const times: (number | undefined)[] = [];
+    const started = await startTransport(
+      t,
+      {
+        [path]: {
+          kind: 'unary',
+          answer(bytes, begin, end, call) {
+            if (end - begin > largeRequestBytes) times.push(call.receivedMs, call.deadlineMs);
+            return echo.answer(bytes, begin, end, call);
+          },
+        },
+      },
+      {},
+      clock,
+      largeRequests,
+    );
+    const message = Buffer.alloc(2000);
+    const headers = [...grpcRequest(path), ['grpc-timeout', '30S']] as const;
+    const ends = {
+      'with its bytes': (id: number) => [toData(id, toMessage(message), flags.endStream)],
+      'in parts': (id: number) => [
+        toData(id, toMessage(message).subarray(0, 500)),
+        toData(id, toMessage(message).subarray(500), flags.endStream),
+      ],
+      'in a frame of its own': (id: number) => [
+        toData(id, toMessage(message)),
+        toData(id, Buffer.alloc(0), flags.endStream),
+      ],
+      'with trailers': (id: number) => [
+        toData(id, toMessage(message)),
+        toHeaders(id, [['x-checksum', '1']], flags.endHeaders | flags.endStream),
+      ],
+    };
+    for (const [ended, toBody] of Object.entries(ends)) {
+      const peer = await started.connectPeer();
+      const atWork = { bytes: maxRequestBytes * 8, begin() {} };
+      largeRequests.add(atWork);
+      const arrivedMs = clock.monotonicMs();
+      peer.send(toHeaders(1, headers), ...toBody(1));
+      await eventually(
+        'it waits for its turn',
+        () => largeRequests.waitingBytes === message.length,
+      );
+      clock.advance(4000);
+      peer.send(toCall(3, path, text));
+      await peer.answer(3);
+      largeRequests.over(atWork);
+      t.deepEqual(await peer.answer(1), toMessage(message));
+      t.deepEqual(times.splice(0), [arrivedMs, arrivedMs + 30_000], ended);
+    }
   });
 
   check('the longest time that can be written is not over at once', async (t) => {

@@ -185,7 +185,7 @@ async function startPorts(t: ExecutionContext) {
   const log = createRecordedLog();
   const http = createHttpServer(
     {
-      shouldRateLimit(_request, _timeoutMs, caller) {
+      shouldRateLimit(_request, _receivedMs, _deadlineMs, caller) {
         const nothing = { responseHeadersToAdd: [], requestHeadersToAdd: [] };
         caller.settle({
           ok: true,

@@ -79,8 +79,11 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     clock,
     memory,
     samples,
-    decide: (request: RateLimitRequest, timeoutMs?: number) =>
-      new Promise<DecisionOutcome>((settle) => shouldRateLimit(request, timeoutMs, { settle })),
+    /** `receivedMs` is now unless given. */
+    decide: (request: RateLimitRequest, deadlineMs?: number, receivedMs = clock.monotonicMs()) =>
+      new Promise<DecisionOutcome>((settle) =>
+        shouldRateLimit(request, receivedMs, deadlineMs, { settle }),
+      ),
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
   };
 }

@@ -91,7 +91,9 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
   });
   const ask = (descriptors: readonly RequestDescriptor[]) =>
     new Promise<DecisionOutcome>((settle) =>
-      shouldRateLimit({ domain: 'd', hitsAddend: 0, descriptors }, undefined, { settle }),
+      shouldRateLimit({ domain: 'd', hitsAddend: 0, descriptors }, clock.monotonicMs(), undefined, {
+        settle,
+      }),
     );
   return {
     policy,

@@ -81,7 +81,8 @@ function createTrailed() {
         isNegativeHits: false,
       })),
     };
-    await new Promise((settle) => shouldRateLimit(request, undefined, { settle }));
+    const now = clock.monotonicMs();
+    await new Promise((settle) => shouldRateLimit(request, now, undefined, { settle }));
     return log.lines.map((line) => line.replace(/^debug /, ''));
   };
 }

@@ -132,21 +132,29 @@ test('more hits than a store can count fail the call, and are counted as a store
   t.is(stat('call.should_rate_limit.service_error'), 0);
 });
 
-test("the deadline is the caller's or the store's, whichever is shorter", async (t) => {
+test("the deadline is the caller's, or the store's from the request's arrival, whichever is sooner", async (t) => {
   const deadlines: number[] = [];
   const { decide, clock } = createWorker(twoLimits, {
     store: (inner) => ({
       ...inner,
       count(request) {
-        deadlines.push(request.deadlineMs - clock.monotonicMs());
+        deadlines.push(request.deadlineMs);
         inner.count(request);
       },
     }),
   });
-  await decide(ask('a=x'));
-  await decide(ask('a=x'), 50);
-  await decide(ask('a=x'), 5_000);
-  t.deepEqual(deadlines, [1_000, 50, 1_000]);
+  await decide(ask('a=x'), undefined, 0);
+  await decide(ask('a=x'), 50, 0);
+  await decide(ask('a=x'), 5_000, 0);
+  clock.advance(400);
+  const waited = await decide(ask('a=x'), undefined, 100);
+  const waitedTooLong = await decide(ask('a=x'), undefined, -600);
+  t.deepEqual(deadlines, [1_000, 50, 1_000, 1_100, 400]);
+  t.true(waited.ok);
+  t.is(
+    summarize(waitedTooLong),
+    'store: in-process counters: the deadline passed before the hits were counted',
+  );
 });
 
 test('an unlimited rule answers by itself: the largest number remains, nothing is counted', async (t) => {
@@ -437,7 +445,9 @@ test('a caller that gives up marks its request for the store, and is no error of
     options: defaults,
   });
   await new Promise<void>((resolve) => {
-    const pending = shouldRateLimit(ask('a=x'), undefined, { settle: () => resolve() });
+    const pending = shouldRateLimit(ask('a=x'), clock.monotonicMs(), undefined, {
+      settle: () => resolve(),
+    });
     pending?.cancel();
   });
   t.deepEqual(cancelled, [true]);

@@ -41,13 +41,14 @@ export interface Caller {
 /**
  * Answers one request; never throws and never blocks past the deadline.
  *
- * `timeoutMs`: how long the caller waits (grpc-timeout), if known; the store's timeout bounds the decision
- * in any case. `caller` is settled exactly once, possibly before `shouldRateLimit` returns, which then
+ * `receivedMs`: when the request had arrived; the store's timeout bounds the decision from then on.
+ * `deadlineMs`: when its caller stops waiting (grpc-timeout), if known. Both on the monotonic clock. `caller` is settled exactly once, possibly before `shouldRateLimit` returns, which then
  * returns undefined. `trace`: the parent of the decision's spans; undefined without tracing.
  */
 export type ShouldRateLimit = (
   request: RateLimitRequest,
-  timeoutMs: number | undefined,
+  receivedMs: number,
+  deadlineMs: number | undefined,
   caller: Caller,
   trace?: SpanParent,
 ) => PendingDecision | undefined;
@@ -277,7 +278,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return someKnownOver ? 'look' : 'add-unless-over';
   };
 
-  const decide: ShouldRateLimit = (request, timeoutMs, caller, trace) => {
+  const decide: ShouldRateLimit = (request, receivedMs, deadlineMs, caller, trace) => {
     if (request.domain === '') {
       return fail(new AppError('bad_request', 'rate limit domain must not be empty'), caller);
     }
@@ -337,13 +338,14 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     }
     const hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
     trail?.counting(hits);
+    const latestMs = receivedMs + options.storeTimeoutMs;
     const decision = new CountedDecision(
       request,
       matches,
       limited,
       hits,
       countMode(known > 0),
-      clock.monotonicMs() + Math.min(options.storeTimeoutMs, timeoutMs ?? options.storeTimeoutMs),
+      deadlineMs === undefined ? latestMs : Math.min(latestMs, deadlineMs),
       trace === undefined ? undefined : spans?.startStoreCall(trace, hits),
       caller,
       finish,
@@ -391,9 +393,11 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     });
   };
 
-  return (request, timeoutMs, caller, trace) => {
+  return (request, receivedMs, deadlineMs, caller, trace) => {
     trail?.asked(request);
-    if (trace === undefined || spans === undefined) return decide(request, timeoutMs, caller);
+    if (trace === undefined || spans === undefined) {
+      return decide(request, receivedMs, deadlineMs, caller);
+    }
     const decision = spans.startDecision(trace, request);
     const traced: Caller = {
       settle(outcome) {
@@ -401,6 +405,6 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         caller.settle(outcome);
       },
     };
-    return decide(request, timeoutMs, traced, trace);
+    return decide(request, receivedMs, deadlineMs, traced, trace);
   };
 }

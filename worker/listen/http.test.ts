@@ -5,6 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import { LargeRequests, maxWaitingBytes } from '../../shared/grpc/large-requests.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
@@ -14,7 +15,7 @@ import { createHealth } from '../health.ts';
 import { createHttpServer, type HttpDeps } from './http.ts';
 
 function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
-  return (_request, _timeoutMs, caller) => {
+  return (_request, _receivedMs, _deadlineMs, caller) => {
     caller.settle({
       ok: true,
       response: {
@@ -88,10 +89,10 @@ function send(
 test('a decision within the limits is 200, one beyond them 429', async (t) => {
   const asked: RateLimitRequest[] = [];
   let code: 1 | 2 = 1;
-  const { url, log, address } = await start(t, (request, timeoutMs, caller) => {
+  const { url, log, address } = await start(t, (request, receivedMs, deadlineMs, caller) => {
     asked.push(request);
-    t.is(timeoutMs, undefined);
-    return answerWith({ overallCode: code })(request, timeoutMs, caller);
+    t.is(deadlineMs, undefined);
+    return answerWith({ overallCode: code })(request, receivedMs, deadlineMs, caller);
   });
   t.deepEqual(log.lines, [`notice Listening for HTTP on '${address.text}'`]);
   const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
@@ -160,9 +161,9 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   const asked: string[] = [];
   const { url, address, log } = await start(
     t,
-    (request, timeoutMs, caller) => {
+    (request, receivedMs, deadlineMs, caller) => {
       asked.push(request.domain.slice(0, 5));
-      return answerWith({})(request, timeoutMs, caller);
+      return answerWith({})(request, receivedMs, deadlineMs, caller);
     },
     { largeRequests },
   );
@@ -196,7 +197,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
 });
 
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
-  const { url, log } = await start(t, (_request, _timeoutMs, caller) => {
+  const { url, log } = await start(t, (_request, _receivedMs, _deadlineMs, caller) => {
     setImmediate(() =>
       caller.settle({ ok: false, error: new AppError('store', 'the store is down') }),
     );
@@ -258,10 +259,10 @@ test('metadata that JSON cannot write is an Internal Server Error', async (t) =>
 
 test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
   let calls = 0;
-  const { url, log } = await start(t, (request, timeoutMs, caller) => {
+  const { url, log } = await start(t, (request, receivedMs, deadlineMs, caller) => {
     calls++;
     if (calls === 1) throw new Error('a defect');
-    return answerWith({})(request, timeoutMs, caller);
+    return answerWith({})(request, receivedMs, deadlineMs, caller);
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 500);
@@ -334,8 +335,8 @@ test('paths and requests that are malformed are Bad Request', async (t) => {
 
 test('stopping lets a decision finish, and cuts it after the grace time', async (t) => {
   const dones: (() => void)[] = [];
-  const pending: ShouldRateLimit = (request, timeoutMs, caller) => {
-    dones.push(() => answerWith({})(request, timeoutMs, caller));
+  const pending: ShouldRateLimit = (request, receivedMs, deadlineMs, caller) => {
+    dones.push(() => answerWith({})(request, receivedMs, deadlineMs, caller));
     return undefined;
   };
   const patient = await start(t, pending);
@@ -362,6 +363,30 @@ test('how long each answer took is counted', async (t) => {
   await send(`${url}/json`, 'POST', '{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}');
   t.is(seconds.length, 1);
   t.true((seconds[0] ?? -1) >= 0);
+});
+
+test('the time of a large request begins with its arrival, not with its turn', async (t) => {
+  const clock = createManualClock();
+  const largeRequests = new LargeRequests(() => clock.monotonicMs());
+  const received: number[] = [];
+  const { url } = await start(
+    t,
+    (request, receivedMs, deadlineMs, caller) => {
+      received.push(receivedMs);
+      return answerWith({})(request, receivedMs, deadlineMs, caller);
+    },
+    { largeRequests, clock },
+  );
+  const atWork = { bytes: maxRequestBytes * 8, begin() {} };
+  largeRequests.add(atWork);
+  clock.advance(1000);
+  const body = JSON.stringify({ domain: 'd'.repeat(2000) });
+  const answer = send(`${url}/json`, 'POST', body);
+  t.true(await waitUntil(() => largeRequests.waitingBytes === body.length, 20_000));
+  clock.advance(4000);
+  largeRequests.over(atWork);
+  t.is((await answer).status, 200);
+  t.deepEqual(received, [1000]);
 });
 
 test('a port in use is named together with the settings to change', async (t) => {

@@ -115,6 +115,7 @@ export function createHttpServer(
     reply: FastifyReply,
     trace: SpanParent | undefined,
   ): Promise<Answer> {
+    const receivedMs = clock.monotonicMs();
     return new Promise((resolve, reject) => {
       let pending: PendingDecision | undefined;
       const settle = (answer: Answer) => {
@@ -125,8 +126,9 @@ export function createHttpServer(
       const begin = () => {
         try {
           const parsed = parseJsonRequest(bytes, requestBounds);
-          if (parsed.ok) pending = shouldRateLimit(parsed.request, undefined, { settle }, trace);
-          else settle(parsed);
+          if (parsed.ok) {
+            pending = shouldRateLimit(parsed.request, receivedMs, undefined, { settle }, trace);
+          } else settle(parsed);
         } catch (error) {
           largeRequests.over(turn);
           reject(error);

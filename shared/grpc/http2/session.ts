@@ -460,8 +460,7 @@ export class Session implements StreamHost, FrameHandler {
       this.#faultOn(stream, errorCodes.protocolError);
       return;
     }
-    stream.remoteOpen = false;
-    stream.deliver();
+    stream.trailers();
   }
 
   windowUpdate(streamId: number, increment: number): void {

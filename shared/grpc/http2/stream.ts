@@ -106,6 +106,8 @@ export class Stream implements UnaryCall {
   #large: LargeRequest | undefined;
   /** Arrival time of the first bytes of an incomplete message, or of one that waits for the request's end. */
   #inputSinceMs = 0;
+  /** Arrival time of the request's end, where its message is in `#input`. */
+  #endedMs = 0;
 
   constructor(
     host: StreamHost,
@@ -158,6 +160,7 @@ export class Stream implements UnaryCall {
       this.#dispatchUnary(method, bytes, start + prefixBytes, end);
       return;
     }
+    if (endStream) this.#endedMs = this.#host.readMs;
     if (end > start) {
       this.#input ??= new MessageReader(this.#host.maxRequestBytes, this.#host);
       if (this.#input.remaining === 0) this.#inputSinceMs = this.#host.readMs;
@@ -166,6 +169,13 @@ export class Stream implements UnaryCall {
         return;
       }
     }
+    this.deliver();
+  }
+
+  /** The request ends with trailers. */
+  trailers(): void {
+    this.remoteOpen = false;
+    this.#endedMs = this.#host.readMs;
     this.deliver();
   }
 
@@ -232,12 +242,8 @@ export class Stream implements UnaryCall {
 
   // For the method of a unary call.
 
-  get timeoutMs(): number | undefined {
-    return this.head.timeoutMs;
-  }
-
   get receivedMs(): number {
-    return this.#host.readMs;
+    return this.#input === undefined ? this.#host.readMs : this.#endedMs;
   }
 
   peer(): string {

@@ -37,7 +37,8 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
     decode: (bytes, start, end) => decodeRateLimitRequest(bytes, start, end, requestBounds),
     handle(request, call) {
       const span = tracing === undefined ? undefined : startSpan(tracing, call);
-      return shouldRateLimit(request, call.timeoutMs, new GrpcCaller(deps, call, span), span);
+      const caller = new GrpcCaller(deps, call, span);
+      return shouldRateLimit(request, call.receivedMs, call.deadlineMs, caller, span);
     },
   });
 }
@@ -69,8 +70,8 @@ class GrpcCaller implements Caller {
   }
 
   #isLate(): boolean {
-    const { timeoutMs, receivedMs } = this.#call;
-    return timeoutMs !== undefined && this.#deps.clock.monotonicMs() - receivedMs >= timeoutMs;
+    const { deadlineMs } = this.#call;
+    return deadlineMs !== undefined && this.#deps.clock.monotonicMs() >= deadlineMs;
   }
 }
 

@@ -29,7 +29,7 @@ const overLimit: RateLimitResponse = {
   dynamicMetadata: { domain: 'd' },
 };
 
-const decideOverLimit: ShouldRateLimit = (_request, _timeoutMs, caller) => {
+const decideOverLimit: ShouldRateLimit = (_request, _receivedMs, _deadlineMs, caller) => {
   caller.settle({ ok: true, response: overLimit });
   return undefined;
 };
@@ -92,9 +92,9 @@ interface ReflectionStream extends NodeJS.EventEmitter {
 test('a decision is asked and answered with every field', async (t) => {
   const asked: RateLimitRequest[] = [];
   const { address, log } = await start(t, {
-    shouldRateLimit(request, timeoutMs, caller) {
+    shouldRateLimit(request, receivedMs, deadlineMs, caller) {
       asked.push(request);
-      return decideOverLimit(request, timeoutMs, caller);
+      return decideOverLimit(request, receivedMs, deadlineMs, caller);
     },
   });
   t.true(log.lines.includes(`notice Listening for gRPC on '${address.text}'`));
@@ -134,7 +134,7 @@ test('a decision is asked and answered with every field', async (t) => {
 test('every failure of a decision is UNKNOWN with its message', async (t) => {
   for (const code of ['bad_request', 'not_ready', 'store', 'overloaded', 'internal'] as const) {
     const { address, log } = await start(t, {
-      shouldRateLimit(_request, _timeoutMs, caller) {
+      shouldRateLimit(_request, _receivedMs, _deadlineMs, caller) {
         caller.settle({ ok: false, error: new AppError(code, `it is ${code}`) });
         return undefined;
       },
@@ -150,10 +150,10 @@ test('every failure of a decision is UNKNOWN with its message', async (t) => {
 test('a decision that throws is an internal error, and the port lives on', async (t) => {
   let calls = 0;
   const { address, log } = await start(t, {
-    shouldRateLimit(request, timeoutMs, caller) {
+    shouldRateLimit(request, receivedMs, deadlineMs, caller) {
       calls++;
       if (calls === 1) throw new Error('a defect');
-      return decideOverLimit(request, timeoutMs, caller);
+      return decideOverLimit(request, receivedMs, deadlineMs, caller);
     },
   });
   const client = connect(t, protos.rateLimitService, address.port);
@@ -218,15 +218,15 @@ test('the time of a call is cut to whole milliseconds, failures included', async
     metrics,
     clock,
     log: createRecordedLog(),
-    shouldRateLimit(_request, _timeoutMs, caller) {
+    shouldRateLimit(_request, _receivedMs, _deadlineMs, caller) {
       clock.advance(7.9);
       caller.settle({ ok: false, error: new AppError('store', 'down') });
       return undefined;
     },
   });
   method.answer(Buffer.of(), 0, 0, {
-    timeoutMs: undefined,
     receivedMs: clock.monotonicMs(),
+    deadlineMs: undefined,
     peer: () => '',
     header: () => undefined,
     succeed: () => t.fail(),
@@ -242,7 +242,7 @@ test('what fails when the time of its caller is over is DEADLINE_EXCEEDED', asyn
     metrics: createStubMetrics(),
     clock,
     log: createRecordedLog(),
-    shouldRateLimit(_request, _timeoutMs, caller) {
+    shouldRateLimit(_request, _receivedMs, _deadlineMs, caller) {
       clock.advance(10);
       caller.settle({ ok: false, error: new AppError('store', 'no answer before the deadline') });
       return undefined;
@@ -251,8 +251,8 @@ test('what fails when the time of its caller is over is DEADLINE_EXCEEDED', asyn
   const ask = (timeoutMs: number) => {
     const failures: [status: number, text: string][] = [];
     method.answer(Buffer.of(), 0, 0, {
-      timeoutMs,
       receivedMs: clock.monotonicMs(),
+      deadlineMs: clock.monotonicMs() + timeoutMs,
       peer: () => '',
       header: () => undefined,
       succeed: () => t.fail(),
@@ -268,8 +268,9 @@ test('a caller that goes away cancels the decision, one that was answered does n
   let pending = 0;
   let cancelled = 0;
   const { address } = await start(t, {
-    shouldRateLimit(request, _timeoutMs, caller) {
-      if (request.domain === 'quick') return decideOverLimit(request, undefined, caller);
+    shouldRateLimit(request, receivedMs, deadlineMs, caller) {
+      if (request.domain === 'quick')
+        return decideOverLimit(request, receivedMs, deadlineMs, caller);
       pending++;
       return {
         cancel() {

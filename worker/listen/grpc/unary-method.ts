@@ -78,8 +78,8 @@ class CountedCall implements UnaryCall, PendingAnswer {
     this.receivedMs = call.receivedMs;
   }
 
-  get timeoutMs(): number | undefined {
-    return this.#call.timeoutMs;
+  get deadlineMs(): number | undefined {
+    return this.#call.deadlineMs;
   }
 
   peer(): string {
