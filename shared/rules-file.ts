@@ -41,8 +41,16 @@ export function tooDeep(path: string, { depth }: Bounds): Problem {
   return problemOf('error', 'too-large', path, `directories are nested deeper than ${depth}`);
 }
 
-export function tooLarge(path: string, sizeBytes: number, { fileBytes }: Bounds): Problem {
-  const message = `${sizeBytes} bytes, more than the ${fileBytes} that a file may have`;
+/** `sizeBytes` is undefined where it is only known that there are too many. */
+export function tooLarge(
+  path: string,
+  sizeBytes: number | undefined,
+  { fileBytes }: Bounds,
+): Problem {
+  const message =
+    sizeBytes === undefined
+      ? `more than the ${fileBytes} bytes that a file may have`
+      : `${sizeBytes} bytes, more than the ${fileBytes} that a file may have`;
   return problemOf('error', 'too-large', path, message);
 }
 

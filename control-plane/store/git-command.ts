@@ -11,7 +11,11 @@ export interface RunOptions {
   readonly maxBytes?: number;
   readonly input?: string | Buffer;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Git's configuration for this command alone. */
+  readonly config?: readonly (readonly [string, string])[];
   readonly signal?: AbortSignal | undefined;
+  /** Takes what git wrote on standard error although it did what it should, without secrets. */
+  readonly onWarnings?: (text: string) => void;
   /** May contact the remote, and so needs the credentials. */
   readonly isRemote?: boolean;
 }
@@ -72,7 +76,7 @@ export function createGit({ repository, address, environment, readCredentials }:
 
   function toEnvironment(
     credentials: GitCredentials | undefined,
-    extra: Readonly<Record<string, string>>,
+    { environment: extra = {}, config = [] }: RunOptions,
   ): Record<string, string | undefined> {
     const { credentialScope } = address;
     const scoped =
@@ -107,6 +111,7 @@ export function createGit({ repository, address, environment, readCredentials }:
         ['i18n.commitEncoding', 'UTF-8'],
         ['i18n.logOutputEncoding', 'UTF-8'],
         ...scoped,
+        ...config,
       ]),
       ...(credentials && {
         RATELANE_GIT_USERNAME: credentials.username,
@@ -133,10 +138,13 @@ export function createGit({ repository, address, environment, readCredentials }:
     async run(args, options) {
       const credentials = options.isRemote ? await readCredentials() : undefined;
       if (credentials) noteSecrets(credentials);
-      const env = toEnvironment(credentials, options.environment ?? {});
+      const env = toEnvironment(credentials, options);
       const result = await runProcess(args, env, options);
-      if (result.isDone) return result.stdout;
       const stderr = mask(result.stderr);
+      if (result.isDone) {
+        options.onWarnings?.(stderr);
+        return result.stdout;
+      }
       const what = `git ${args[0]}`;
       if (result.reason !== undefined) {
         throw new GitError(`${what} ${mask(result.reason)}`, undefined, { cause: result.cause });

@@ -45,7 +45,8 @@ export async function makeCommit(
       lines.push(`100644 ${blob}\t${prefix}${path}\0`);
     }
     await run(['update-index', '-z', '--index-info'], lines.join(''));
-    const tree = await run(['write-tree']);
+    // Large files of others are not in the copy.
+    const tree = await run(['write-tree', '--missing-ok']);
     if (tree === (await resolveObject(git, `${parent}^{tree}`, signal))) return undefined;
     const author = toPerson(options.author, committer);
     return await run(['commit-tree', tree, '-p', parent, '-F', '-'], toMessage(options.message), {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { AppError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
 import type { GitAddress } from './git-address.ts';
 import { type Git, GitError } from './git-command.ts';
 import { resolveObject } from './git-tree.ts';
@@ -31,6 +32,9 @@ export interface GitMirrorDeps {
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
+  /** Larger files are left out of the copy, where the host can do that: nobody reads them. */
+  readonly maxFileBytes: number;
+  readonly log: Log;
   openGit(repository: string): Git;
 }
 
@@ -48,10 +52,13 @@ const localTimeoutMs = 30_000;
 const freshMark = '.fresh-';
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
-  const { folder, address, timeoutMs, fetchTimeoutMs, openGit } = deps;
+  const { folder, address, timeoutMs, fetchTimeoutMs, maxFileBytes, log, openGit } = deps;
   const git = openGit(folder);
   /** As of the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
+  /** Some hosts refuse a fetch with a filter, others send everything. */
+  let asksForFilter = true;
+  let isFilterSaid = false;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
     await mkdir(dirname(repository), { recursive: true, mode: 0o700 });
@@ -86,18 +93,50 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   }
 
   async function fetchInto(target: Git, ref: string, signal: AbortSignal): Promise<void> {
-    await target.run(
-      [
-        'fetch',
-        '--quiet',
-        '--force',
-        '--no-tags',
-        '--no-write-fetch-head',
-        '--',
-        address.url,
-        `+${ref}:${tipRef}`,
-      ],
-      { timeoutMs: fetchTimeoutMs, signal, isRemote: true },
+    if (!asksForFilter) return fetchWith(target, ref, signal);
+    const filter = `blob:limit=${maxFileBytes + 1}`;
+    try {
+      await fetchWith(target, ref, signal, filter);
+    } catch (error) {
+      if (!isAnswer(error) || !/filter/i.test(error.output)) throw error;
+      await fetchWith(target, ref, signal);
+      asksForFilter = false;
+      sayWhatStays();
+    }
+  }
+
+  async function fetchWith(
+    target: Git,
+    ref: string,
+    signal: AbortSignal,
+    filter?: string,
+  ): Promise<void> {
+    const options = ['--quiet', '--force', '--no-tags', '--no-write-fetch-head'];
+    if (filter !== undefined) options.push(`--filter=${filter}`);
+    await target.run(['fetch', ...options, '--', address.url, `+${ref}:${tipRef}`], {
+      timeoutMs: fetchTimeoutMs,
+      signal,
+      isRemote: true,
+      onWarnings(text) {
+        if (text.includes('filtering not recognized')) sayWhatStays();
+      },
+      // Only a fetch may know what is left out on purpose: any other command would get it after all.
+      config:
+        filter === undefined
+          ? []
+          : [
+              [`remote.${address.url}.promisor`, 'true'],
+              [`remote.${address.url}.partialCloneFilter`, filter],
+            ],
+    });
+  }
+
+  function sayWhatStays(): void {
+    if (isFilterSaid) return;
+    isFilterSaid = true;
+    log.info(
+      `The host of ${address.shown} cannot leave large files out of what it sends (uploadpack.allowFilter): ` +
+        `a file of more than ${maxFileBytes} bytes is refused, and stays in the copy, ${folder}`,
     );
   }
 
@@ -187,7 +226,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
 }
 
 /** True when git itself reported an error, and was not merely too slow. */
-function isAnswer(error: unknown): boolean {
+function isAnswer(error: unknown): error is GitError & { readonly output: string } {
   return error instanceof GitError && error.output !== undefined;
 }
 

@@ -1,10 +1,21 @@
 // What only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the
 // store contract.
-import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, relative } from 'node:path';
 import test from 'ava';
 import type { AppError } from '../../shared/errors.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { defaultBounds } from '../../shared/rules-file.ts';
 import {
   createGitRepository,
   gitEnvironment,
@@ -21,6 +32,12 @@ const unconditional = {
   author: { name: 'Ann', email: '' },
   message: 'change',
 };
+const smallFiles = { ...defaultBounds, fileBytes: 1024 * 1024 };
+const bytesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).reduce(
+    (sum, name) => sum + statSync(join(folder, name)).size,
+    0,
+  );
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
 test('a branch whose history was rewritten is taken as it is now', async (t) => {
@@ -190,7 +207,10 @@ test('what is in the place of the folder is told, and the mirror is not made ane
     const error = await t.throwsAsync(store.read());
     const text = `^revision [0-9a-f]{40} has ${what} at '${folder}', where --git-path needs a folder$`;
     t.regex(error?.message ?? '', new RegExp(text));
-    t.deepEqual(log.lines, []);
+    t.deepEqual(
+      log.lines.filter((line) => !line.startsWith('info ')),
+      [],
+    );
   }
 });
 
@@ -236,6 +256,105 @@ test('a damaged mirror is made anew', async (t) => {
     log.lines.filter((line) => line.includes('cannot be read')),
     [],
   );
+});
+
+test('files that are too large are refused, and are not kept where the host can leave them out', async (t) => {
+  const repository = createGitRepository(t);
+  repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
+  repository.push({ 'a.yaml': '1' });
+  const { store, log } = openGitStore(t, repository, {}, { bounds: smallFiles });
+  await store.read();
+  const large = randomBytes(8 * 1024 * 1024);
+  repository.push({ 'big.yaml': large, 'picture.png': large.subarray(1) });
+  const state = join(repository.folder, 'state');
+  const refused = await store.read();
+  t.is(
+    formatProblems(refused.problems.filter(({ severity }) => severity === 'error')),
+    'big.yaml: error: more than the 1048576 bytes that a file may have',
+  );
+  t.is(textsOf(refused), 'a.yaml=1');
+  t.true(bytesIn(state) < 1024 * 1024, `${bytesIn(state)}`);
+  // It is known by now, and the copy is not taken for damaged again.
+  const { length } = log.lines;
+  repository.push({ 'b.yaml': '2' });
+  t.is(textsOf(await store.read()), 'a.yaml=1 b.yaml=2');
+  t.is(log.lines.length, length);
+  t.true((await store.write(put('c.yaml', '3'), unconditional)).ok);
+  repository.push({ 'big.yaml': undefined });
+  const mended = await store.read();
+  t.is(textsOf(mended), 'a.yaml=1 b.yaml=2 c.yaml=3');
+  t.is(repository.gitAtRemote('cat-file', '-s', 'main:picture.png'), `${large.length - 1}`);
+  // After a restart an earlier revision is still refused for it.
+  const again = openGitStore(t, repository, {}, { bounds: smallFiles });
+  await again.store.read();
+  t.is((await again.store.history(10)).length, 6);
+  const reread = await again.store.readRevision(refused.id);
+  t.deepEqual(reread?.problems, refused.problems);
+  t.true(bytesIn(state) < 1024 * 1024, `${bytesIn(state)}`);
+});
+
+for (const [host, key, value] of [
+  ['sends everything', 'uploadpack.allowFilter', 'false'],
+  ['refuses such a fetch', 'uploadpackfilter.blob:limit.allow', 'false'],
+] as const) {
+  test(`files that are too large are refused, and said to stay, where the host ${host}`, async (t) => {
+    const repository = createGitRepository(t);
+    repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
+    repository.gitAtRemote('config', key, value);
+    repository.push({ 'big.yaml': randomBytes(2 * 1024 * 1024), 'a.yaml': '1' });
+    const { store, log } = openGitStore(t, repository, {}, { bounds: smallFiles });
+    const refused = await store.read();
+    t.is(textsOf(refused), 'a.yaml=1');
+    t.is(
+      formatProblems(refused.problems),
+      'big.yaml: error: 2097152 bytes, more than the 1048576 that a file may have',
+    );
+    repository.push({ 'big.yaml': undefined });
+    t.deepEqual((await store.read()).problems, []);
+    const state = join(repository.folder, 'state');
+    const copy = join(state, readdirSync(state)[0] ?? '');
+    t.deepEqual(log.lines, [
+      `info The host of ${repository.url} cannot leave large files out of what it sends (uploadpack.allowFilter): a file of more than 1048576 bytes is refused, and stays in the copy, ${copy}`,
+    ]);
+  });
+}
+
+test('a host that no longer leaves files out is followed', async (t) => {
+  const repository = createGitRepository(t);
+  repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
+  repository.push({ 'big.yaml': randomBytes(2 * 1024 * 1024), 'a.yaml': '1' });
+  const { store } = openGitStore(t, repository, {}, { bounds: smallFiles });
+  await store.read();
+  repository.gitAtRemote('config', 'uploadpackfilter.blob:limit.allow', 'false');
+  repository.push({ 'a.yaml': '2' });
+  t.is(textsOf(await store.read()), 'a.yaml=2');
+  repository.push({ 'big.yaml': '3' });
+  t.is(textsOf(await store.read()), 'a.yaml=2 big.yaml=3');
+});
+
+test('a file that is missing in a damaged copy is fetched, and is not taken for one that is too large', async (t) => {
+  const repository = createGitRepository(t);
+  repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
+  repository.push({ 'a.yaml': '1' });
+  await openGitStore(t, repository).store.read();
+  const state = join(repository.folder, 'state');
+  const copy = join(state, readdirSync(state)[0] ?? '');
+  const packs = join(copy, 'objects/pack');
+  const name = readdirSync(packs).find((each) => each.endsWith('.pack')) ?? '';
+  const pack = readFileSync(join(packs, name));
+  rmSync(packs, { recursive: true });
+  const inCopy = { env: { ...gitEnvironment, GIT_DIR: copy }, input: pack };
+  execFileSync('git', ['unpack-objects', '-q'], inCopy);
+  const blob = repository.git('rev-parse', 'HEAD:a.yaml');
+  rmSync(join(copy, 'objects', blob.slice(0, 2), blob.slice(2)));
+
+  const { store, log } = openGitStore(t, repository);
+  const revision = await store.read();
+  t.is(textsOf(revision), 'a.yaml=1');
+  t.deepEqual(revision.problems, []);
+  t.deepEqual(log.lines, [
+    `warning The copy of ${store.description} is fetched anew, since a file is too large or the copy is damaged: a.yaml (object ${blob}) is not in it`,
+  ]);
 });
 
 test('what a killed process left of a new mirror is removed, that of one at work is not', async (t) => {

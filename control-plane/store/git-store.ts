@@ -85,9 +85,13 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     ref,
     timeoutMs: options.timeoutMs,
     fetchTimeoutMs: options.fetchTimeoutMs,
+    maxFileBytes: bounds.fileBytes,
+    log,
     openGit: (path) => createGit({ repository: path, address, environment, readCredentials }),
   });
   const { git } = mirror;
+  /** Ids of the files that the host left out of the newest copy, as too large. */
+  let leftOut = new Set<string>();
 
   const loop = createLookLoop({
     description,
@@ -110,17 +114,28 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
   async function look(signal: AbortSignal): Promise<Revision> {
     const commit = await mirror.fetch(signal);
     try {
-      return await readAt(commit, signal);
+      return await readAt(commit, signal, (id) => leftOut.has(id));
     } catch (error) {
       if (!(error instanceof GitError) || error.output === undefined) throw error;
-      log.warning(`The copy of ${description} is damaged and is rebuilt: ${error.message}`);
-      return readAt(await mirror.renew(signal), signal);
+      log.warning(
+        `The copy of ${description} is fetched anew, since a file is too large or the copy is damaged: ${error.message}`,
+      );
+      const renewed = await mirror.renew(signal);
+      const missing = new Set<string>();
+      const revision = await readAt(renewed, signal, (id) => missing.add(id).has(id));
+      leftOut = missing;
+      return revision;
     }
   }
 
-  async function readAt(commit: string, signal?: AbortSignal): Promise<Revision> {
+  /** Without `isLeftOut`, as at a revision that was looked at before, all that is not in the copy counts as left out. */
+  async function readAt(
+    commit: string,
+    signal?: AbortSignal,
+    isLeftOut: (id: string) => boolean = () => true,
+  ): Promise<Revision> {
     if (commit === loop.seen?.id) return loop.seen;
-    return readRevisionOf(git, commit, { folder, bounds, signal });
+    return readRevisionOf(git, commit, { folder, bounds, isLeftOut, signal });
   }
 
   /** Whether the folder has the same content in both commits. */

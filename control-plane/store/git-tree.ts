@@ -31,6 +31,8 @@ export interface TreeOptions {
   /** '' is the whole repository. */
   readonly folder: string;
   readonly bounds: Bounds;
+  /** Whether a file that is not in the copy was left out of it as too large. Otherwise the copy is damaged. */
+  isLeftOut(id: string): boolean;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -41,7 +43,7 @@ export async function readRevisionOf(
   commit: string,
   options: TreeOptions,
 ): Promise<Revision> {
-  const { folder, bounds, signal } = options;
+  const { folder, signal } = options;
   const tree = await findTree(git, commit, options);
   if (tree === undefined) {
     throw new AppError('store', `revision ${commit} has no folder '${folder}'`);
@@ -54,7 +56,7 @@ export async function readRevisionOf(
   const [info] = await readLog(git, ['-n', '1', commit], signal);
   if (info === undefined) throw new AppError('store', `revision ${commit} is not known`);
   const problems: Problem[] = [];
-  const blobs = await listBlobs(git, tree, bounds, signal, problems);
+  const blobs = await listBlobs(git, tree, options, problems);
   const files = await readBlobs(git, blobs, signal, problems);
   return Object.freeze({ ...info, files: files.sort(byPath), problems });
 }
@@ -141,8 +143,7 @@ interface Blob {
 async function listBlobs(
   git: Git,
   tree: string,
-  bounds: Bounds,
-  signal: AbortSignal | undefined,
+  { bounds, isLeftOut, signal }: TreeOptions,
   problems: Problem[],
 ): Promise<Blob[]> {
   const output = await git.run(['ls-tree', '-r', '-z', '-l', '--full-tree', tree], {
@@ -159,18 +160,27 @@ async function listBlobs(
     const [mode = '', , id = '', size = ''] = text.slice(0, tab).split(/ +/);
     const path = text.slice(tab + 1);
     if (isHidden(path)) continue;
-    const sizeBytes = Number(size);
-    const problem = judge(mode, path, sizeBytes, bounds);
-    if (problem === undefined) blobs.push({ path, id, sizeBytes });
-    else problems.push(problem);
+    const problem = judge(mode, path, bounds);
+    if (problem !== undefined) {
+      problems.push(problem);
+      continue;
+    }
+    // Git writes no number for a file that is not in the copy.
+    const sizeBytes = /^\d+$/.test(size) ? Number(size) : undefined;
+    if (sizeBytes === undefined && !isLeftOut(id)) throw missing(id, path);
+    if (sizeBytes === undefined || sizeBytes > bounds.fileBytes) {
+      problems.push(tooLarge(path, sizeBytes, bounds));
+    } else {
+      blobs.push({ path, id, sizeBytes });
+    }
   }
   const excess = findExcess('.', entries, blobs, bounds);
   problems.push(...excess);
   return excess.length > 0 ? [] : blobs;
 }
 
-/** Why it is not read, with the same messages as for a directory. */
-function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): Problem | undefined {
+/** Why it is not read, whatever its size, with the same messages as for a directory. */
+function judge(mode: string, path: string, bounds: Bounds): Problem | undefined {
   if (mode === modes.submodule) {
     const message = 'a submodule is not read; it is ignored';
     const hint = 'rules in it would not be read: put them into this repository';
@@ -185,8 +195,7 @@ function judge(mode: string, path: string, sizeBytes: number, bounds: Bounds): P
   // Decoding replaces bytes that are not UTF-8 with this character.
   if (path.includes('\ufffd'))
     return problemOf('error', 'unreadable-file', path, "the file's name is not UTF-8");
-  if (path.split('/').length > bounds.depth) return tooDeep(path, bounds);
-  return sizeBytes > bounds.fileBytes ? tooLarge(path, sizeBytes, bounds) : undefined;
+  return path.split('/').length > bounds.depth ? tooDeep(path, bounds) : undefined;
 }
 
 async function readBlobs(
@@ -208,7 +217,7 @@ async function readBlobs(
     const head = Buffer.from(`${id} blob ${sizeBytes}\n`);
     const begin = at + head.length;
     if (!output.subarray(at, begin).equals(head)) {
-      throw new GitError(`the object ${id} of ${path} is missing`, `missing ${id}`);
+      throw missing(id, path);
     }
     at = begin + sizeBytes + 1;
     const text = decodeRulesText(path, output.subarray(begin, begin + sizeBytes));
@@ -216,6 +225,10 @@ async function readBlobs(
     else problems.push(text);
   }
   return files;
+}
+
+function missing(id: string, path: string): GitError {
+  return new GitError(`${path} (object ${id}) is not in it`, `missing ${id}`);
 }
 
 function* splitLines(output: Buffer): Generator<Buffer> {

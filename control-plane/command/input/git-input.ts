@@ -86,6 +86,7 @@ async function readInput(
   const read = await readRevisionOf(git, commit, {
     folder: below,
     bounds: defaultBounds,
+    isLeftOut: () => false,
     signal: undefined,
   });
   const toPath = (path: string) => (below === '' ? path : `${below}/${path}`);
