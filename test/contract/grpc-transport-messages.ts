@@ -294,7 +294,7 @@ export function checkMessages(check: Check): void {
       [path]: {
         kind: 'unary',
         answer(bytes, start, end, call) {
-          timeouts.push(call.deadlineMs && call.deadlineMs - call.receivedMs);
+          timeouts.push(call.deadlineMs && Math.round(call.deadlineMs - call.receivedMs));
           return echo.answer(bytes, start, end, call);
         },
       },

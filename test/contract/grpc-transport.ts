@@ -139,7 +139,7 @@ function checkCalls(check: Check): void {
       '/test.Echo/Echo': {
         kind: 'unary',
         answer(bytes, start, end, call) {
-          timeouts.push(call.deadlineMs && call.deadlineMs - call.receivedMs);
+          timeouts.push(call.deadlineMs && Math.round(call.deadlineMs - call.receivedMs));
           return echo.answer(bytes, start, end, call);
         },
       },
