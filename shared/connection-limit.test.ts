@@ -1,6 +1,16 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+import { mkdtemp, rm } from 'node:fs/promises';
+import {
+  type AddressInfo,
+  connect,
+  createServer,
+  type ListenOptions,
+  type Server,
+  Socket,
+} from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
@@ -57,14 +67,18 @@ async function start(
   };
 }
 
-async function listen(t: ExecutionContext, server: Server): Promise<number> {
+async function listen(
+  t: ExecutionContext,
+  server: Server,
+  target: ListenOptions = { port: 0, host: '127.0.0.1' },
+): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => sockets.add(socket));
   t.teardown(() => {
     server.close();
     for (const socket of sockets) socket.destroy();
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(target);
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
@@ -152,6 +166,54 @@ test('a connection that does not authenticate in its time is closed', async (t) 
   await open();
   clock.advance(5_000);
   t.deepEqual(await gone(1), [0]);
+});
+
+test('each of several handshakes that begin at one moment makes room for itself', (t) => {
+  const server = createServer();
+  limitConnections(server, { max: 100, maxHandshakes: 2, onClosed: () => {} });
+  const sockets = Array.from({ length: 4 }, () => new Socket());
+  for (const socket of sockets) server.emit('connection', socket);
+  t.deepEqual(
+    sockets.map(({ destroyed }) => destroyed),
+    [true, true, false, false],
+  );
+});
+
+test('on a unix socket a finished TLS handshake is no unfinished one, in whatever order they finish', async (t) => {
+  const { cert, key } = serverCertificate;
+  const server = createTlsServer({ cert, key }, (socket) => {
+    limit.use(socket, { lastAskedMs: undefined, isBusy: true });
+    socket.on('error', () => {});
+    socket.write('here');
+  });
+  const limit = limitConnections(server, { max: 1000, maxHandshakes: 2, onClosed: () => {} });
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-limit-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'socket');
+  await listen(t, server, { path });
+  let accepted = 0;
+  server.on('connection', () => accepted++);
+  const begin = async () => {
+    const count = accepted;
+    const socket = connect({ path }).on('error', () => {});
+    t.teardown(() => socket.destroy());
+    await eventually('it is accepted', () => accepted > count);
+    return socket;
+  };
+  const finish = async (socket: Socket) => {
+    const secure = connectTls({ socket, ca: authority, servername: 'localhost' });
+    await once(secure, 'data', { signal: AbortSignal.timeout(20_000) });
+    return secure;
+  };
+  const finished: TLSSocket[] = [];
+  for (let pair = 0; pair < 5; pair++) {
+    const both = [await begin(), await begin()];
+    for (const socket of both) finished.push(await finish(socket));
+  }
+  await begin();
+  await begin();
+  await finish(await begin());
+  t.true(finished.every(({ closed }) => !closed));
 });
 
 test('the oldest of too many unfinished TLS handshakes goes first, and callers come through', async (t) => {

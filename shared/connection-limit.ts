@@ -78,8 +78,7 @@ export function limitConnections(
       ? main
       : new Pool({ max: unauthenticated.max, countsAddresses: true, clock });
   const entries = new Map<Socket, Entry>();
-  /** TLS wraps the accepted socket in its own, and HTTP/2 exposes none: both are found by the peer's
-   * address. */
+  /** HTTP/2 does not expose its socket: it is found by the peer's address. */
   const byAddress = new Map<string, Entry>();
   const handshakes = new Set<Entry>();
 
@@ -103,6 +102,7 @@ export function limitConnections(
     if (maxHandshakes !== undefined) {
       if (handshakes.size >= maxHandshakes) {
         const [oldest] = handshakes;
+        if (oldest !== undefined) handshakes.delete(oldest);
         oldest?.socket.destroy();
       }
       handshakes.add(entry);
@@ -130,7 +130,8 @@ export function limitConnections(
     return true;
   }
 
-  const find = (socket: Socket) => entries.get(socket) ?? byAddress.get(toAddress(socket));
+  const find = (socket: Socket) =>
+    entries.get(toAccepted(socket)) ?? byAddress.get(toAddress(socket));
 
   return {
     use(socket, use) {
@@ -282,6 +283,12 @@ class HttpUse implements ConnectionUse {
 
 function sinceOf({ use, cameMs }: Entry): number {
   return use?.lastAskedMs ?? cameMs;
+}
+
+/** TLS has a socket of its own. That it keeps the accepted one is not documented, but peers on a unix socket have no
+ * address to find it by. */
+function toAccepted(socket: Socket & { readonly _parent?: Socket }): Socket {
+  return socket._parent ?? socket;
 }
 
 function toAddress({ remoteAddress, remotePort }: Socket): string {

@@ -98,6 +98,27 @@ test('keys that never repeat are bounded in number', (t) => {
   t.is(lines.length, 34);
 });
 
+for (const again of ['when-reported', 'when-changed'] as const) {
+  test(`outages that are over leave room for those of others (${again})`, (t) => {
+    const { clock, lines, log } = setUp(again);
+    for (let server = 1; server <= 100; server++) {
+      log.report(`server ${server} is away`, `${server}`);
+      clock.advance(5_000);
+      t.is(log.recover(`${server}`)?.times, 1);
+    }
+    t.is(lines.length, 100);
+  });
+
+  test(`more than 32 outages within one interval are said as one (${again})`, (t) => {
+    const { lines, log } = setUp(again);
+    for (let server = 1; server <= 100; server++) {
+      log.report(`server ${server} is away`, `${server}`);
+      log.recover(`${server}`);
+    }
+    t.is(lines.length, 33);
+  });
+}
+
 test('a flush says what is counted', (t) => {
   const { clock, lines, log } = setUp('in-time');
   log.report('a');

@@ -73,7 +73,16 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
     });
   }
 
+  /** What is over, and may be logged again at once, is as if it had never been. */
+  function makeRoom(): void {
+    const longAgoMs = clock.monotonicMs() - intervalMs;
+    for (const [key, { firstMs, saidMs }] of matters) {
+      if (firstMs === undefined && saidMs <= longAgoMs) matters.delete(key);
+    }
+  }
+
   function open(wantedKey: string): Matter {
+    if (matters.size >= maxKeys) makeRoom();
     const key = matters.size < maxKeys ? wantedKey : 'others';
     const matter = matters.get(key) ?? new Matter(key);
     matters.set(key, matter);

@@ -171,6 +171,9 @@ export function checkConnectionEnds(check: Check): void {
     const answer = await late.call('/test.Echo/Echo', echoed);
     t.deepEqual(answer.messages, [echoed]);
     t.is(told(answer), 'true', 'who came afterwards');
+    const refused = await late.call('/test.Echo/None', echoed);
+    t.is(refused.grpcStatus, 12);
+    t.is(told(refused), 'true', 'whose call fails');
     t.true(transport.turnAway());
 
     const { transport: other, connect: connectOther } = await start(t);

@@ -12,7 +12,7 @@ import {
 import { checkChange } from '../../control-plane/store/store-path.ts';
 import { toTrailers } from '../../control-plane/xds/grpc-status.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
-import { toErrorBlock } from '../../shared/grpc/http2/answer-blocks.ts';
+import { toErrorTrailers } from '../../shared/grpc/http2/answer-blocks.ts';
 import { createLog } from '../../shared/log.ts';
 import { createTestClient } from '../../shared/router/test-client.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
@@ -123,7 +123,7 @@ test('text of others stays in its field: trailers, log lines, statistics', (t) =
   t.is(decodeURIComponent(trailers), injection);
   t.false(
     /[\r\n]/.test(
-      toErrorBlock(2, injection)
+      toErrorTrailers(2, injection)
         .toString('latin1')
         .replace(/^[^%]*/, ''),
     ),

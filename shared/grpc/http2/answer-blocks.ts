@@ -1,6 +1,6 @@
 // The header blocks of answers; constant ones are prepared once. gRPC's rules for them are in "gRPC over
 // HTTP/2", Responses.
-import { type GrpcErrorStatus, toGrpcMessage } from '../status.ts';
+import { toGrpcMessage } from '../status.ts';
 import { encodeHeaderBlock } from './hpack/encoder.ts';
 import { maxErrorTextLength } from './limits.ts';
 
@@ -17,22 +17,16 @@ export const farewellHeaders = encodeHeaderBlock([
 ]);
 export const okTrailers = encodeHeaderBlock([['grpc-status', '0']]);
 
-/** An answer without a message: headers and trailers in one block. */
-export function toErrorBlock(status: number, text: string): Buffer {
-  return encodeHeaderBlock([...common, ...toStatusFields(status, text)]);
-}
+/** Of an answer to a message with an unsupported encoding. */
+export const supportedEncodings = encodeHeaderBlock([
+  ['grpc-accept-encoding', 'identity,deflate,gzip'],
+]);
 
-/** The trailers of an answer whose headers were sent. */
+/** The trailers of an answer; one without a message has them in the block of its headers. */
 export function toErrorTrailers(status: number, text: string): Buffer {
-  return encodeHeaderBlock(toStatusFields(status, text));
-}
-
-/** For a message with an unsupported encoding; lists the supported ones. */
-export function toUnknownEncodingBlock(status: GrpcErrorStatus, text: string): Buffer {
   return encodeHeaderBlock([
-    ...common,
-    ...toStatusFields(status, text),
-    ['grpc-accept-encoding', 'identity,deflate,gzip'],
+    ['grpc-status', String(status)],
+    ['grpc-message', toGrpcMessage(text.slice(0, maxErrorTextLength))],
   ]);
 }
 
@@ -43,11 +37,4 @@ export function toHttpHeaders(status: number, bodyBytes: number): Buffer {
     ['content-type', 'text/plain; charset=utf-8'],
     ['content-length', String(bodyBytes)],
   ]);
-}
-
-function toStatusFields(status: number, text: string) {
-  return [
-    ['grpc-status', String(status)],
-    ['grpc-message', toGrpcMessage(text.slice(0, maxErrorTextLength))],
-  ] as const;
 }

@@ -13,12 +13,7 @@ import type {
   UnaryMethod,
 } from '../method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../status.ts';
-import {
-  okTrailers,
-  toErrorBlock,
-  toErrorTrailers,
-  toUnknownEncodingBlock,
-} from './answer-blocks.ts';
+import { okTrailers, supportedEncodings, toErrorTrailers } from './answer-blocks.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { readUint32, writeUint32 } from './frame.ts';
 import { noHead, type RequestHead } from './request-head.ts';
@@ -199,7 +194,7 @@ export class Stream implements UnaryCall {
   end(status: GrpcErrorStatus, text: string): void {
     if (this.#isAnswered() || this.isGone) return;
     this.#giveUp();
-    this.#endWith(this.#headersSent ? toErrorTrailers(status, text) : toErrorBlock(status, text));
+    this.#endWithError(status, text);
     this.#tellMethod();
   }
 
@@ -272,7 +267,7 @@ export class Stream implements UnaryCall {
     this.#pending = undefined;
     if (this.#large !== undefined) this.#endTurn();
     if (this.#isGivenUp) this.#host.abandonedCallEnded();
-    else if (!this.#isAnswered()) this.#endWith(toErrorBlock(status, text));
+    else if (!this.#isAnswered()) this.#endWithError(status, text);
   }
 
   /** Whether the answer's end is known, though it may wait. Not a getter: a private one costs a call of
@@ -408,7 +403,7 @@ export class Stream implements UnaryCall {
     if (decompress === undefined) {
       const shown = JSON.stringify(encoding);
       const text = `grpc: Decompressor is not installed for grpc-encoding ${shown}`;
-      this.#endWith(toUnknownEncodingBlock(grpcStatus.unimplemented, text));
+      this.#endWithError(grpcStatus.unimplemented, text, supportedEncodings);
       this.#tellMethod();
       return;
     }
@@ -484,6 +479,13 @@ export class Stream implements UnaryCall {
     this.#output ??= new SendQueue();
     this.#output.add(bytes);
     return this.#output;
+  }
+
+  #endWithError(status: GrpcErrorStatus, text: string, ...more: Uint8Array[]): void {
+    const trailers = [toErrorTrailers(status, text), ...more];
+    // Blocks are independent of each other, so several in a row are one.
+    const { answerHeaders } = this.#host.sender;
+    this.#endWith(Buffer.concat(this.#headersSent ? trailers : [answerHeaders, ...trailers]));
   }
 
   /** Sent after the queue; `endStream`: the last chunk has the end. */
