@@ -34,13 +34,12 @@ export function withBegun(
   return { ...kept, rollout: { ...none, ...rollout, chosen: [], whole: [] }, after: '' };
 }
 
+/** Of the open rollout. */
 export function withChange(
   record: RolloutRecord,
   change: Exclude<Change, { readonly kind: 'begin' | 'lead' }>,
   atMs: number,
-): RolloutRecord | undefined {
-  const open = openRolloutOf(record);
-  if (open === undefined) return undefined;
+): RolloutRecord {
   const word = { reason: '', by: '', atMs };
   switch (change.kind) {
     case 'take_back':
@@ -48,28 +47,26 @@ export function withChange(
     case 'complete':
       return withEnd(record, 'in_force', word);
     case 'pause':
-      return { ...record, rollout: { ...open, outcome: 'paused', reason: change.reason } };
+      return withRollout(record, { outcome: 'paused', reason: change.reason });
     case 'give': {
       const { step, share } = change;
       const given = { step, chosen: [...share.chosen], whole: [...share.whole] };
-      return { ...record, rollout: { ...open, ...given, outcome: 'running', reason: '' } };
+      return withRollout(record, { ...given, outcome: 'running', reason: '' });
     }
   }
 }
 
-/** What somebody wants of the rollout on record. */
+/** What somebody wants of the open rollout. */
 export function withAction(
   record: RolloutRecord,
   action: RolloutAction,
   word: Word,
-): RolloutRecord | undefined {
-  const open = openRolloutOf(record);
-  if (open === undefined) return undefined;
+): RolloutRecord {
   switch (action) {
     case 'pause':
-      return { ...record, rollout: { ...open, outcome: 'paused', reason: word.reason } };
+      return withRollout(record, { outcome: 'paused', reason: word.reason });
     case 'resume':
-      return { ...record, rollout: { ...open, outcome: 'running', reason: '' } };
+      return withRollout(record, { outcome: 'running', reason: '' });
     case 'promote':
       return withEnd(record, 'in_force', word);
     case 'abort':
@@ -92,4 +89,8 @@ export function withTakenBack(
   const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
   if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
   return withAction(withBegun(record, rollout, word.atMs), 'abort', word);
+}
+
+function withRollout(record: RolloutRecord, now: Partial<RolloutOnRecord>): RolloutRecord {
+  return { ...record, rollout: record.rollout && { ...record.rollout, ...now } };
 }

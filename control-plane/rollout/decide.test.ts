@@ -1,7 +1,7 @@
 import test from 'ava';
 import { type NodeGroup, noConditions } from '../snapshot/node-group.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
-import { type Change, type Decision, decide } from './decide.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { parseRolloutPlan } from './plan.ts';
 import { createIsWithin, toPools } from './pools.ts';
 import { emptyRecord, type RolloutOnRecord, type RolloutRecord } from './record.ts';
@@ -275,6 +275,17 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     takesBack(`${refuses}; 4 workers had it`),
   ],
   [
+    'two of seven refuse, one of them for 3 s, and no other one answers: takes back',
+    {
+      open: { chosen: places(7) },
+      members: [
+        ...workersOf(1, { refusing: 1, forMs: 3_000 }),
+        ...workersOf(7, { refusing: 2, pending: 5 }).slice(1),
+      ],
+    },
+    takesBack(`${refuses}; 7 workers had it`),
+  ],
+  [
     'what a worker without it refuses is no refusal of it',
     {
       members: workers(20).map((each, index) =>
@@ -340,6 +351,11 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
   [
+    'the only one elsewhere is gone as well: goes on',
+    { members: workers(1), view: { gone: { having: 2, others: 1 } } },
+    gives(0, [], ''),
+  ],
+  [
     'all have it, and many are gone: takes back',
     { members: workers(2), view: { gone: { having: 2, others: 0 } } },
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
@@ -355,6 +371,11 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'it is bad: takes back',
     { view: { judgement: judged.bad } },
     takesBack('errors 9.0 % where it is; 2 workers had it'),
+  ],
+  [
+    'it is bad where only one worker has it: takes back',
+    { open: { chosen: places(1) }, view: { judgement: judged.bad } },
+    takesBack('errors 9.0 % where it is; 1 worker had it'),
   ],
   [
     'it is bad where a whole pool has it: takes back',
@@ -623,3 +644,19 @@ for (const [title, given, expected] of views) {
     t.deepEqual(decideOn(given), expected);
   });
 }
+
+test('before a revision comes it is foreseen whether a share can be made at any step', (t) => {
+  const foresee = (steps: string, ...given: string[]) => {
+    const parsed = parseRolloutPlan(steps);
+    if (!parsed.ok) throw new Error(parsed.reason);
+    const named = given.map((place, index) => ({ name: `'w${index}'`, place }));
+    return foreseeIndivisible(named, parsed.plan);
+  };
+  t.is(foresee('10%'), undefined, 'nobody is connected');
+  t.is(foresee('10%', 'a', 'b'), undefined);
+  t.is(foresee('10%,50%', 'a', 'a', 'b', 'b'), undefined, 'the second step has a share');
+  t.is(
+    foresee('10%', 'a', 'a', 'b', 'b'),
+    "the next revision will have to be approved, since no share of the workers can be made: 4 share 2 node ids, such as that of 'w0', and do not tell their instances",
+  );
+});

@@ -291,5 +291,7 @@ test('a worker that vanished is told with what it had', (t) => {
   t.deepEqual(goneOf({ vanished: [lost(undefined)] }), []);
   t.deepEqual(goneOf({ vanished: [lost(after)], isOnTrial: false }), []);
   t.deepEqual(goneOf({ vanished: [lost(after)], snapshots: { before: after, after } }), []);
-  t.is(goneOf({ vanished: [{ ...lost(after), goneAtMs: 11_000 }] })[0]?.forMs, 0);
+  const just = goneOf({ vanished: [{ ...lost(after), goneAtMs: 11_000 }] });
+  t.is(just[0]?.forMs, 0);
+  t.true(Value.Check(factsJson, { record: 'r', serves: null, workers: [], gone: just }));
 });

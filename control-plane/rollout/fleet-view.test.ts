@@ -220,6 +220,20 @@ test('workers are gathered when none has come for five seconds', (t) => {
   t.true(after(1, all).isGathered);
 });
 
+test('two workers are enough to be gathered', (t) => {
+  const { after } = createLooks();
+  t.false(after(3_000, all.slice(0, 2)).isGathered);
+  t.false(after(4_999, all.slice(0, 2)).isGathered, 'they are new when they are seen first');
+  t.true(after(1, all.slice(0, 2)).isGathered);
+});
+
+test('the workers of peers, which a leader hears of later, are no new ones', (t) => {
+  const { after } = createLooks();
+  after(0, all.slice(0, 2));
+  t.false(after(4_999, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
+  t.true(after(1, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
+});
+
 test('a single worker is waited with for thirty seconds', (t) => {
   const { after } = createLooks();
   t.false(after(1_000, all.slice(0, 1)).isGathered);
@@ -347,21 +361,19 @@ test('a worker counts on the side whose version it has, whatever it is given', (
 
 test('a worker that has left counts nothing, and goes on where it was when it comes back', (t) => {
   const { after } = createLooks();
-  const [a, c] = [counting('a', 'new', 0), counting('c', 'old', 0)];
-  after(0, [a, c]);
+  const [b, d] = [counting('b', 'new', 0), counting('d', 'old', 0)];
+  const c = counting('c', 'old', 50);
+  after(0, [counting('a', 'new', 0), b, counting('c', 'old', 0), d]);
+  t.is(textOf(after(0, [c, d])), '0 decisions with it, 50 without: fewer than 100');
   t.is(
-    textOf(after(0, [counting('c', 'old', 50)])),
-    '0 decisions with it, 50 without: fewer than 100',
-  );
-  t.is(
-    textOf(after(0, [counting('a', 'new', 40), counting('c', 'old', 50)])),
+    textOf(after(0, [counting('a', 'new', 40), c, d])),
     '40 decisions with it, 50 without: fewer than 100',
   );
 });
 
 test('workers that have left are forgotten when they are more than those that are there', (t) => {
   const { after } = createLooks();
-  const crowd = Array.from({ length: 5 }, (_, index) => counting(`x-${index}`, 'old', 0));
+  const crowd = Array.from({ length: 3 }, (_, index) => counting(`x-${index}`, 'old', 0));
   after(0, [...crowd, counting('a', 'new', 0), counting('c', 'old', 0)]);
   after(0, [counting('a', 'new', 10), counting('c', 'old', 10)]);
   t.is(
@@ -439,7 +451,7 @@ test('a worker that came back at a peer is not gone', (t) => {
 
 test('who vanished before the step does not count', (t) => {
   const { after } = createLooks();
-  after(0, all);
+  after(10_000, all);
   t.deepEqual(after(5_000, all, { gone: [gone('x', true, 5_001)] }).gone, { having: 0, others: 0 });
   t.deepEqual(after(0, all, { gone: [gone('x', true, 5_000)] }).gone, { having: 1, others: 0 });
 });

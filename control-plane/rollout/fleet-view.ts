@@ -41,20 +41,25 @@ interface Base extends Traffic {
   readonly series: string;
 }
 
+/** Of one rollout. */
+interface Step {
+  readonly key: string;
+  readonly sinceMs: number;
+  heldMs: number;
+  isHeldByAll: boolean;
+  /** By worker. */
+  readonly bases: Map<string, Base>;
+  /** In time watched. */
+  readonly refusedSinceMs: Map<string, number>;
+}
+
 export function createFleetView(clock: Clock): FleetView {
   let gatherSinceMs = clock.monotonicMs();
   /** `isOfAll`: with those of peers, which only a leader knows. */
   let connected = { count: 0, isOfAll: false, sinceMs: clock.monotonicMs() };
   let lastMs = clock.monotonicMs();
   let watchedMs = 0;
-  let step = { key: '', sinceMs: lastMs };
-  let heldMs = 0;
-  let isHeldByAll = false;
-  /** By worker. */
-  let bases = new Map<string, Base>();
-  /** In time watched. */
-  let refusedSinceMs = new Map<string, number>();
-  let places = new Map<string, string>();
+  let step = beginStep('');
 
   function noteCount(count: number, isOfAll = false): void {
     const isNews = isOfAll === connected.isOfAll && count !== connected.count;
@@ -68,30 +73,19 @@ export function createFleetView(clock: Clock): FleetView {
     return connected.count > 1 && nowMs - quietSinceMs >= gatherQuietMs;
   }
 
-  function enterStep(open: RolloutOnRecord | undefined, nowMs: number): void {
-    const key = open === undefined ? '' : `${open.id} ${open.step}`;
-    if (key === step.key) return;
-    if (step.key.split(' ')[0] !== open?.id) places = new Map();
-    step = { key, sinceMs: nowMs };
-    heldMs = 0;
-    isHeldByAll = false;
-    bases = new Map();
-    refusedSinceMs = new Map();
-  }
-
-  function placeIn(rollout: string, { key, id, instance }: WorkerFacts): string {
-    const place = places.get(key) ?? placeOf(rollout, id, instance ?? undefined);
-    places.set(key, place);
-    return place;
+  function beginStep(key: string): Step {
+    const sinceMs = clock.monotonicMs();
+    const none = { heldMs: 0, isHeldByAll: false };
+    return { key, sinceMs, ...none, bases: new Map(), refusedSinceMs: new Map() };
   }
 
   /** What it has counted since it was first seen in this step. */
   function countedBy({ key, name, counted }: WorkerFacts): CountedWorker | undefined {
     if (counted === null) return undefined;
-    let base = bases.get(key);
+    let base = step.bases.get(key);
     if (base?.series !== counted.series) {
       base = counted;
-      bases.set(key, base);
+      step.bases.set(key, base);
     }
     return {
       name,
@@ -102,8 +96,8 @@ export function createFleetView(clock: Clock): FleetView {
   }
 
   function refusedForMs(key: string): number {
-    const sinceMs = refusedSinceMs.get(key) ?? watchedMs;
-    refusedSinceMs.set(key, sinceMs);
+    const sinceMs = step.refusedSinceMs.get(key) ?? watchedMs;
+    step.refusedSinceMs.set(key, sinceMs);
     return watchedMs - sinceMs;
   }
 
@@ -134,7 +128,7 @@ export function createFleetView(clock: Clock): FleetView {
 
   /** What is known of workers that have left goes when it is more than of those that are there. */
   function forgetOthers(present: ReadonlyMap<string, unknown>): void {
-    for (const known of [bases, refusedSinceMs, places]) {
+    for (const known of [step.bases, step.refusedSinceMs]) {
       if (known.size <= 2 * present.size) continue;
       for (const key of [...known.keys()]) if (!present.has(key)) known.delete(key);
     }
@@ -145,7 +139,7 @@ export function createFleetView(clock: Clock): FleetView {
     isGathered,
     gatherAgain() {
       gatherSinceMs = clock.monotonicMs();
-      heldMs = 0;
+      step.heldMs = 0;
     },
     see(look) {
       const { open, own, peers } = look;
@@ -153,17 +147,18 @@ export function createFleetView(clock: Clock): FleetView {
       const passedMs = Math.min(nowMs - lastMs, longestLookMs);
       lastMs = nowMs;
       watchedMs += passedMs;
-      enterStep(open, nowMs);
+      const stepKey = open === undefined ? '' : `${open.id} ${open.step}`;
+      if (stepKey !== step.key) step = beginStep(stepKey);
       // A worker that changes its control plane is at two of them for a moment.
       const byKey = new Map([...peers.workers, ...own.workers].map((each) => [each.key, each]));
       noteCount(byKey.size, peers.workers.length > 0);
       const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
       const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
       const members = workers.map((facts): Member => {
-        const { key, name, pool, state, refusal } = facts;
-        const place = placeIn(open?.id ?? '', facts);
+        const { key, id, instance, name, pool, state, refusal } = facts;
+        const place = placeOf(open?.id ?? '', id, instance ?? undefined);
         const isChosen = isWithin({ pool, place });
-        if (refusal === null) refusedSinceMs.delete(key);
+        if (refusal === null) step.refusedSinceMs.delete(key);
         const isRefused = isChosen && refusal !== null;
         return {
           name,
@@ -175,12 +170,12 @@ export function createFleetView(clock: Clock): FleetView {
         };
       });
       const chosen = members.filter(({ isChosen }) => isChosen);
-      if (isHeldByAll) heldMs += passedMs;
-      else isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
+      if (step.isHeldByAll) step.heldMs += passedMs;
+      else step.isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
       // Who resumes it wants the step to be watched again.
       if (chosen.length === 0 || open?.outcome === 'paused') {
-        isHeldByAll = false;
-        heldMs = 0;
+        step.isHeldByAll = false;
+        step.heldMs = 0;
       }
       forgetOthers(byKey);
       const { trial, next, leads, isVacant, isLed } = look;
@@ -194,7 +189,7 @@ export function createFleetView(clock: Clock): FleetView {
         unknown: peers.unknown,
         isLacked: peers.lacks,
         isGathered: isGathered(),
-        heldMs,
+        heldMs: step.heldMs,
         leads,
         isVacant,
         isLed,

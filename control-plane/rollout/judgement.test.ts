@@ -18,6 +18,7 @@ const over = (count: number) => ({ overLimit: count });
 test('errors may be one point above those of the others', (t) => {
   t.is(kindOf(errors(10)), 'good');
   t.is(kindOf(errors(11)), 'bad');
+  t.is(kindOf({ decisions: 9_899, errors: 101 }), 'bad', '1.01 %');
   t.is(kindOf(errors(110), errors(100)), 'good');
   t.is(kindOf(errors(111), errors(100)), 'bad');
   t.is(kindOf(errors(0), errors(1_000)), 'good', 'fewer errors are no reason');

@@ -41,7 +41,6 @@ export function judge(
 ): Judgement {
   const sums = { having: sum(having), others: sum(others) };
   const all = compare(sums.having, sums.others, overLimitPoints);
-  if (all.kind === 'silent') return all;
   for (const side of ['having', 'others'] as const) {
     const workers = side === 'having' ? having : others;
     if (workers.length < minWorkersOfSeveral) continue;
@@ -122,8 +121,7 @@ function without(all: Traffic, one: Traffic): Traffic {
 }
 
 function share(count: number, { decisions, errors }: Traffic): number {
-  const all = decisions + errors;
-  return all === 0 ? 0 : count / all;
+  return count / (decisions + errors);
 }
 
 function describe(what: string, [having, others]: readonly [number, number]): string {

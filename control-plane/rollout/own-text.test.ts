@@ -5,7 +5,7 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
 import { openOwnText } from './own-text.ts';
 
-const kept = { text: 'first', plane: 'plane', isAlone: false };
+const kept = { text: 'first', plane: 'p'.repeat(64), isAlone: false };
 
 test('the newest text of a store is found again, and no other store finds it', async (t) => {
   const log = createRecordedLog();

@@ -57,6 +57,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ['canary=10%,over-limit=0', /from 1 to 100, not '0'/],
   ['canary=10%,over-limit=101', /from 1 to 100, not '101'/],
   ['canary=10%,over-limit=1.5', /from 1 to 100, not '1.5'/],
+  ['canary=10%,over-limit=', /from 1 to 100, not ''/],
   ['canary=10%,speed=5', /unknown part 'speed' \(one of canary, hold/],
 ];
 

@@ -31,11 +31,12 @@ export function parseRolloutPlan(text: string): PlanResult {
   const given = new Map<string, string>();
   const listed: string[] = [];
   for (const part of text.split(',').map((each) => each.trim())) {
-    const [, name, value] = /^([a-z-]+)=(.*)$/.exec(part) ?? [];
-    if (name === undefined || value === undefined) {
+    const match = /^([a-z-]+)=(.*)$/.exec(part);
+    if (match === null) {
       listed.push(part);
       continue;
     }
+    const [, name = '', value = ''] = match;
     if (!names.includes(name)) {
       return bad(`unknown part '${toExcerpt(name)}' (one of ${names.join(', ')})`);
     }
@@ -69,7 +70,7 @@ function readRest(given: ReadonlyMap<string, string>, steps: readonly RolloutSte
   }
   const points = given.get('over-limit') ?? '10';
   const overLimitPoints = Number(points);
-  if (!/^\d{1,3}$/.test(points) || overLimitPoints < 1 || overLimitPoints > 100) {
+  if (!/^\d+$/.test(points) || overLimitPoints < 1 || overLimitPoints > 100) {
     return bad(`over-limit is a number of points from 1 to 100, not '${toExcerpt(points)}'`);
   }
   return { ok: true, plan: { steps, onSilence, onIndivisible, overLimitPoints } };

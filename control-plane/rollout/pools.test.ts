@@ -76,6 +76,14 @@ test('the order of pools and places in a share does not depend on who comes firs
   t.deepEqual(pools.shareAt(0, workers.toReversed(), nobody), share);
 });
 
+test('a share may be less than a percent, and one of no percent is nobody', (t) => {
+  const pools = toPools([{ ...step, percent: 0.5 }], [groupOf('a', '0%:1s')]);
+  const workers = workersOf(400, 10);
+  t.deepEqual(countsOf(pools.shareAt(0, workers, nobody), workers), [2, 0, 0]);
+  t.true(pools.dividesAt(0, workersOf(400)));
+  t.false(pools.dividesAt(0, workersOf(0, 10)));
+});
+
 test('whether a share can be made is asked for the step and those after it', (t) => {
   const pools = toPools([step], [groupOf('a', '100%'), groupOf('b', '0%:1s,5%:1s')]);
   const divides = (at: number, ...counts: number[]) => pools.dividesAt(at, workersOf(...counts));

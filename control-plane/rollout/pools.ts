@@ -53,7 +53,6 @@ export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGrou
 
   return {
     poolOf(node) {
-      if (pools.length === 1) return 0;
       const pool = known.get(node) ?? findPool(node);
       known.set(node, pool);
       return pool;

@@ -44,6 +44,8 @@ test('a share of workers that share no place is as large as asked for', (t) => {
     t.is(chooseShare(all, percent).length, count, `${percent} %`);
   }
   t.is(chooseShare(all.slice(0, 2), 99).length, 1);
+  const crowd = Array.from({ length: 10_001 }, (_, index) => String(index));
+  t.is(chooseShare(crowd, 99.99).length, 9_999);
 });
 
 test('who is in the share stays in it, as far as it goes', (t) => {

@@ -25,10 +25,11 @@ export function chooseShare(
     places.length - 1,
   );
   const counts = Map.groupBy(places, (place) => place);
-  const inOrder = [...counts.keys()].sort((a, b) => {
-    const isKept = Number(kept.has(b)) - Number(kept.has(a));
-    return isKept !== 0 ? isKept : a < b ? -1 : 1;
-  });
+  const all = [...counts.keys()].sort();
+  const inOrder = [
+    ...all.filter((place) => kept.has(place)),
+    ...all.filter((place) => !kept.has(place)),
+  ];
   let left = most;
   return inOrder.filter((place) => {
     const { length } = counts.get(place) ?? [];

@@ -5,7 +5,13 @@ import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
-import { type BuildOptions, type BuiltSnapshots, buildSnapshots, selectSnapshot } from './build.ts';
+import {
+  type BuildOptions,
+  type BuiltSnapshots,
+  buildSnapshots,
+  defaultMaxResponseBytes,
+  selectSnapshot,
+} from './build.ts';
 import { nodeGroupsFile } from './node-groups-file.ts';
 import { largestResponseBytes } from './response-body.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -193,6 +199,22 @@ test('only nodes that announce themselves get the fields that the message lacks'
   );
 });
 
+test('one field that the message lacks is told of its domain', (t) => {
+  const text = withOurFields.replace('    value_to_metric: true\n', '');
+  t.deepEqual([...builtFrom({ 'a.yaml': text }).leftOut.keys()], ['shop']);
+});
+
+test('what only matters of valid rules is not told of a revision with errors', (t) => {
+  const problems = problemsOf({ 'a.yaml': withOurFields, 'b.yaml': 'domain:' });
+  t.regex(problems, /^b\.yaml:1/);
+  t.notRegex(problems, /a\.yaml/);
+});
+
+test('names of limits keep the dots of their keys', (t) => {
+  const text = ruleText('shop', 1).replace('key: k', 'key: k.x');
+  t.deepEqual(builtFrom({ 'a.yaml': text }).ruleSet.limitNames(), ['shop.k.x']);
+});
+
 test('where it makes no difference, both kinds of nodes share one snapshot', (t) => {
   const { groups } = builtFrom({ 'a.yaml': ruleText('a', 1) });
   t.is(groups[0]?.ours, groups[0]?.others);
@@ -245,6 +267,31 @@ test('a response of exactly the bytes that workers take is none too large', (t) 
   const bytes = largestResponseBytes(group.ours);
   t.true(build(files, { maxResponseBytes: bytes }).ok);
   t.false(build(files, { maxResponseBytes: bytes - 1 }).ok);
+});
+
+test('the larger one of the two kinds of responses has to be one that workers take', (t) => {
+  const files = { 'a.yaml': withOurFields };
+  const [group] = builtFrom(files).groups;
+  if (group === undefined) throw new Error('there is always one');
+  const [ours, others] = [group.ours, group.others].map(largestResponseBytes);
+  t.true((ours ?? 0) > (others ?? 0));
+  t.false(build(files, { maxResponseBytes: others ?? 0 }).ok);
+});
+
+test('by default a response may have the four MiB that the reference worker takes', (t) => {
+  const buildWith = (bytes: number, maxResponseBytes = defaultMaxResponseBytes) =>
+    buildSnapshots(
+      { files: [{ path: 'a.yaml', text: ruleText('a', 1) }], problems: [] },
+      { ...defaults, maxResponseBytes },
+      { encode: () => Buffer.alloc(bytes) },
+    );
+  const near = 4_194_304 - 1_000;
+  const probe = buildWith(near, Number.POSITIVE_INFINITY);
+  const [group] = probe.ok ? probe.built.groups : [];
+  if (group === undefined) throw new Error('there is always one');
+  const most = 4_194_304 - (largestResponseBytes(group.ours) - near);
+  t.true(buildWith(most).ok);
+  t.false(buildWith(most + 1).ok);
 });
 
 test('steps of a rollout are warned of where revisions are not rolled out', (t) => {

@@ -94,7 +94,7 @@ export function buildSnapshots(
     const hint = 'start the control plane with --rollout';
     problems.push(problemOf('warning', 'node-groups', nodeGroupsFile, message, hint));
   }
-  if (!rules.ok || problems.some(isError)) return refuse(problems, files);
+  if (problems.some(isError) || !rules.ok) return refuse(problems, files);
 
   if (ruleFiles.length === 0) {
     const message = 'no file named *.yaml or *.yml; no limit applies';

@@ -142,6 +142,38 @@ test('a quotation mark that is none is told, with what to write in its place', (
   );
 });
 
+test('a misspelt key is told once, and not again as one that is missing', (t) => {
+  const { problems } = parseNodeGroups('grups:\n  - name: a\n', domains);
+  t.is(
+    formatProblems(problems),
+    `node-groups.yaml:1:1: error: unknown key 'grups'
+    grups:
+    ^
+    hint: did you mean 'groups'?`,
+  );
+});
+
+test('a group without a name or domains is told what to write', (t) => {
+  const { problems } = parseNodeGroups('groups:\n  - {}\n', domains);
+  t.deepEqual(
+    problems.map(({ message, hint }) => [message, hint]),
+    [
+      ['the group has no name', 'give each group a name'],
+      ['the group has no domains', "write 'domains: []' for a group without any"],
+    ],
+  );
+});
+
+test('two hundred groups are taken, and no more', (t) => {
+  const textOf = (count: number) =>
+    `groups:\n${Array.from({ length: count }, (_, index) => `  - {name: g${index}, match: {id: '${index}'}, domains: []}\n`).join('')}`;
+  t.deepEqual(parseNodeGroups(textOf(200), domains).problems, []);
+  t.deepEqual(
+    parseNodeGroups(textOf(201), domains).problems.map(({ message }) => message),
+    ['more than 200 groups'],
+  );
+});
+
 test('names that are taken or repeated are refused', (t) => {
   const { problems } = parseNodeGroups(
     `groups:

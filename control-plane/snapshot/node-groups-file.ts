@@ -105,7 +105,7 @@ function readGroup(fields: MapReader): NodeGroup | undefined {
 function readRollout(fields: MapReader): readonly RolloutStep[] | undefined {
   const given = fields.given('rollout');
   const text = given && readPattern(given, 'rollout', fields.reporter);
-  if (given === undefined || text === undefined) return undefined;
+  if (text === undefined) return undefined;
   const parsed = parseRolloutSteps(text.text);
   if (parsed.ok) return parsed.steps;
   fields.error('node-groups', 'rollout', `rollout: ${parsed.reason}`);
