@@ -290,11 +290,19 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   /** Nobody wants its revision any more. */
-  function giveWay({ id }: RolloutOnRecord, newest: string): Promise<boolean> {
-    const word = { reason: toReplaced(newest), by: '' };
+  function giveWay(open: RolloutOnRecord, newest: string): Promise<boolean> {
+    return writeAction(open, 'abort', toReplaced(newest), '');
+  }
+
+  function writeAction(
+    { id }: RolloutOnRecord,
+    action: RolloutAction,
+    reason: string,
+    by: string,
+  ): Promise<boolean> {
     return write((record) =>
       openRolloutOf(record)?.id === id
-        ? withAction(record, 'abort', { ...word, atMs: clock.wallMs() })
+        ? withAction(record, action, { reason, by, atMs: clock.wallMs() })
         : undefined,
     );
   }
@@ -320,11 +328,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const open = openRolloutOf(keeper.record);
     if (running !== undefined) void takeBack(running, reason, by);
     if (open === undefined || open.revision === running?.revision) return;
-    void write((record) =>
-      openRolloutOf(record)?.id === open.id
-        ? withAction(record, 'abort', { reason, by, atMs: clock.wallMs() })
-        : undefined,
-    );
+    void writeAction(open, 'abort', reason, by);
   }
 
   async function act(
@@ -343,11 +347,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const isHere = action === 'abort' && running?.revision === open.revision;
     const isDone = isHere
       ? await takeBack(running, reason, by)
-      : await write((record) =>
-          openRolloutOf(record)?.id === open.id
-            ? withAction(record, action, { reason, by, atMs: clock.wallMs() })
-            : undefined,
-        );
+      : await writeAction(open, action, reason, by);
     if (isDone) return undefined;
     return keeper.trouble ?? 'the rollout has changed meanwhile: look at its state and try again';
   }
