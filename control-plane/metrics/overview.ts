@@ -9,7 +9,7 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';
 
 export function toOverview(
-  snapshots: SnapshotCache,
+  snapshots: Pick<SnapshotCache, 'state' | 'current'>,
   workers: Pick<ConnectedWorkers, 'list'>,
   { state: readRollout, memory }: Pick<Rollout, 'state' | 'memory'>,
 ): Overview {

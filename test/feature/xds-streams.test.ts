@@ -168,6 +168,38 @@ test('after a restart of the control plane, workers that hold the version get no
   await after.stop();
 });
 
+test('streams, responses and answers are counted by protocol', async (t) => {
+  const counted: string[] = [];
+  const open: Record<string, number> = {};
+  const ads = await startAds({
+    snapshot: first,
+    metrics: {
+      streams(mode, count) {
+        open[mode] = count;
+      },
+      responseSent: (mode, bytes) => void counted.push(`${mode} sent ${bytes > 0}`),
+      acked: (mode) => void counted.push(`${mode} acked`),
+      nacked: (mode) => void counted.push(`${mode} nacked`),
+      dropped: (reason) => void counted.push(reason),
+    },
+  });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  worker.send(accept(await worker.next()));
+  const other = callDiscovery(ads.port, delta);
+  other.send({ node: { ...node, id: 'other' } });
+  const one = await other.next();
+  other.send({ responseNonce: one.nonce ?? '', errorDetail: { message: 'no' } });
+  await eventually('both have answered', () => counted.length === 4);
+  t.deepEqual(counted.sort(), ['delta nacked', 'delta sent true', 'sotw acked', 'sotw sent true']);
+  t.deepEqual(open, { sotw: 1, delta: 1 });
+  other.close();
+  await eventually('one has left', () => open['delta'] === 0);
+  t.is(open['sotw'], 1);
+  worker.close();
+  await ads.stop();
+});
+
 test('delta sends what changed, and names what is gone', async (t) => {
   const ads = await startAds({ snapshot: first });
   const worker = callDiscovery(ads.port, delta);
