@@ -239,10 +239,11 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       for (const each of open) each.close();
       // Before any worker leaves: another control plane goes on where this one is.
       await rollout.stop();
-      fleet.stop();
       events.stop();
-      await ads?.stop(stopGraceMs);
+      // Before the workers are let go: nobody is told that there are none.
       await admin?.stop(stopGraceMs);
+      fleet.stop();
+      await ads?.stop(stopGraceMs);
       await opened.close();
       await snapshots.close();
       await store.close();

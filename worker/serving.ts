@@ -175,7 +175,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       leases,
       overLimitCache,
       clock,
-      options: keyOptions,
+      options: { ...keyOptions, shadowMode: settings.limits.shadowMode },
     }),
     async listen(signal, { sharesSocket } = { sharesSocket: false }) {
       const serverTls = settings.grpc.tls.enabled

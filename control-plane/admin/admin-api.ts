@@ -16,7 +16,7 @@ import type { Examine } from './examination.ts';
 export interface AdminApi {
   readonly store: ConfigStore;
   readonly snapshots: SnapshotCache;
-  readonly workers: Pick<ConnectedWorkers, 'list'>;
+  readonly workers: ConnectedWorkers;
   /** What the workers report of themselves. */
   readonly fleet: Fleet;
   readonly examine: Examine;

@@ -23,6 +23,7 @@ import {
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
+import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
 
 interface AdminContext extends ControllerContext {
   readonly api: AdminApi;
@@ -219,6 +220,15 @@ export class AdminController extends Controller {
     const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
     const detail = `no worker with the node id ${worker} has a link to ${where}${hint}`;
     throw new HttpError(404, { detail });
+  }
+
+  /** Of this control plane. */
+  protected readGone(): GoneWorkerJson[] {
+    const { workers, clock } = this.api;
+    return toGoneJson(workers.vanished(), {
+      wallMs: clock.wallMs(),
+      monotonicMs: clock.monotonicMs(),
+    });
   }
 
   protected fromStore<Value>(answer: Promise<Value>): Promise<Value> {

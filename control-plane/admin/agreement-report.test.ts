@@ -16,6 +16,8 @@ function workerOf(id: string, agreement?: string, group: string | null = 'defaul
     connectedSince: '2026-01-01T00:00:00.000Z',
     group,
     state: 'in_force',
+    revision: null,
+    gets: null,
     expected: null,
     sent: null,
     acked: null,

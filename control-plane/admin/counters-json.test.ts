@@ -10,6 +10,7 @@ const counter = {
   limit: 100,
   window: 'day',
   secondsUntilReset: 9,
+  shadowMode: false,
 };
 
 function toAnswer(worker: string, used: number, given: Partial<Answer> = {}): Answer {

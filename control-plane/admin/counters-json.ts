@@ -11,12 +11,15 @@ const entry = Type.Object({
   value: Type.String({ maxLength: 2048, default: '' }),
 });
 
+/** Of one question. */
+export const mostDescriptors = 20;
+
 /** What both questions have. */
 export const countersAsked = {
   domain: Type.String({ minLength: 1, maxLength: 1024 }),
   descriptors: Type.Array(Type.Array(entry, { minItems: 1, maxItems: 32 }), {
     minItems: 1,
-    maxItems: 20,
+    maxItems: mostDescriptors,
   }),
   worker: Type.Optional(
     Type.String({
@@ -45,6 +48,9 @@ const counterJson = Type.Object(
     limit: Type.Number(),
     window: Type.String({ description: 'Such as minute or 5_minute' }),
     secondsUntilReset: Type.Number(),
+    shadowMode: Type.Boolean({
+      description: 'Nothing is refused because of it: the rule, or the worker, is in shadow mode',
+    }),
   },
   { title: 'Counter' },
 );
@@ -101,6 +107,7 @@ export function toCountersJson({ answers, notAsked }: CountersResult): CountersJ
         limit: counter.limit ?? 0,
         window: counter.window ?? '',
         secondsUntilReset: counter.secondsUntilReset ?? 0,
+        shadowMode: counter.shadowMode ?? false,
       })),
     })),
     notAsked,
@@ -153,6 +160,7 @@ function agree(a: AnswerJson, b: AnswerJson): boolean {
       counter.rule === other.rule &&
       counter.limit === other.limit &&
       counter.window === other.window &&
+      counter.shadowMode === other.shadowMode &&
       (isConfirmed || isNear(counter.used, other.used))
     );
   });

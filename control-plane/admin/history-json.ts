@@ -22,7 +22,10 @@ export const ruleSeriesJson = Type.Object(
   {
     rules: Type.Array(
       Type.Object({
-        rule: Type.String({ description: 'The metric key' }),
+        rule: Type.String({
+          description:
+            'Its name as `GET /rules` has it; the metric key where no rule in force counts so',
+        }),
         hits: perSecond,
         overLimit: perSecond,
         nearLimit: perSecond,

@@ -1,6 +1,7 @@
 // The status of a fleet with several control planes, from the status of each. Pure.
 import { toCountText } from '../../shared/count-text.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
+import { mergeFleets } from './fleet-json.ts';
 import { maxWaitingFor, type StatusJson } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
@@ -28,6 +29,7 @@ export function mergeStatus(
   const known = answers.flatMap(({ status }) => status ?? []);
   const count = (state: keyof StatusJson['workers']) =>
     known.reduce((sum, { workers }) => sum + workers[state], 0);
+  const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
   return {
     ...own,
     verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
@@ -37,9 +39,12 @@ export function mergeStatus(
     workers: {
       connected: count('connected'),
       inForce: count('inForce'),
+      onTrial: count('onTrial'),
       pending: count('pending'),
       refused: count('refused'),
+      gone: fleet === null ? count('gone') : fleet.gone.length,
     },
+    fleet,
     traffic: mergeTraffic(known.map(({ traffic }) => traffic)),
     waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
     unenforced: known.flatMap(({ unenforced }) => unenforced),

@@ -1,10 +1,16 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem.ts';
 import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
-import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
+import {
+  createResource,
+  createSnapshot,
+  type NodeIdentity,
+  type Snapshot,
+} from '../snapshot/snapshot.ts';
 import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toStatusJson } from './status-report.ts';
+import type { WorkerSnapshots } from './worker-json.ts';
 
 const nowMs = 1_800_000_000_000;
 const snapshot = createSnapshot([]);
@@ -65,6 +71,7 @@ function statusOf(
   workers: readonly ConnectedWorker[] = [],
   rollout?: RolloutState,
   memory: Partial<MemoryState> = {},
+  snapshots: Partial<WorkerSnapshots> = {},
 ) {
   return toStatusJson({
     asked: undefined,
@@ -73,9 +80,13 @@ function statusOf(
       state: () => state,
       current: () => (state.inForce ? snapshot : undefined),
       groupOf: () => 'default',
+      compare: () => undefined,
+      ...snapshots,
     },
     workers,
     linked: [],
+    gone: [],
+    tellsFleet: true,
     nowMs,
     rollout,
     rolloutWarning: undefined,
@@ -90,6 +101,7 @@ function statusOf(
   });
 }
 
+const none = { connected: 0, inForce: 0, onTrial: 0, pending: 0, refused: 0, gone: 0 };
 const old = { version: 'old', atMs: nowMs };
 const refusal = { version: snapshot.version, text: 'duplicate domain', atMs: nowMs };
 const failing = { ...stateOf().store, reachable: false, failingSinceMs: nowMs - 90_000 };
@@ -131,8 +143,8 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     'one has refused, though it had accepted the same before',
     stateOf(),
     [workerOf('a'), workerOf('b', { nacked: refusal })],
-    'pending',
-    'revision 111111111111 is in force on 1 of 2 workers, 1 refused it; b says: duplicate domain',
+    'refused',
+    'revision 111111111111 is refused by 1 of 2 workers and in force on 1; b says: duplicate domain',
   ],
   [
     'the newest is invalid',
@@ -186,7 +198,7 @@ test('workers that share a node id are named with what tells them apart', (t) =>
   ]);
   t.is(
     text,
-    'revision 111111111111 is in force on 1 of 4 workers, 2 have not answered, 1 refused it; edge (instance 77777777) says: duplicate domain',
+    'revision 111111111111 is refused by 1 of 4 workers and in force on 1, 2 have not answered; edge (instance 77777777) says: duplicate domain',
   );
   t.deepEqual(
     waitingFor.map(({ name, instance }) => [name, instance]),
@@ -204,7 +216,7 @@ test('workers that are waited for are shown with what they have', (t) => {
     workerOf('b', { nacked: refusal, acked: old }),
     workerOf('c', { acked: undefined }),
   ]);
-  t.deepEqual(workers, { connected: 3, inForce: 1, pending: 1, refused: 1 });
+  t.deepEqual(workers, { ...none, connected: 3, inForce: 1, pending: 1, refused: 1 });
   t.deepEqual(
     waitingFor.map(({ id, state, acked, nacked }) => [id, state, acked?.version, nacked?.text]),
     [
@@ -222,7 +234,7 @@ test('a worker that wants a part is in force with the version of the part, not o
     workerOf('has the whole', { wantedVersion }),
   ]);
   t.is(verdict, 'pending');
-  t.deepEqual(workers, { connected: 2, inForce: 1, pending: 1, refused: 0 });
+  t.deepEqual(workers, { ...none, connected: 2, inForce: 1, pending: 1 });
   t.deepEqual(
     waitingFor.map(({ id, expected }) => [id, expected]),
     [['has the whole', 'part']],
@@ -239,7 +251,7 @@ test('a worker that wants nothing holds up nothing, whatever it had and refused 
   const text = 'revision 111111111111 is in force on 2 of 3 workers, 1 have not answered';
   t.is(statusOf(stateOf(), [...workers, workerOf('c', { acked: old })]).text, text);
   const { workers: counts } = statusOf(stateOf({ inForce: undefined }), workers);
-  t.deepEqual(counts, { connected: 2, inForce: 0, pending: 1, refused: 1 });
+  t.deepEqual(counts, { ...none, connected: 2, pending: 1, refused: 1 });
 });
 
 test('what an earlier process kept is stale before the store has answered', (t) => {
@@ -342,4 +354,57 @@ test('while the record cannot be read nothing is served, and status says what it
     text,
     `no revision is served before it is known what was taken back: ${trouble}: nothing is in force`,
   );
+});
+
+const tried = createSnapshot([createResource('shop', Buffer.from('tried'))]);
+const trial = { revision: r2, sinceMs: nowMs, content: 'two', supersedes: false, groups: [] };
+
+/** Nodes whose id begins with `c` are given the revision on trial. */
+const inTrial: Partial<WorkerSnapshots> = {
+  current: ({ id }) => (id.startsWith('c') ? tried : snapshot),
+  compare: () => ({ before: snapshot, after: tried }),
+};
+
+test('a worker of a rollout has a revision on trial or in force, or is on its way to one', (t) => {
+  const has = { version: tried.version, atMs: nowMs };
+  const workers = [
+    workerOf('c-1', { acked: has }),
+    workerOf('c-2'),
+    workerOf('c-3', { acked: old, nacked: { ...refusal, version: tried.version } }),
+    workerOf('a'),
+    workerOf('b', { acked: has }),
+  ];
+  const status = statusOf({ ...onTrial, trial }, workers, rollout, {}, inTrial);
+  t.deepEqual(status.workers, {
+    ...none,
+    connected: 5,
+    inForce: 1,
+    onTrial: 1,
+    pending: 2,
+    refused: 1,
+  });
+  t.deepEqual(
+    status.fleet?.workers.map(({ id, state, revision, gets }) => [id, state, revision, gets]),
+    [
+      ['c-1', 'on_trial', r2.id, r2.id],
+      ['c-2', 'pending', r1.id, r2.id],
+      ['c-3', 'refused', null, r2.id],
+      ['a', 'in_force', r1.id, r1.id],
+      ['b', 'pending', r2.id, r1.id],
+    ],
+  );
+});
+
+test('a refusal in a rollout is one in the verdict', (t) => {
+  const worker = workerOf('c', { nacked: { ...refusal, version: tried.version } });
+  const running = { ...rollout, phase: 'spreading' as const };
+  const { verdict } = statusOf({ ...onTrial, trial }, [worker], running, {}, inTrial);
+  t.is(verdict, 'refused');
+});
+
+test('a trial that changes nothing for a worker leaves it in force', (t) => {
+  const same = { compare: () => ({ before: snapshot, after: snapshot }) };
+  const { workers, fleet } = statusOf({ ...onTrial, trial }, [workerOf('c')], rollout, {}, same);
+  t.like(workers, { inForce: 1, onTrial: 0 });
+  t.like(fleet?.workers[0], { revision: r1.id, gets: r1.id });
 });

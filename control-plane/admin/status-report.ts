@@ -9,17 +9,24 @@ import { isError } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
-import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { disagreementJson, findDisagreements } from './agreement-report.ts';
+import { fleetJson, withoutReturned } from './fleet-json.ts';
+import { toLinksJson } from './link-json.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
 import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
-import { toWorkersJson, type WorkerJson, workerJson } from './worker-json.ts';
+import {
+  type GoneWorkerJson,
+  toWorkersJson,
+  type WorkerJson,
+  type WorkerSnapshots,
+  workerJson,
+} from './worker-json.ts';
 
 const time = Type.String({ format: 'date-time' });
 
@@ -43,12 +50,14 @@ export const statusJson = Type.Object(
   {
     /** `held_back`: the newest revision waits for an approval: it would remove most limits, or no share of the
      * workers can have it first. `taken_back`:
-     * it did not come through its rollout, or somebody has aborted that. `no_workers`: the newest revision
+     * it did not come through its rollout, or somebody has aborted that. `refused`: workers refuse what they are
+     * given. `no_workers`: the newest revision
      * is served, but no worker is connected. */
     verdict: Type.Union([
       Type.Literal('in_force'),
       Type.Literal('no_workers'),
       Type.Literal('pending'),
+      Type.Literal('refused'),
       Type.Literal('held_back'),
       Type.Literal('taken_back'),
       Type.Literal('invalid'),
@@ -83,9 +92,15 @@ export const statusJson = Type.Object(
     workers: Type.Object({
       connected: Type.Integer(),
       inForce: Type.Integer(),
+      /** They have what is given to some workers first. */
+      onTrial: Type.Integer(),
       pending: Type.Integer(),
       refused: Type.Integer(),
+      /** Their connection broke in the last hour, and they have not come back. */
+      gone: Type.Integer(),
     }),
+    /** The workers one by one, of the same moment; null unless they were asked for. */
+    fleet: orNull(fleetJson),
     /** Of all workers that report; null when none does. */
     traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
@@ -132,9 +147,12 @@ const settleMs = 10_000;
 
 export interface StatusSources {
   readonly storeDescription: string;
-  readonly snapshots: Pick<SnapshotCache, 'state' | 'current' | 'groupOf'>;
+  readonly snapshots: WorkerSnapshots;
   readonly workers: readonly ConnectedWorker[];
   readonly linked: readonly LinkedWorker[];
+  readonly gone: readonly GoneWorkerJson[];
+  /** Whether to tell the workers one by one. */
+  readonly tellsFleet: boolean;
   readonly asked: AskedJson | undefined;
   readonly nowMs: number;
   /** Undefined when none is under way. */
@@ -151,7 +169,8 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const stale = findStaleness(state);
   const findFigures = createFindFigures(sources.linked, sources.workers);
   const workers = toWorkersJson(sources.workers, snapshots, findFigures);
-  const counts = countWorkers(workers);
+  const gone = withoutReturned(sources.gone, workers);
+  const counts = { ...countWorkers(workers), gone: gone.length };
   const { verdict, text } = judge(state, counts, workers, sources);
   return {
     verdict,
@@ -183,11 +202,14 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       error: store.lastError ?? null,
     },
     workers: counts,
+    fleet: sources.tellsFleet
+      ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
+      : null,
     traffic: toTrafficJson(sources.linked),
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
-    waitingFor: workers.filter((worker) => worker.state !== 'in_force').slice(0, maxWaitingFor),
+    waitingFor: workers.filter(isWaitedFor).slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
       domain,
       fields: [...fields],
@@ -257,18 +279,26 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    const verdict = rollout?.phase === 'indivisible' ? 'held_back' : 'pending';
+    const isRefused = counts.refused > 0;
+    const waits = isRefused ? 'refused' : 'pending';
+    const verdict = rollout?.phase === 'indivisible' ? 'held_back' : waits;
     return { verdict, text: `${id} ${text}: ${kept}` };
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');
     const refusal = first ? `; ${first.name} says: ${first.nacked?.text.slice(0, 500)}` : '';
+    const of = `of ${toCountText(counts.connected, 'worker')}`;
+    const having =
+      counts.refused > 0
+        ? `is refused by ${counts.refused} ${of} and in force on ${counts.inForce}`
+        : `is in force on ${counts.inForce} ${of}`;
     const parts = [
+      having,
       counts.pending > 0 ? `${counts.pending} have not answered` : '',
-      counts.refused > 0 ? `${counts.refused} refused it` : '',
+      counts.onTrial > 0 ? `${counts.onTrial} have another one on trial` : '',
     ].filter((part) => part !== '');
-    const text = `${id} is in force on ${counts.inForce} of ${toCountText(counts.connected, 'worker')}, ${parts.join(', ')}${refusal}`;
-    return { verdict: 'pending', text };
+    const verdict = counts.refused > 0 ? 'refused' : 'pending';
+    return { verdict, text: `${id} ${parts.join(', ')}${refusal}` };
   }
   const verdict = counts.connected === 0 ? 'no_workers' : 'in_force';
   return { verdict, text: `${id} ${toReach(counts.connected)}` };
@@ -289,12 +319,19 @@ export function toReach(connected: number): string {
   return `is in force on ${connected === 1 ? 'the 1 connected worker' : `all ${connected} connected workers`}`;
 }
 
-export function countWorkers(workers: readonly Pick<WorkerJson, 'state'>[]): StatusJson['workers'] {
+function isWaitedFor({ state }: WorkerJson): boolean {
+  return state === 'pending' || state === 'refused';
+}
+
+export function countWorkers(
+  workers: readonly Pick<WorkerJson, 'state'>[],
+): Omit<StatusJson['workers'], 'gone'> {
   const having = (state: WorkerJson['state']) =>
     workers.filter((worker) => worker.state === state).length;
   return {
     connected: workers.length,
     inForce: having('in_force'),
+    onTrial: having('on_trial'),
     pending: having('pending'),
     refused: having('refused'),
   };

@@ -17,7 +17,15 @@ function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
       },
     ],
     unlistedAtMost,
-    rules: [{ rule: 'd.k', hitsPerSecond: 2, overLimitPerSecond: 1, nearLimitPerSecond: 0 }],
+    rules: [
+      {
+        rule: 'd.k',
+        hitsPerSecond: 2,
+        overLimitPerSecond: 1,
+        nearLimitPerSecond: 0,
+        shadowMode: name === 'ada',
+      },
+    ],
     missing: [],
   };
 }
@@ -35,7 +43,7 @@ test('what peers answer is added, and one that is away is named', (t) => {
   t.like(top, {
     workers: 6,
     unlistedAtMost: 7,
-    rules: [{ rule: 'd.k', hitsPerSecond: 6, overLimitPerSecond: 3 }],
+    rules: [{ rule: 'd.k', hitsPerSecond: 6, overLimitPerSecond: 3, shadowMode: true }],
     missing: [{ url: 'http://d', error: 'no answer within 2s' }],
   });
   t.deepEqual(

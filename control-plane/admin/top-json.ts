@@ -29,6 +29,7 @@ const ruleRateJson = Type.Object(
     hitsPerSecond: Type.Number(),
     overLimitPerSecond: Type.Number(),
     nearLimitPerSecond: Type.Number(),
+    shadowMode: Type.Boolean({ description: 'It refuses nothing: its rule is in shadow mode' }),
   },
   { title: 'RuleRate' },
 );
@@ -50,9 +51,13 @@ export const topJson = Type.Object(
 );
 export type TopJson = Type.Static<typeof topJson>;
 
+export interface TopRule extends RuleRate {
+  readonly shadowMode: boolean;
+}
+
 export function toTopJson(
   limited: LimitedList,
-  rules: readonly RuleRate[],
+  rules: readonly TopRule[],
   workers: number,
   most: number,
 ): TopJson {
@@ -75,6 +80,7 @@ export function toTopJson(
         hitsPerSecond: round(rate.hitsPerSecond),
         overLimitPerSecond: round(rate.overLimitPerSecond),
         nearLimitPerSecond: round(rate.nearLimitPerSecond),
+        shadowMode: rate.shadowMode,
       })),
     missing: [],
   };
@@ -88,7 +94,7 @@ export function mergeTop(
 ): TopJson {
   const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
   const sum = createLimitedSum();
-  const rules = new Map<string, RuleRate>();
+  const rules = new Map<string, TopRule>();
   for (const top of known) {
     const values = top.values.map((value) => ({
       ...value,
@@ -105,17 +111,24 @@ export function mergeTop(
   };
 }
 
-function rates(rules: ReadonlyMap<string, RuleRate>, rule: string): RuleRate {
-  const none = { hitsPerSecond: 0, overLimitPerSecond: 0, nearLimitPerSecond: 0 };
+function rates(rules: ReadonlyMap<string, TopRule>, rule: string): TopRule {
+  const none = {
+    shadowMode: false,
+    hitsPerSecond: 0,
+    overLimitPerSecond: 0,
+    nearLimitPerSecond: 0,
+  };
   return rules.get(rule) ?? { rule, ...none };
 }
 
-function addRates(a: RuleRate, b: RuleRate): RuleRate {
+function addRates(a: TopRule, b: TopRule): TopRule {
   return {
     rule: a.rule,
     hitsPerSecond: a.hitsPerSecond + b.hitsPerSecond,
     overLimitPerSecond: a.overLimitPerSecond + b.overLimitPerSecond,
     nearLimitPerSecond: a.nearLimitPerSecond + b.nearLimitPerSecond,
+    // Under the rules in force of either.
+    shadowMode: a.shadowMode || b.shadowMode,
   };
 }
 

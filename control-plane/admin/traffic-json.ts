@@ -1,6 +1,7 @@
 // What the workers report of their traffic, as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
+import { decisionDurationBounds } from '../../shared/decision-durations.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { findP99Ms, type WorkerFigures } from '../fleet/worker-figures.ts';
@@ -11,8 +12,15 @@ const rates = {
   decisionsPerSecond: Type.Number(),
   overLimitPerSecond: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
   errorsPerSecond: Type.Number({ description: 'Requests that could not be decided' }),
-  /** Null without decisions, and where it is above a second. */
-  p99Ms: orNull(Type.Number({ description: '99 of 100 decisions took at most this' })),
+  /** Null without decisions, and where it is above the last edge. */
+  p99Ms: orNull(
+    Type.Number({ description: '99 of 100 decisions took at most this: the edge of a bucket' }),
+  ),
+  p99AboveMs: orNull(
+    Type.Number({
+      description: 'More than one of 100 decisions took longer than this, the last edge',
+    }),
+  ),
 };
 
 /** Between the last two reports of one worker. */
@@ -36,6 +44,8 @@ export const trafficJson = Type.Object(
   { title: 'Traffic' },
 );
 export type TrafficJson = Type.Static<typeof trafficJson>;
+
+const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
 /** Of all workers that report; null when none does. */
 export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
@@ -85,25 +95,33 @@ export function createFindFigures(
 export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
-  const sum = (field: Exclude<keyof TrafficJson, 'p99Ms'>) =>
+  const sum = (field: Exclude<keyof TrafficJson, 'p99Ms' | 'p99AboveMs'>) =>
     round(known.reduce((total, each) => total + each[field], 0));
-  const slowest = known.map(({ p99Ms }) => p99Ms).filter((each) => each !== null);
+  const slowest = known.flatMap(({ p99Ms }) => p99Ms ?? []);
+  const above = known.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
   return {
     workers: sum('workers'),
     decisionsPerSecond: sum('decisionsPerSecond'),
     overLimitPerSecond: sum('overLimitPerSecond'),
     errorsPerSecond: sum('errorsPerSecond'),
-    p99Ms: slowest.length === 0 ? null : Math.max(...slowest),
+    p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
+    p99AboveMs: above[0] ?? null,
   };
 }
 
-/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 0.5 ms (3 workers report)`. */
+/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 0.5 ms (3 workers report)`. */
 export function toTrafficText(traffic: TrafficJson): string {
-  const { decisionsPerSecond, overLimitPerSecond, errorsPerSecond, p99Ms, workers } = traffic;
+  const { decisionsPerSecond, overLimitPerSecond, errorsPerSecond, workers } = traffic;
   const errors = errorsPerSecond === 0 ? 'no errors' : `${errorsPerSecond} errors/s`;
-  const p99 = p99Ms === null ? '' : `, p99 ${p99Ms} ms`;
+  const p99 = toP99Text(traffic);
   const who = `${toCountText(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
-  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${p99} (${who})`;
+  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${p99 === '' ? '' : `, p99 ${p99}`} (${who})`;
+}
+
+/** Such as `at most 0.5 ms`; '' without decisions. An older control plane tells no edge that was passed. */
+function toP99Text({ p99Ms, p99AboveMs }: Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>): string {
+  if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
+  return p99Ms === null ? '' : `at most ${p99Ms} ms`;
 }
 
 function toRates(all: readonly WorkerFigures[]) {
@@ -114,7 +132,8 @@ function toRates(all: readonly WorkerFigures[]) {
     decisionsPerSecond: sum('decisionsPerSecond'),
     overLimitPerSecond: sum('overLimitPerSecond'),
     errorsPerSecond: sum('errorsPerSecond'),
-    p99Ms: p99Ms === undefined || !Number.isFinite(p99Ms) ? null : p99Ms,
+    p99Ms: p99Ms === Number.POSITIVE_INFINITY ? null : (p99Ms ?? null),
+    p99AboveMs: p99Ms === Number.POSITIVE_INFINITY ? lastEdgeMs : null,
   };
 }
 

@@ -23,7 +23,7 @@ const sampleJson = Type.Object(
 type SampleJson = Type.Static<typeof sampleJson>;
 
 export const unmatchedJson = Type.Object({ samples: Type.Array(sampleJson) });
-type UnmatchedJson = Type.Static<typeof unmatchedJson>;
+export type UnmatchedJson = Type.Static<typeof unmatchedJson>;
 
 const maxShown = 50;
 type Placed = ReadonlyMap<string, readonly PlacedRule[]>;

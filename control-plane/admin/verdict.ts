@@ -79,10 +79,15 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   }
   if (difference !== undefined) return pending(difference);
   const unsettled = known.filter(({ status }, index) => isUnsettled(status) || !isMeant(index));
-  const late = unsettled.find(({ status }) => speaksForAll(status)) ?? unsettled[0];
+  const late =
+    unsettled.find(({ status }) => status.verdict === 'refused') ??
+    unsettled.find(({ status }) => speaksForAll(status)) ??
+    unsettled[0];
   if (late !== undefined) {
+    const { verdict, text } = late.status;
     const place = placeOf(late.status, revision);
-    return pending(say(late, placeTexts[place](`revision ${revision}`) + late.status.text));
+    const said = pending(say(late, placeTexts[place](`revision ${revision}`) + text));
+    return verdict === 'refused' ? { ...said, verdict } : said;
   }
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
   const id = toShortId(known[0]?.status.newest?.id ?? '');

@@ -4,12 +4,20 @@ import { orNull } from '../../shared/or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import { toWorkerState } from '../xds/worker-state.ts';
-import type { ConnectedWorker, VersionAt } from '../xds/workers.ts';
+import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 import { type FindFigures, figuresJson } from './traffic-json.ts';
 
 const time = Type.String({ format: 'date-time' });
 const versionAt = Type.Object({ version: Type.String(), at: time });
+
+/** `on_trial`: it has what is given to some workers first. */
+export const workerStateJson = Type.Union([
+  Type.Literal('in_force'),
+  Type.Literal('on_trial'),
+  Type.Literal('pending'),
+  Type.Literal('refused'),
+]);
 
 export const workerJson = Type.Object(
   {
@@ -24,7 +32,11 @@ export const workerJson = Type.Object(
     protocol: Type.Union([Type.Literal('sotw'), Type.Literal('delta')]),
     connectedSince: time,
     group: orNull(Type.String()),
-    state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+    state: workerStateJson,
+    /** The revision whose rules it has; null where that is neither in force nor on trial. */
+    revision: orNull(Type.String()),
+    /** The revision whose rules it is given; null while there is none. */
+    gets: orNull(Type.String()),
     /** The version of the rules that the worker wants; null when it wants none, and when there are none
      * yet. */
     expected: orNull(Type.String()),
@@ -38,16 +50,66 @@ export const workerJson = Type.Object(
 );
 export type WorkerJson = Type.Static<typeof workerJson>;
 
+export const goneWorkerJson = Type.Object(
+  {
+    id: Type.String(),
+    instance: orNull(Type.String()),
+    address: Type.String(),
+    /** The last version that it accepted. */
+    version: orNull(Type.String()),
+    at: time,
+  },
+  { title: 'GoneWorker' },
+);
+export type GoneWorkerJson = Type.Static<typeof goneWorkerJson>;
+
+/** What is asked of the snapshots. */
+export type WorkerSnapshots = Pick<SnapshotCache, 'state' | 'current' | 'groupOf' | 'compare'>;
+
+/** `now`: of both clocks. */
+export function toGoneJson(
+  gone: readonly VanishedWorker[],
+  now: { readonly wallMs: number; readonly monotonicMs: number },
+): GoneWorkerJson[] {
+  return gone.map(({ node, instance, address, acked, goneAtMs }) => ({
+    id: node.id,
+    instance: instance ?? null,
+    address,
+    version: acked?.version ?? null,
+    at: toTime(now.wallMs - Math.max(0, now.monotonicMs - goneAtMs)),
+  }));
+}
+
 /** With names that fit together. */
 export function toWorkersJson(
   workers: readonly ConnectedWorker[],
-  snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
+  snapshots: WorkerSnapshots,
   findFigures: FindFigures,
 ): WorkerJson[] {
   const shared = findSharedIds(workers);
-  return workers.map((worker) =>
-    toWorkerJson(worker, toWorkerName(worker, shared.has(worker.node.id)), snapshots, findFigures),
-  );
+  const { inForce, trial } = snapshots.state();
+  const ids = { inForce: inForce?.revision.id ?? null, trial: trial?.revision.id ?? null };
+  return workers.map((worker) => {
+    const { node, instance, address, mode, sinceMs, sent, acked, nacked } = worker;
+    return {
+      id: node.id,
+      instance: instance ?? null,
+      name: toWorkerName(worker, shared.has(node.id)),
+      cluster: node.cluster,
+      metadata: Object.fromEntries(node.metadata),
+      address,
+      protocol: mode,
+      connectedSince: toTime(sinceMs),
+      group: snapshots.groupOf(node) ?? null,
+      ...toPlace(worker, snapshots, ids),
+      sent: toVersionJson(sent),
+      acked: toVersionJson(acked),
+      nacked: nacked
+        ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
+        : null,
+      figures: findFigures(worker),
+    };
+  });
 }
 
 /** Of several control planes: an id may be shared by workers of different ones. */
@@ -64,32 +126,36 @@ export function nameTogether(workers: readonly WorkerJson[]): WorkerJson[] {
   });
 }
 
-function toWorkerJson(
+interface RevisionIds {
+  readonly inForce: string | null;
+  readonly trial: string | null;
+}
+
+/** Whether it has its rules, and of which revision they are. */
+function toPlace(
   worker: ConnectedWorker,
-  name: string,
-  snapshots: Pick<SnapshotCache, 'current' | 'groupOf'>,
-  findFigures: FindFigures,
-): WorkerJson {
-  const { node, instance, address, mode, sinceMs, sent, acked, nacked } = worker;
+  snapshots: WorkerSnapshots,
+  ids: RevisionIds,
+): Pick<WorkerJson, 'state' | 'revision' | 'gets' | 'expected'> {
+  const { node, acked, wantedVersion } = worker;
   const { state, expected } = toWorkerState(worker, snapshots.current(node));
+  const both = snapshots.compare(node);
+  const before = both === undefined ? expected : both.before && wantedVersion(both.before);
+  const after = both?.after && wantedVersion(both.after);
+  // A trial that changes nothing for a worker is none for it.
+  const isTried = after !== undefined && before !== after;
+  const revisionOf = (version: string | undefined) => {
+    if (version === undefined) return null;
+    if (isTried && version === after) return ids.trial;
+    return version === before ? ids.inForce : null;
+  };
+  const gets = revisionOf(expected);
+  const isOnTrial = state === 'in_force' && isTried && expected === after;
   return {
-    id: node.id,
-    instance: instance ?? null,
-    name,
-    cluster: node.cluster,
-    metadata: Object.fromEntries(node.metadata),
-    address,
-    protocol: mode,
-    connectedSince: toTime(sinceMs),
-    group: snapshots.groupOf(node) ?? null,
-    state,
+    state: isOnTrial ? 'on_trial' : state,
+    revision: revisionOf(acked?.version),
+    gets,
     expected: expected ?? null,
-    sent: toVersionJson(sent),
-    acked: toVersionJson(acked),
-    nacked: nacked
-      ? { version: nacked.version ?? null, at: toTime(nacked.atMs), text: nacked.text }
-      : null,
-    figures: findFigures(worker),
   };
 }
 

@@ -68,11 +68,11 @@ function formatTop({ values, unlistedAtMost, rules, workers }: TopJson): string 
     escapeText(value.domain),
     escapeText(value.entries.map((entry) => `(${entry.key}=${entry.value})`).join('')),
   ]);
-  const busy = rules.map(({ rule, ...rate }) => [
+  const busy = rules.map(({ rule, shadowMode, ...rate }) => [
     `${rate.overLimitPerSecond}`,
     `${rate.nearLimitPerSecond}`,
     `${rate.hitsPerSecond}`,
-    escapeText(rule),
+    `${escapeText(rule)}${shadowMode ? ' (shadow mode: not refused)' : ''}`,
   ]);
   const others = unlistedAtMost === 0 ? '' : `any other value: ${unlistedAtMost} times at most\n`;
   return [

@@ -45,6 +45,7 @@ const counter = {
   limit: 5,
   window: 'day',
   secondsUntilReset: 9,
+  shadowMode: false,
 };
 const idOf = ({ got }: FakeWorker) => got[0]?.counters?.id ?? -1;
 

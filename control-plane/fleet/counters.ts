@@ -242,6 +242,7 @@ function toCounter(given: CounterMessage): CounterMessage {
     limit,
     window = '',
     secondsUntilReset,
+    shadowMode = false,
   } = given;
   return {
     descriptor,
@@ -251,5 +252,6 @@ function toCounter(given: CounterMessage): CounterMessage {
     limit: toCount(limit),
     window: window.slice(0, maxTextLength),
     secondsUntilReset: toCount(secondsUntilReset),
+    shadowMode,
   };
 }

@@ -83,10 +83,11 @@ test('the figures are the rates between the last two reports, of all workers tog
     overLimitPerSecond: 2,
     errorsPerSecond: 1,
     p99Ms: 0.5,
+    p99AboveMs: null,
   });
   t.is(
     traffic && toTrafficText(traffic),
-    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 0.5 ms (2 workers report)',
+    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms (2 workers report)',
   );
   const [{ address } = { address: '' }] = fleet.list();
   // Workers that name no instance.

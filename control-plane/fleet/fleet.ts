@@ -22,6 +22,7 @@ import {
 } from './counters.ts';
 import { type OpenLink, openFleetLink } from './fleet-link.ts';
 import {
+  contains,
   createLimitedSum,
   type LimitedList,
   type LimitedPeriod,
@@ -77,8 +78,8 @@ export interface Fleet {
   /** By instance, of the links that can be believed: with a first report, fresh, and without impossible figures.
    * Whether the instance has a stream of rules here is the caller's to find out. */
   counted(): ReadonlyMap<string, Counted>;
-  /** The values that were limited most in the last one or two minutes, of one domain or of all. */
-  limited(domain: string | undefined, most: number): Promise<LimitedList>;
+  /** The values that were limited most in the last one or two minutes. */
+  limited(wanted: WantedValues, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
   /** Of the rules of one domain that had hits in the last minute. */
@@ -91,6 +92,13 @@ export interface Fleet {
   askCounters(question: CountersQuestion): Promise<CountersResult>;
   /** Ends all links: the workers reconnect elsewhere. */
   stop(): void;
+}
+
+export interface WantedValues {
+  /** Undefined: of all. */
+  readonly domain?: string | undefined;
+  /** Part of a domain, a rule or a value; undefined: all. */
+  readonly search?: string | undefined;
 }
 
 export interface FleetDeps {
@@ -148,15 +156,19 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
     member.limited = limited;
   }
 
-  function* sumLimited(domain: string | undefined, most: number): Generator<void, LimitedList> {
+  function* sumLimited(
+    { domain, search }: WantedValues,
+    most: number,
+  ): Generator<void, LimitedList> {
     const sum = createLimitedSum();
-    const start = domain === undefined ? undefined : toTextStart(domain);
-    const isAsked = ({ text }: LimitedValue) => start === undefined || text.startsWith(start);
+    const start = domain === undefined ? '' : toTextStart(domain);
+    const isAsked = ({ text }: LimitedValue) =>
+      text.startsWith(start) && (search === undefined || contains(text, search));
     for (const member of [...members.values()]) {
       const { limited, limitedBefore } = member;
       if (limited === undefined || !isFresh(member)) continue;
       const list = toLimitedList(limited, limitedBefore);
-      sum.add(start === undefined ? list : { ...list, values: list.values.filter(isAsked) });
+      sum.add({ ...list, values: list.values.filter(isAsked) });
       yield;
     }
     return sum.read(most);
@@ -250,7 +262,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
       }
       return byInstance;
     },
-    limited: (domain, most) => runInSlices(sumLimited(domain, most)),
+    limited: (wanted, most) => runInSlices(sumLimited(wanted, most)),
     askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
     ruleSeries: (domain) => ruleRates.readSeries(domain),

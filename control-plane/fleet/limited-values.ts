@@ -185,6 +185,15 @@ export function fromText(text: LimitedText): LimitedDescriptor {
   return { domain, rule, entries };
 }
 
+/** Whether the domain, the rule, or an entry as people read it (`customer=ada`) contains the text, in any case. */
+export function contains(text: LimitedText, sought: string): boolean {
+  const { domain, rule, entries } = fromText(text);
+  const lower = sought.toLowerCase();
+  return [domain, rule, ...entries.map(({ key, value }) => `${key}=${value}`)].some((each) =>
+    each.toLowerCase().includes(lower),
+  );
+}
+
 /** How the texts of a domain's values begin. */
 export function toTextStart(domain: string): string {
   return `[${JSON.stringify(domain)},`;

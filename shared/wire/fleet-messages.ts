@@ -108,6 +108,7 @@ export interface CounterMessage {
   readonly limit?: number;
   readonly window?: string;
   readonly secondsUntilReset?: number;
+  readonly shadowMode?: boolean;
 }
 
 export interface ForgetCountersMessage {

@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { openTab, type Visit } from '../support/browser.ts';
+import { openTab, type Page, type Visit } from '../support/browser.ts';
 import {
   type ControlPlaneProcess,
   createControlPlaneProcess,
@@ -84,4 +84,18 @@ export async function visit(t: ExecutionContext, { plane }: Place, where = ''): 
 
 export function consoleUrl(plane: ControlPlaneProcess, where: string): string {
   return `${plane.adminUrl}/console/${where === '' ? '' : `#/${where}`}`;
+}
+
+/** What is on the page below the line at its top. */
+export async function readPage(page: Page): Promise<string> {
+  return (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
+}
+
+/** Waits for the text, with what is there instead. */
+export async function shows(page: Page, text: RegExp): Promise<void> {
+  await eventually(`the page shows ${text}`, async () => text.test(await readPage(page))).catch(
+    async (error: Error) => {
+      throw new Error(`${error.message}; it shows: ${await readPage(page)}`);
+    },
+  );
 }

@@ -114,7 +114,7 @@ browserTest('a thousand workers and two thousand rules leave every frame its tim
   await page.goto(`http://127.0.0.1:${port}/console/`);
   await page.getByText('no memory is left', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Show 100 more of 900' }).waitFor();
-  const fleet = await watchUpdates(page, /\/workers/, 2);
+  const fleet = await watchUpdates(page, /\/status\?workers=true/, 2);
   const violations = await look(page, 'large-fleet');
   await page.goto(`http://127.0.0.1:${port}/console/#/rules?domain=d`);
   await page.getByText('2,000 rules').waitFor();

@@ -43,7 +43,14 @@ async function serveLike(
   change: object = {},
 ): Promise<string> {
   const status = await statusOf(url);
-  const workers = { connected, inForce: connected, pending: 0, refused: 0 };
+  const workers = {
+    connected,
+    inForce: connected,
+    onTrial: 0,
+    pending: 0,
+    refused: 0,
+    gone: 0,
+  };
   const body = JSON.stringify({ ...status, verdict: 'in_force', workers, ...change });
   return serve(t, (_request, response) => {
     response.setHeader('content-type', 'application/json');

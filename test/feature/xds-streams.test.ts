@@ -235,8 +235,11 @@ test('clients that name resources are in force with what they named, and after c
         state: () => ({ store: { reachable: true } }) as SnapshotState,
         current: () => snapshot,
         groupOf: () => 'default',
+        compare: () => undefined,
       },
       linked: [],
+      gone: [],
+      tellsFleet: false,
       workers: ads.server.workers.list(),
       nowMs: 0,
       rollout: undefined,
@@ -249,7 +252,7 @@ test('clients that name resources are in force with what they named, and after c
         lastWord: undefined,
       },
     }).workers;
-  const all = { connected: 2, inForce: 2, pending: 0, refused: 0 };
+  const all = { connected: 2, inForce: 2, onTrial: 0, pending: 0, refused: 0, gone: 0 };
   const areInForce = () => eventually('both are in force', () => counts().inForce === 2);
   const whole = callDiscovery(ads.port, sotw);
   whole.send({ node, resourceNames: ['shop'] });
@@ -257,7 +260,7 @@ test('clients that name resources are in force with what they named, and after c
   parts.send({ node, resourceNamesSubscribe: ['shop', 'mail'] });
   const one = await whole.next();
   const two = await parts.next();
-  t.deepEqual(counts(), { connected: 2, inForce: 0, pending: 2, refused: 0 });
+  t.deepEqual(counts(), { connected: 2, inForce: 0, onTrial: 0, pending: 2, refused: 0, gone: 0 });
   whole.send({ ...accept(one), resourceNames: ['shop'] });
   parts.send({ responseNonce: two.nonce ?? '' });
   await areInForce();

@@ -32,6 +32,8 @@ export type CounterState =
       /** Such as `minute` or `5_minute`. */
       readonly window: string;
       readonly secondsUntilReset: number;
+      /** Whether nothing is refused because of it. */
+      readonly shadowMode: boolean;
     };
 
 export type CountersAnswer =
@@ -52,7 +54,11 @@ export interface CounterAccessDeps {
   readonly leases: Leases | undefined;
   readonly overLimitCache: OverLimitCache;
   readonly clock: Clock;
-  readonly options: WindowOptions & { readonly cacheKeyPrefix: string };
+  readonly options: WindowOptions & {
+    readonly cacheKeyPrefix: string;
+    /** Of the whole worker. */
+    readonly shadowMode: boolean;
+  };
 }
 
 /** Above every counter, and exact as a double. */
@@ -142,6 +148,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
         limiter === undefined
           ? Math.max(0, window.start + window.seconds - nowSeconds())
           : resetSeconds,
+      shadowMode: options.shadowMode || match.limit.shadowMode,
     };
   }
 

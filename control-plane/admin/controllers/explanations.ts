@@ -1,10 +1,13 @@
 // `/explanations`: which limits apply to a request under the rules in force, and why.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
+import { orNull } from '../../../shared/or-null.ts';
+import { HttpError, Stop } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { explainRequest } from '../../explain/explained-request.ts';
 import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';
+import { type CountersJson, countersJson, mostDescriptors } from '../counters-json.ts';
+import { outcomeJson, toOutcome } from '../outcome-json.ts';
 import { placedRules } from '../rule-rows.ts';
 
 const entry = Type.Object({
@@ -24,6 +27,11 @@ export class Default extends AdminController {
       revision: Type.Optional(
         Type.String({ minLength: 1, maxLength: 64, description: 'In place of that in force' }),
       ),
+      now: Type.Boolean({
+        default: false,
+        description:
+          'Ask the workers how far the counters are as well, and say what would become of the request now',
+      }),
     }),
     failures: { 409: undefined, 503: undefined },
     returns: {
@@ -31,11 +39,13 @@ export class Default extends AdminController {
         revision: Type.String(),
         domain: Type.String(),
         descriptors: Type.Array(Type.Object({}, { additionalProperties: true })),
+        outcome: orNull(outcomeJson),
+        counters: orNull(countersJson),
       }),
     },
   });
 
-  async POST({ domain, descriptors, revision: wanted }: Fields<typeof Default.POST>) {
+  async POST({ domain, descriptors, revision: wanted, now }: Fields<typeof Default.POST>) {
     const { id, ruleSet, documents } =
       wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
     const rules = placedRules(documents).get(domain);
@@ -44,7 +54,32 @@ export class Default extends AdminController {
       throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
     }
     const explained = explainRequest(rules, domainRules, descriptors, this.api.clock.wallMs());
-    return { revision: id, ...toExplanationJson(domain, explained) };
+    const explanation = { revision: id, ...toExplanationJson(domain, explained) };
+    if (!now) return { ...explanation, outcome: null, counters: null };
+    const counters = await this.readCounters(domain, descriptors);
+    return {
+      ...explanation,
+      outcome: toOutcome(explained, counters),
+      counters: typeof counters === 'string' ? null : counters,
+    };
+  }
+
+  /** Or why they are not known, for people. */
+  private async readCounters(
+    domain: string,
+    descriptors: Fields<typeof Default.POST>['descriptors'],
+  ): Promise<CountersJson | string> {
+    if (descriptors.length > mostDescriptors) {
+      return `workers are asked about ${mostDescriptors} descriptors at most`;
+    }
+    const body = { domain, descriptors };
+    const question = { ...body, worker: undefined, reset: false };
+    try {
+      return await this.askCounters(question, { path: '/counters', body }, undefined);
+    } catch (error) {
+      if (error instanceof HttpError || error instanceof Stop) return error.message;
+      throw error;
+    }
   }
 
   private findInForce() {

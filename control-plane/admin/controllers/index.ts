@@ -4,12 +4,13 @@ import { open } from '../../../shared/router/guard.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import { linkJson, toLinksJson } from '../link-json.ts';
+import { type FleetJson, fleetJson, mergeFleets } from '../fleet-json.ts';
+import { toLinksJson } from '../link-json.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
 import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
 import { createFindFigures } from '../traffic-json.ts';
-import { nameTogether, toWorkersJson, workerJson } from '../worker-json.ts';
+import { toWorkersJson, workerStateJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
@@ -97,24 +98,33 @@ export class Status extends AdminController {
           description: 'Say where this revision stands, in `asked`; its beginning is enough',
         }),
       ),
+      workers: Type.Boolean({
+        default: false,
+        description: 'Tell the workers one by one as well, in `fleet`',
+      }),
       peer: askingPeer,
     }),
     returns: { 200: statusJson },
     failures: { 409: undefined, 503: undefined },
   });
 
-  async GET({ look, revision, peer }: Fields<typeof Status.GET>) {
+  async GET({ look, revision, workers, peer }: Fields<typeof Status.GET>) {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
     // A peer follows its store by itself: a look could take longer than is waited for it.
-    const answers = await this.askPeers(`/status?look=false${query}`, statusJson, peer, {
-      countWorkers: ({ workers }) => workers.connected,
+    const path = `/status?look=false&workers=${workers}${query}`;
+    const answers = await this.askPeers(path, statusJson, peer, {
+      countWorkers: (status) => status.workers.connected,
     });
-    const own = await this.toOwn(look, revision);
+    const own = await this.toOwn(look, revision, workers);
     if (this.api.peers === undefined || peer !== undefined) return own;
     return mergeStatus(own, answers, revision);
   }
 
-  private async toOwn(look: boolean, revision: string | undefined): Promise<StatusJson> {
+  private async toOwn(
+    look: boolean,
+    revision: string | undefined,
+    tellsFleet: boolean,
+  ): Promise<StatusJson> {
     const { store, snapshots, workers, fleet, rollout, clock } = this.api;
     const hasLooked = look && (await this.look());
     const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);
@@ -124,6 +134,8 @@ export class Status extends AdminController {
       snapshots,
       workers: workers.list(),
       linked: fleet.list(),
+      gone: this.readGone(),
+      tellsFleet,
       nowMs: clock.wallMs(),
       rollout: rollout.state(),
       rolloutWarning: rollout.warning(),
@@ -153,23 +165,15 @@ export class Status extends AdminController {
   }
 }
 
-const workersJson = Type.Object({
-  workers: Type.Array(workerJson),
-  /** That no rollout is judged by: without a stream of rules of their instance and node id, or with impossible
-   * figures. */
-  links: Type.Array(linkJson),
-  missing: missingJson,
-});
+const workersJson = Type.Object({ ...fleetJson.properties, missing: missingJson });
 
 export class Workers extends AdminController {
   static readonly GET = op({
     summary: 'Every connected worker, and what it has',
     description:
-      'With the links that no rollout is judged by: those without a stream of rules of the same instance and node id, and those whose figures cannot be true.',
+      'With the links that no rollout is judged by: those without a stream of rules of the same instance and node id, and those whose figures cannot be true. And with the workers whose connection broke without a goodbye in the last hour.',
     query: Type.Object({
-      state: Type.Optional(
-        Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
-      ),
+      state: Type.Optional(workerStateJson),
       peer: askingPeer,
     }),
     returns: { 200: workersJson },
@@ -182,14 +186,15 @@ export class Workers extends AdminController {
     const linked = fleet.list();
     const connected = workers.list();
     const findFigures = createFindFigures(linked, connected);
-    const own = toWorkersJson(connected, snapshots, findFigures);
-    const all = nameTogether([...own, ...answers.flatMap(({ value }) => value?.workers ?? [])]);
+    const own: FleetJson = {
+      workers: toWorkersJson(connected, snapshots, findFigures),
+      links: toLinksJson(linked, connected),
+      gone: this.readGone(),
+    };
+    const all = mergeFleets([own, ...answers.flatMap(({ value }) => value ?? [])]);
     return {
-      workers: all.filter((worker) => state === undefined || worker.state === state),
-      links: [
-        ...toLinksJson(linked, connected),
-        ...answers.flatMap(({ value }) => value?.links ?? []),
-      ],
+      ...all,
+      workers: all.workers.filter((worker) => state === undefined || worker.state === state),
       missing: toMissing(answers),
     };
   }

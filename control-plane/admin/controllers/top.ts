@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';
+import { isInShadowMode, ruleOwners } from '../rule-owners.ts';
 import { mergeTop, topJson, toTopJson } from '../top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
@@ -15,6 +16,9 @@ export class Default extends AdminController {
       'Of the last one or two minutes. Counts have bounds: each worker keeps 1,000 values.',
     query: Type.Object({
       domain: Type.Optional(Type.String({ maxLength: 1024, description: 'Of this domain alone' })),
+      search: Type.Optional(
+        Type.String({ maxLength: 200, description: 'Part of a domain, a rule or a value' }),
+      ),
       limit: Type.Integer({
         default: 20,
         minimum: 1,
@@ -27,18 +31,26 @@ export class Default extends AdminController {
     failures: { 409: undefined },
   });
 
-  async GET({ domain, limit, peer }: Fields<typeof Default.GET>) {
-    const { fleet, peers } = this.api;
+  async GET({ domain, search, limit, peer }: Fields<typeof Default.GET>) {
+    const { fleet, peers, snapshots } = this.api;
     const most = peers === undefined ? limit : mostOfEach;
-    const query = domain === undefined ? '' : `&domain=${encodeURIComponent(domain)}`;
-    const path = `/top?limit=${mostOfEach}${query}`;
+    const query = new URLSearchParams({
+      limit: `${mostOfEach}`,
+      ...(domain !== undefined && { domain }),
+      ...(search !== undefined && { search }),
+    });
+    const path = `/top?${query}`;
     const answers = this.askPeers(path, topJson, peer);
+    const sought = search?.toLowerCase() ?? '';
     const isAsked = ({ rule }: { readonly rule: string }) =>
-      domain === undefined || rule.startsWith(`${domain}.`);
+      (domain === undefined || rule.startsWith(`${domain}.`)) &&
+      rule.toLowerCase().includes(sought);
+    const owners = ruleOwners(snapshots.documents);
+    const rules = fleet.rules().filter(isAsked);
     const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
     const own = toTopJson(
-      await fleet.limited(domain, most),
-      fleet.rules().filter(isAsked),
+      await fleet.limited({ domain, search }, most),
+      rules.map((rate) => ({ ...rate, shadowMode: isInShadowMode(owners.find(rate.rule)) })),
       workers,
       most,
     );

@@ -10,6 +10,7 @@ import {
   toHistoryJson,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
+import { nameRules, ruleOwners } from '../rule-owners.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -39,6 +40,10 @@ export class Default extends AdminController {
     const path = `/traffic/rules?domain=${encodeURIComponent(domain)}`;
     const answers = await this.askPeers(path, ruleSeriesJson, peer);
     const known = [this.api.fleet.ruleSeries(domain), ...answers.map(({ value }) => value?.rules)];
-    return { rules: mergeSeries(known.flatMap((each) => each ?? [])) };
+    const named = nameRules(
+      known.flatMap((each) => each ?? []),
+      ruleOwners(this.api.snapshots.documents),
+    );
+    return { rules: mergeSeries(named) };
   }
 }

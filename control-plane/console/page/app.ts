@@ -4,12 +4,12 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask, keepToken, readToken } from './api.ts';
 import { FleetPage } from './fleet-page.ts';
-import { toSentence } from './format.ts';
+import { toClock, toSentence, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
 import { Badge, Notice, type Tone } from './parts.ts';
-import { type Trouble, useResource } from './resource.ts';
+import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
 import { RulesPage } from './rules-page.ts';
@@ -31,6 +31,7 @@ const tones: Readonly<Record<StatusJson['verdict'], Tone>> = {
   in_force: 'good',
   no_workers: 'wait',
   pending: 'wait',
+  refused: 'bad',
   held_back: 'bad',
   taken_back: 'bad',
   invalid: 'bad',
@@ -41,6 +42,7 @@ const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
   in_force: 'in force',
   no_workers: 'no workers',
   pending: 'pending',
+  refused: 'refused',
   held_back: 'held back',
   taken_back: 'taken back',
   invalid: 'invalid',
@@ -67,6 +69,7 @@ export function App() {
   function leave(): void {
     stopLive();
     keepToken(undefined);
+    forgetAnswers();
     setSession(undefined);
     void enter();
   }
@@ -93,10 +96,21 @@ interface FrameProps {
 
 function Frame({ session, leave }: FrameProps) {
   const { page, params } = useRoute();
-  const status = useResource<StatusJson>('status', 'state');
+  // One answer for the line above and the workers below it: they never contradict each other.
+  const withWorkers = page === 'fleet';
+  const whole = useResource<StatusJson>(
+    withWorkers ? 'status?workers=true' : undefined,
+    'state',
+    'figures',
+  );
+  const summary = useResource<StatusJson>(withWorkers ? undefined : 'status', 'state');
+  const asked = withWorkers ? whole : summary;
+  const isWhole = whole.value !== undefined && (withWorkers || whole.atMs > summary.atMs);
+  const { value, atMs } = isWhole ? whole : summary;
+  const status = { ...asked, value, atMs };
   const [live, setLive] = useState<LiveState>('connecting');
   useEffect(() => listenToState(setLive), []);
-  const { value, trouble } = status;
+  const { trouble } = asked;
   // The token was taken from the file, or the control plane has another one now.
   const isShutOut = trouble?.status === 401;
   useEffect(() => {
@@ -132,7 +146,9 @@ function Frame({ session, leave }: FrameProps) {
           ${
             value === undefined
               ? html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`
-              : html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(value.text)}</span>`
+              : trouble === undefined
+                ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(value.text)}</span>`
+                : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(value.text)}</span>`
           }
         </div>
         <main id="main" tabindex="-1">

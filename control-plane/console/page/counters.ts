@@ -1,37 +1,13 @@
 // How far counters are, as the workers have said.
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
-import { type Answer, ask } from './api.ts';
 import { type Pair, toCount, toNumber, toSentence, toShown } from './format.ts';
-import { listen } from './live.ts';
-import { Notice } from './parts.ts';
+import { Badge, Notice } from './parts.ts';
 
 /** As `POST /counters` takes it. */
 export interface CountersQuestion {
   readonly domain: string;
   readonly descriptors: readonly (readonly Pair[])[];
-}
-
-/** What the workers answer now, and again whenever they have reported; undefined before the first answer. */
-export function useCounters(question: CountersQuestion): Answer<CountersJson> | undefined {
-  const [answer, setAnswer] = useState<Answer<CountersJson> | undefined>(undefined);
-  const body = JSON.stringify(question);
-  useEffect(() => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const count = async () => {
-      const next = await ask<CountersJson>('counters', { method: 'POST', body: question, signal });
-      if (!signal.aborted) setAnswer(next);
-    };
-    void count();
-    const leave = listen(() => void count());
-    return () => {
-      leave();
-      controller.abort();
-    };
-  }, [body]);
-  return answer;
 }
 
 interface CountersTableProps {
@@ -55,11 +31,12 @@ export function CountersTable({ counters: { answers, notAsked } }: CountersTable
       ${problem !== null && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
       ${counters.map((counter) => {
         if (counter.problem !== null) return html`<p>${toSentence(counter.problem)}.</p>`;
-        const { used, limit, window, secondsUntilReset, rule } = counter;
-        return html`<div class="counter">
+        const { used, limit, window, secondsUntilReset, rule, shadowMode } = counter;
+        const isUsedUp = used >= limit;
+        return html`<div class=${shadowMode ? 'counter shadow' : 'counter'}>
           <meter min="0" max=${Math.max(1, limit)} value=${Math.min(used, limit)} low=${limit * 0.8} high=${limit * 0.99} optimum="0" aria-label=${`${used} of ${limit}`}></meter>
-          <span><strong>${toNumber(used)}</strong> of ${toNumber(limit)} per ${toTimeText(window)}${used >= limit && limit > 0 && html` <span class="loud">used up</span>`}</span>
-          <span class="quiet">${secondsUntilReset > 0 && `next in ${secondsUntilReset} s · `}<code>${toShown(rule)}</code></span>
+          <span><strong>${toNumber(used)}</strong> of ${toNumber(limit)} per ${toTimeText(window)}${isUsedUp && !shadowMode && html` <span class="loud">used up</span>`}${shadowMode && html` <${Badge} tone="plain">${isUsedUp ? 'shadow mode: over, not refused' : 'shadow mode'}<//>`}</span>
+          <span class="quiet">${secondsUntilReset > 0 && `${isUsedUp ? 'free again' : 'begins again'} in ${secondsUntilReset} s · `}<code>${toShown(rule)}</code></span>
         </div>`;
       })}
       ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed it.</div>`}

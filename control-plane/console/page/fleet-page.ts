@@ -1,16 +1,28 @@
 // The workers: who has which rules, how much each decides, and what is wrong with any of them.
 import { html } from 'htm/preact';
+import type { FleetJson } from '../../admin/fleet-json.ts';
 import type { HistoryJson } from '../../admin/history-json.ts';
 import type { LinkJson } from '../../admin/link-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import type { WorkerJson } from '../../admin/worker-json.ts';
+import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
-import { toAge, toCount, toRate, toReporting, toSentence, toShortId, toShown } from './format.ts';
+import {
+  toAge,
+  toAgo,
+  toCount,
+  toP99,
+  toRate,
+  toReporting,
+  toSentence,
+  toShortId,
+  toShown,
+} from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
   Empty,
+  NothingMatches,
   Notice,
   Page,
   ReadingState,
@@ -23,22 +35,17 @@ import { useResource } from './resource.ts';
 import { waitsForSomebody } from './rollout-panel.ts';
 import { hrefOf, replaceRoute } from './route.ts';
 
-interface WorkersJson {
-  readonly workers: readonly WorkerJson[];
-  readonly links: readonly LinkJson[];
-}
-
 /** The group of nodes that no other one names. */
 const everybody = 'default';
 
 const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, number]>> = {
   refused: ['bad', 'refused', 0],
   pending: ['wait', 'pending', 1],
-  in_force: ['good', 'in force', 2],
+  on_trial: ['wait', 'on trial', 2],
+  in_force: ['good', 'in force', 3],
 };
 
 export function FleetPage({ params, status }: PageProps) {
-  const workers = useResource<WorkersJson>('workers', 'state', 'figures');
   const history = useResource<HistoryJson>('traffic', 'figures');
   const { value } = status;
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
@@ -47,9 +54,8 @@ export function FleetPage({ params, status }: PageProps) {
     ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value} />`}
     ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
     <h2>Workers</h2>
-    ${workers.trouble && html`<${ReadingState} of=${workers} />`}
-    ${workers.value && html`<${Workers} all=${workers.value.workers} params=${params} />`}
-    ${workers.value !== undefined && workers.value.links.length > 0 && html`<${Links} links=${workers.value.links} />`}
+    ${value?.fleet && html`<${Workers} fleet=${value.fleet} params=${params} />`}
+    ${value?.fleet && value.fleet.links.length > 0 && html`<${Links} links=${value.fleet.links} />`}
   <//>`;
 }
 
@@ -58,23 +64,27 @@ interface StatusProps {
 }
 
 function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
-  const late = [
+  const others = [
+    workers.onTrial > 0 ? `${workers.onTrial} on trial` : '',
     workers.pending > 0 ? `${workers.pending} pending` : '',
     workers.refused > 0 ? `${workers.refused} refused` : '',
+    workers.gone > 0 ? `${workers.gone} gone` : '',
   ].filter((part) => part !== '');
+  const isWaiting = workers.inForce < workers.connected;
+  const p99 = traffic === null ? undefined : toP99(traffic);
   const rate = (perSecond: number | undefined) =>
     perSecond === undefined ? '–' : toRate(perSecond);
   return html`<dl class="tiles">
     <${Tile} name="Workers" value=${`${workers.inForce} of ${workers.connected}`}
-      detail=${late.length > 0 ? late.join(', ') : 'in force'}
-      tone=${workers.refused > 0 ? 'bad' : late.length > 0 ? 'wait' : 'plain'} />
+      detail=${['in force', ...others].join(', ')}
+      tone=${workers.refused > 0 ? 'bad' : isWaiting ? 'wait' : 'plain'} />
     <${Tile} name="Decisions/s" value=${rate(traffic?.decisionsPerSecond)}
       detail=${traffic === null ? 'no worker reports' : toReporting(traffic.workers)} />
     <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
-    <${Tile} name="p99" value=${traffic?.p99Ms == null ? '–' : `${traffic.p99Ms} ms`} detail="on the slowest" />
-    <${Tile} name="Rules" value=${inForce === null ? '–' : String(inForce.limits)}
+    <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="for 99 of 100 decisions" />
+    <${Tile} name="Limits" value=${inForce === null ? '–' : String(inForce.limits)}
       detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
   </dl>`;
 }
@@ -152,11 +162,11 @@ function Links({ links }: LinksProps) {
 }
 
 interface WorkersProps {
-  readonly all: readonly WorkerJson[];
+  readonly fleet: FleetJson;
   readonly params: URLSearchParams;
 }
 
-function Workers({ all, params }: WorkersProps) {
+function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
   const search = params.get('search') ?? '';
   const state = params.get('state') ?? '';
   const go = (next: { search?: string; state?: string }) => {
@@ -166,38 +176,50 @@ function Workers({ all, params }: WorkersProps) {
       Object.fromEntries(Object.entries(all).filter(([, text]) => text !== '')),
     );
   };
-  if (all.length === 0) {
+  if (workers.length + gone.length === 0) {
     return html`<${Empty} title="No worker is connected.">
       <p>A worker that is told where this control plane is gets its rules from here:</p>
       <pre>CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=HOST:18000 npm run -s worker</pre>
     <//>`;
   }
   const sought = search.toLowerCase();
-  const found = all
+  const isFound = (...texts: string[]) => texts.some((text) => text.toLowerCase().includes(sought));
+  const found = workers
     .filter((worker) => state === '' || worker.state === state)
-    .filter(({ name, address, group }) =>
-      [name, address, group ?? ''].some((text) => text.toLowerCase().includes(sought)),
-    )
+    .filter(({ name, address, group }) => isFound(name, address, group ?? ''))
     .toSorted(
       (a, b) =>
         states[a.state][2] - states[b.state][2] ||
         (b.figures?.decisionsPerSecond ?? 0) - (a.figures?.decisionsPerSecond ?? 0) ||
         (a.id < b.id ? -1 : 1),
     );
+  const left = gone.filter(
+    ({ id, address }) => (state === '' || state === 'gone') && isFound(id, address),
+  );
   return html`<div class="filters">
       <${Search} label="Find a worker" value=${search} onInput=${(text: string) => go({ search: text })} />
       <select aria-label="State" value=${state} onChange=${(event: Event) => go({ state: (event.target as HTMLSelectElement).value })}>
         <option value="">All states</option>
-        <option value="in_force">In force</option><option value="pending">Pending</option><option value="refused">Refused</option>
+        <option value="in_force">In force</option><option value="on_trial">On trial</option><option value="pending">Pending</option>
+        <option value="refused">Refused</option><option value="gone">Gone</option>
       </select>
-      <span class="quiet" role="status">${toCount(found.length, 'worker')}</span>
+      <span class="quiet" role="status">${toCount(found.length, 'worker')}${left.length > 0 && `, ${left.length} gone`}</span>
     </div>
     ${
-      found.length === 0
-        ? html`<${Empty} title="No worker is like this."><button type="button" onClick=${() => replaceRoute('fleet', {})}>Show all</button><//>`
-        : html`<${Table} caption="Workers" rows=${found.map(toRow)}
-            columns=${['Worker', 'Rules', 'Version', '#Decisions/s', '#Over/s', '#Errors/s', '#p99', 'Store', 'Connected']} />`
+      found.length + left.length === 0
+        ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('fleet', {})} />`
+        : html`<${Table} caption="Workers" rows=${[...found.map(toRow), ...left.map(toGoneRow)]}
+            columns=${['Worker', 'Rules', 'Revision', '#Decisions/s', '#Over/s', '#Errors/s', '#p99', 'Store', 'Connected']} />`
     }`;
+}
+
+/** Of one whose connection broke in the last hour. */
+function toGoneRow({ id, instance, address, at }: GoneWorkerJson) {
+  return html`<tr key=${`gone ${id} ${instance} ${address}`} class="gone">
+    <td><strong>${toShown(id)}</strong><div class="quiet">${address}</div></td>
+    <td><${Badge} tone="bad">gone<//></td>
+    <td colspan="7" class="quiet">Its connection broke ${toAgo(at)}, and it has not come back.</td>
+  </tr>`;
 }
 
 function toRow(worker: WorkerJson) {
@@ -206,14 +228,16 @@ function toRow(worker: WorkerJson) {
   return html`<tr key=${`${id} ${address}`}>
     <td><strong>${toShown(name)}</strong><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
     <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
-    <td>${acked === null ? '–' : html`<code>${toShown(acked.version.slice(0, 12))}</code><div class="quiet">${toAge(acked.at)}</div>`}</td>
+    <td>${worker.revision === null ? html`<span class="quiet">${acked === null ? '–' : 'an earlier one'}</span>` : html`<code>${toShortId(worker.revision)}</code>`}
+      ${worker.gets !== null && worker.gets !== worker.revision && html`<div class="quiet">gets <code>${toShortId(worker.gets)}</code></div>`}
+      ${acked !== null && html`<div class="quiet">${toAgo(acked.at)}</div>`}</td>
     ${
       figures === null
         ? html`<td colspan="5" class="quiet">does not report</td>`
         : html`<td class="number">${toRate(figures.decisionsPerSecond)}</td>
           <td class="number">${toRate(figures.overLimitPerSecond)}</td>
           <td class=${figures.errorsPerSecond > 0 ? 'number loud' : 'number'}>${toRate(figures.errorsPerSecond)}</td>
-          <td class="number">${figures.p99Ms === null ? '–' : `${figures.p99Ms} ms`}</td>
+          <td class="number">${toP99(figures)?.join(' ') ?? '–'}</td>
           <td>${toShown(figures.store.kind)}${figures.store.serversAway > 0 && html` <${Badge} tone="bad">${toCount(figures.store.serversAway, 'server')} away<//>`}</td>`
     }
     <td>${toAge(connectedSince)}</td>

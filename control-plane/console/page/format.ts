@@ -1,4 +1,5 @@
 // Numbers, times and foreign texts for people.
+import type { TrafficJson } from '../../admin/traffic-json.ts';
 
 const precise = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -11,6 +12,15 @@ export function toRate(perSecond: number): string {
 
 export function toNumber(value: number): string {
   return whole.format(value);
+}
+
+/** A percentile is the edge of a bucket: what it is at most, or above. Undefined without decisions. */
+export function toP99({
+  p99Ms,
+  p99AboveMs,
+}: Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>): readonly [bound: string, text: string] | undefined {
+  if (p99AboveMs !== null) return ['above', `${whole.format(p99AboveMs)} ms`];
+  return p99Ms === null ? undefined : ['at most', `${precise.format(p99Ms)} ms`];
 }
 
 /** `1 worker`, `3 workers`. */
@@ -26,6 +36,19 @@ export function toAge(time: string, nowMs = Date.now()): string {
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.round(seconds / 3_600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** `just now`, `2 min ago`. */
+export function toAgo(time: string): string {
+  const age = toAge(time);
+  return age === 'just now' ? age : `${age} ago`;
+}
+
+/** `20:31`, of this place; with the day where that is not today. */
+export function toClock(timeMs: number, nowMs = Date.now()): string {
+  const text = toTime(new Date(timeMs).toISOString());
+  const isToday = new Date(timeMs).toDateString() === new Date(nowMs).toDateString();
+  return isToday ? text.slice(11, 16) : text.slice(0, 16);
 }
 
 /** `2026-03-01 14:05:09`, of this place. */

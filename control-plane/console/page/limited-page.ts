@@ -5,10 +5,20 @@ import type { CountersJson } from '../../admin/counters-json.ts';
 import type { TopJson } from '../../admin/top-json.ts';
 import { ask } from './api.ts';
 import { Confirm, Dialog } from './confirm.ts';
-import { type CountersQuestion, CountersTable, useCounters } from './counters.ts';
-import { toNumber, toPairs, toRate, toReporting, toSentence, toShown } from './format.ts';
+import { type CountersQuestion, CountersTable } from './counters.ts';
+import { toNumber, toPairs, toRate, toReporting, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { Empty, Notice, Page, ReadingState, Search, Table } from './parts.ts';
+import {
+  Badge,
+  Empty,
+  NobodyReports,
+  NothingMatches,
+  Notice,
+  Page,
+  ReadingState,
+  Search,
+  Table,
+} from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute } from './route.ts';
 import { useRefusal } from './session.ts';
@@ -18,16 +28,16 @@ type Limited = TopJson['values'][number];
 const most = 100;
 
 export function LimitedPage({ params }: PageProps) {
-  const domain = params.get('domain') ?? '';
-  const query = domain === '' ? '' : `&domain=${encodeURIComponent(domain)}`;
+  const search = params.get('search') ?? '';
+  const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
   const top = useResource<TopJson>(`top?limit=${most}${query}`, 'figures');
   const [open, setOpen] = useState('');
   const [resetting, setResetting] = useState<Limited | undefined>(undefined);
   const { value } = top;
   return html`<${Page} title="Who is limited" about="The values that were refused most in the last one or two minutes, and the rules that refuse.">
     <div class="filters">
-      <${Search} label="Only this domain" value=${domain}
-        onInput=${(text: string) => replaceRoute('limited', text === '' ? {} : { domain: text })} />
+      <${Search} label="Find a value, a rule or a domain" value=${search}
+        onInput=${(text: string) => replaceRoute('limited', text === '' ? {} : { search: text })} />
       ${value && html`<span class="quiet" role="status">${toReporting(value.workers)}</span>`}
     </div>
     <${ReadingState} of=${top} />
@@ -35,12 +45,12 @@ export function LimitedPage({ params }: PageProps) {
     ${
       value &&
       (value.values.length === 0
-        ? html`<${Empty} title=${value.workers === 0 ? 'No worker reports.' : 'Nobody is limited.'}>
-            <p>${
-              value.workers === 0
-                ? 'Workers of Ratelane report every five seconds, unless CONFIG_FLEET_LINK is false.'
-                : 'Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.'
-            }</p><//>`
+        ? value.workers === 0
+          ? html`<${NobodyReports} />`
+          : search !== ''
+            ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
+            : html`<${Empty} title="Nobody is limited.">
+            <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`
         : html`<${Table} caption="Values that are limited most" columns=${['Value', 'Domain', 'Rule', '#Refused/s', 'Trend', '#Refused', '']}
             rows=${value.values.flatMap((each) => {
               const id = idOf(each);
@@ -74,10 +84,10 @@ function Rules({ rules }: Pick<TopJson, 'rules'>) {
     <${Table} caption="Rules with the most hits over limit" columns=${['Rule', '#Hits/s', '#Near/s', '#Over/s']}
       rows=${rules.map(
         (rate) => html`<tr key=${rate.rule}>
-          <td class="source">${toShown(rate.rule)}</td>
+          <td><span class="source">${toShown(rate.rule)}</span>${rate.shadowMode && html` <${Badge} tone="plain">shadow mode: not refused<//>`}</td>
           <td class="number">${toRate(rate.hitsPerSecond)}</td>
           <td class="number">${toRate(rate.nearLimitPerSecond)}</td>
-          <td class=${rate.overLimitPerSecond > 0 ? 'number loud' : 'number'}>${toRate(rate.overLimitPerSecond)}</td>
+          <td class=${rate.overLimitPerSecond > 0 && !rate.shadowMode ? 'number loud' : 'number'}>${toRate(rate.overLimitPerSecond)}</td>
         </tr>`,
       )} />`;
 }
@@ -94,10 +104,13 @@ function ResetButton({ value, onClick }: ResetButtonProps) {
 }
 
 function Counter({ of }: { readonly of: Limited }) {
-  const answer = useCounters(toQuestion(of));
-  if (answer === undefined) return html`<p class="quiet" role="status">The workers are asked…</p>`;
-  if (!answer.ok) return html`<${Notice} tone="bad">${toSentence(answer.text)}.<//>`;
-  return html`<${CountersTable} counters=${answer.value} />`;
+  const answer = useResource<CountersJson>(
+    { path: 'counters', body: toQuestion(of) },
+    'revisions',
+    'state',
+    'figures',
+  );
+  return html`<${ReadingState} of=${answer} />${answer.value && html`<${CountersTable} counters=${answer.value} />`}`;
 }
 
 interface ResetProps {

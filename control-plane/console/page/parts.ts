@@ -2,8 +2,8 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { toSentence } from './format.ts';
-import type { Trouble } from './resource.ts';
+import { toClock, toSentence, toShown } from './format.ts';
+import type { Resource } from './resource.ts';
 
 export type Tone = 'good' | 'wait' | 'bad' | 'plain';
 
@@ -58,14 +58,30 @@ export function Empty({ title, children }: EmptyProps) {
   return html`<div class="empty"><strong>${title}</strong><div>${children}</div></div>`;
 }
 
+interface NothingMatchesProps {
+  readonly sought: string;
+  showAll(): void;
+}
+
+/** Where a filter finds nothing. */
+export function NothingMatches({ sought, showAll }: NothingMatchesProps) {
+  const title = `Nothing matches ${sought === '' ? 'this' : `'${toShown(sought)}'`}.`;
+  return html`<${Empty} title=${title}><button type="button" onClick=${showAll}>Show all</button><//>`;
+}
+
+/** Where nothing is shown because nothing is known. */
+export function NobodyReports() {
+  return html`<${Empty} title="No worker reports."><p>Workers of Ratelane report every five seconds, unless CONFIG_FLEET_LINK is false.</p><//>`;
+}
+
 interface StateProps {
-  readonly of: { readonly value: unknown; readonly trouble: Trouble | undefined };
+  readonly of: Pick<Resource<unknown>, 'value' | 'atMs' | 'trouble'>;
 }
 
 /** What a page says while it has no answer, or an old one. */
-export function ReadingState({ of: { value, trouble } }: StateProps) {
+export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   if (trouble !== undefined) {
-    const kept = value === undefined ? '' : ' What is shown is what was known before.';
+    const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
     return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>${kept}
       ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>`;
   }
@@ -123,12 +139,14 @@ interface SparklineProps {
   readonly values: readonly number[];
   /** Drawn over it in another colour. */
   readonly over?: readonly number[] | undefined;
+  /** What is over is not refused. */
+  readonly isShadow?: boolean;
 }
 
 const [width, height] = [88, 22];
 
 /** Of the last minute. The numbers beside it say the same. */
-export function Sparkline({ values, over }: SparklineProps) {
+export function Sparkline({ values, over, isShadow }: SparklineProps) {
   const largest = Math.max(...values, 1e-9);
   const pointsOf = (line: readonly number[]) =>
     line
@@ -140,7 +158,7 @@ export function Sparkline({ values, over }: SparklineProps) {
       .join(' ');
   return html`<svg class="spark" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} aria-hidden="true">
     <polyline points=${pointsOf(values)} />
-    ${over?.some((value) => value > 0) && html`<polyline class="over" points=${pointsOf(over)} />`}
+    ${over?.some((value) => value > 0) && html`<polyline class=${isShadow ? 'shadow' : 'over'} points=${pointsOf(over)} />`}
   </svg>`;
 }
 

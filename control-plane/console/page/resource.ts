@@ -1,5 +1,5 @@
 // What a page shows of the API: read at once, and again whenever there is news. What was read last stays
-// until there is another answer.
+// until there is another answer, also while other pages are looked at.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, ask } from './api.ts';
 import { type LiveEvent, listen } from './live.ts';
@@ -7,6 +7,8 @@ import { type LiveEvent, listen } from './live.ts';
 export interface Resource<Value> {
   /** The last good answer; undefined before the first. */
   readonly value: Value | undefined;
+  /** When that came, in wall time; 0 before the first. */
+  readonly atMs: number;
   /** Why the last question failed; undefined when it did not. */
   readonly trouble: Trouble | undefined;
   reload(): void;
@@ -14,33 +16,65 @@ export interface Resource<Value> {
 
 export type Trouble = Extract<Answer<never>, { ok: false }>;
 
-/** `path` undefined: nothing is asked. `on`: the events that say there is news. */
+/** A path that is read, or one that takes a body. */
+export type Question = string | { readonly path: string; readonly body: unknown };
+
+interface Known {
+  readonly key: string;
+  readonly value: unknown;
+  readonly atMs: number;
+}
+
+/** The last good answers of this tab, those that came last at the end. */
+const known = new Map<string, Known>();
+const mostKnown = 50;
+
+/** For somebody else who looks at the same tab. */
+export function forgetAnswers(): void {
+  known.clear();
+}
+
+function remember(answer: Known): void {
+  known.delete(answer.key);
+  known.set(answer.key, answer);
+  const [oldest] = known.keys();
+  if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);
+}
+
+/** `question` undefined: nothing is asked. `on`: the events that say there is news. */
 export function useResource<Value>(
-  path: string | undefined,
+  question: Question | undefined,
   ...on: readonly LiveEvent[]
 ): Resource<Value> {
-  const [value, setValue] = useState<Value | undefined>(undefined);
-  const [trouble, setTrouble] = useState<Trouble | undefined>(undefined);
+  const key = question === undefined ? undefined : JSON.stringify(question);
+  const [answer, setAnswer] = useState<Known | undefined>(undefined);
+  const [failure, setFailure] = useState<{ key: string; trouble: Trouble } | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
   /** There was news while an answer was on its way, which may not have it. */
   const isOld = useRef(false);
 
   const load = useCallback(async () => {
-    if (path === undefined) return;
+    if (question === undefined || key === undefined) return;
     isOld.current = true;
     // One question at a time: a slow answer is not asked for again before it is there.
     if (asking.current !== undefined) return;
     const controller = new AbortController();
     asking.current = controller;
+    const { signal } = controller;
     while (isOld.current) {
       isOld.current = false;
-      const answer = await ask<Value>(path, { signal: controller.signal });
-      if (controller.signal.aborted) return;
-      setTrouble(answer.ok ? undefined : answer);
-      if (answer.ok) setValue(answer.value);
+      const next = await (typeof question === 'string'
+        ? ask<Value>(question, { signal })
+        : ask<Value>(question.path, { method: 'POST', body: question.body, signal }));
+      if (signal.aborted) return;
+      setFailure(next.ok ? undefined : { key, trouble: next });
+      if (!next.ok) continue;
+      const given = { key, value: next.value, atMs: Date.now() };
+      remember(given);
+      setAnswer(given);
     }
     asking.current = undefined;
-  }, [path]);
+  }, [key]);
 
   useEffect(() => {
     void load();
@@ -54,5 +88,14 @@ export function useResource<Value>(
     };
   }, [load, on.join()]);
 
-  return { value, trouble, reload: () => void load() };
+  const trouble = failure !== undefined && failure.key === key ? failure.trouble : undefined;
+  const own = answer?.key === key || key === undefined ? answer : known.get(key);
+  // The answer to another question stays for the moment until this one is answered.
+  const shown = own ?? (trouble === undefined ? answer : undefined);
+  return {
+    value: shown?.value as Value | undefined,
+    atMs: shown?.atMs ?? 0,
+    trouble,
+    reload: () => void load(),
+  };
 }

@@ -1,12 +1,22 @@
 // The rules in force, one domain at a time, with what each of them counts now.
 import { html } from 'htm/preact';
 import type { RuleRow } from '../../admin/rule-rows.ts';
+import type { RuleSeries } from '../../fleet/rule-rates.ts';
 import { toCount, toLines, toPairs, toRate, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, Page, ReadingState, Search, Sparkline, Table } from './parts.ts';
+import {
+  Badge,
+  Empty,
+  NothingMatches,
+  Notice,
+  Page,
+  ReadingState,
+  Search,
+  Sparkline,
+  Table,
+} from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf, replaceRoute } from './route.ts';
-import { averageOf, matchRates, type RuleSeries } from './rule-rates.ts';
 
 interface DomainsJson {
   readonly total: number;
@@ -21,11 +31,12 @@ interface RulesJson {
 const mostRules = 5_000;
 const mostDomains = 500;
 
-export function RulesPage({ params }: PageProps) {
+export function RulesPage({ params, status }: PageProps) {
   const find = params.get('find') ?? '';
   const search = params.get('search') ?? '';
   const query = find === '' ? '' : `&search=${encodeURIComponent(find)}`;
   const domains = useResource<DomainsJson>(`rules?limit=${mostDomains}${query}`, 'revisions');
+  const nobodyReports = status.value?.traffic === null;
   const domain = params.get('domain') ?? domains.value?.domains[0]?.domain;
   const go = (next: { domain?: string; search?: string; find?: string }) => {
     const all = {
@@ -41,6 +52,7 @@ export function RulesPage({ params }: PageProps) {
   };
   return html`<${Page} title="Rules" about="What is in force, and how much each rule counts.">
     <${ReadingState} of=${domains} />
+    ${nobodyReports && html`<${Notice} tone="wait"><strong>No worker reports:</strong> how much the rules count is not known.<//>`}
     ${
       domains.value &&
       html`<div class="split">
@@ -54,14 +66,16 @@ export function RulesPage({ params }: PageProps) {
               <span class="quiet">${each.rules}</span></a></li>`,
           )}</ul>
           ${domains.value.total > domains.value.domains.length && html`<p class="quiet">${domains.value.domains.length} of ${domains.value.total}; find the others by name.</p>`}
-          ${domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : 'No domain is called so.'}</p>`}
+          ${domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : `Nothing matches '${toShown(find)}'.`}</p>`}
         </nav>
         <section aria-label="Rules of the domain">
           ${
-            domain === undefined
-              ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
+            domain === undefined && find !== ''
+              ? html`<${NothingMatches} sought=${find} showAll=${() => replaceRoute('rules', {})} />`
+              : domain === undefined
+                ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
                 <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit: { unit: minute, requests_per_unit: 3 }</pre><//>`
-              : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} />`
+                : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} />`
           }
         </section>
       </div>`
@@ -72,10 +86,12 @@ export function RulesPage({ params }: PageProps) {
 interface DomainRulesProps {
   readonly domain: string;
   readonly search: string;
+  /** Whether any worker reports what the rules count. */
+  readonly reports: boolean;
   go(next: { search?: string }): void;
 }
 
-function DomainRules({ domain, search, go }: DomainRulesProps) {
+function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
   const name = encodeURIComponent(domain);
   const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
   const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'revisions');
@@ -84,37 +100,44 @@ function DomainRules({ domain, search, go }: DomainRulesProps) {
     'figures',
   );
   const shown = rules.value?.rules ?? [];
-  const rates = matchRates(shown, traffic.value?.rules ?? []);
+  const rates = new Map(traffic.value?.rules.map((series) => [series.rule, series]));
   return html`<h2>${toShown(domain)}</h2>
     <div class="filters">
       <${Search} label="Find a rule" value=${search} onInput=${(text: string) => go({ search: text })} />
       ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
     </div>
     <${ReadingState} of=${rules} />
-    ${rules.value !== undefined && shown.length === 0 && html`<${Empty} title="No rule is like this."><button type="button" onClick=${() => go({ search: '' })}>Show all</button><//>`}
+    ${rules.value !== undefined && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&
       html`<${Table} caption=${`Rules of ${domain}`} columns=${['Rule', 'Limit', '#Hits/s', '#Near/s', '#Over/s', 'Last minute', 'Owner', 'Source', '']}
-        rows=${shown.map((rule) => toRow(domain, rule, rates.get(rule.rule)))} />`
+        rows=${shown.map((rule) => toRow(domain, rule, reports, rates.get(rule.rule)))} />`
     }
     ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
 }
 
+/** 0 of a rule without hits. */
+function averageOf(series: readonly number[] = []): number {
+  return series.reduce((sum, value) => sum + value, 0) / Math.max(1, series.length);
+}
+
 const levels = ['l1', 'l2', 'l3', 'l4', 'l5'];
 
-function toRow(domain: string, rule: RuleRow, series: RuleSeries | undefined) {
+function toRow(domain: string, rule: RuleRow, reports: boolean, series: RuleSeries | undefined) {
+  const rate = (perSecond: number) => (reports ? toRate(perSecond) : '–');
   const { entries, limits, modes, owner, file, line } = rule;
   const last = entries.at(-1);
   const over = averageOf(series?.overLimit);
+  const isShadow = modes.includes('shadow_mode');
   const level = levels[Math.min(entries.length, levels.length) - 1];
   return html`<tr key=${`${rule.rule} ${file} ${line}`}>
     <td class=${`rule ${level}`}><code>${toShown(last?.key ?? '')}${last?.value && html`<span class="equals">=</span>${toShown(last.value)}`}</code></td>
     <td>${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map((limit) => html`<div>${toShown(limit)}</div>`)}
       ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}</td>
-    <td class="number">${toRate(averageOf(series?.hits))}</td>
-    <td class="number">${toRate(averageOf(series?.nearLimit))}</td>
-    <td class=${over > 0 ? 'number loud' : 'number'}>${toRate(over)}</td>
-    <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} />`}</td>
+    <td class="number">${rate(averageOf(series?.hits))}</td>
+    <td class="number">${rate(averageOf(series?.nearLimit))}</td>
+    <td class=${over > 0 && !isShadow ? 'number loud' : 'number'}>${rate(over)}</td>
+    <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} isShadow=${isShadow} />`}</td>
     <td>${owner === null ? html`<span class="quiet">–</span>` : toShown(owner)}</td>
     <td class="source">${toShown(file)}${line !== null && `:${line}`}</td>
     <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>

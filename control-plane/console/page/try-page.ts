@@ -1,12 +1,12 @@
 // Which limits a request meets, why, and how far their counters are now.
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
-import { type Answer, ask } from './api.ts';
-import { type CountersQuestion, CountersTable, useCounters } from './counters.ts';
+import { useState } from 'preact/hooks';
+import type { CountersJson } from '../../admin/counters-json.ts';
+import type { OutcomeJson } from '../../admin/outcome-json.ts';
+import { type CountersQuestion, CountersTable } from './counters.ts';
 import { type Pair, toPairs, toSentence, toShortId, toShown } from './format.ts';
-import { listen } from './live.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, Field, Notice, Page } from './parts.ts';
+import { Badge, Empty, Field, Notice, Page, ReadingState, type Tone } from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute } from './route.ts';
 
@@ -23,9 +23,12 @@ interface LimitJson {
   readonly name: string | null;
 }
 
-/** As `POST /explanations` answers. */
+/** As `POST /explanations` answers with `now`. */
 interface Explanation {
   readonly revision: string;
+  readonly outcome: OutcomeJson;
+  /** Null where they are not known. */
+  readonly counters: CountersJson | null;
   readonly descriptors: readonly ExplainedDescriptor[];
 }
 
@@ -40,7 +43,11 @@ interface ExplainedDescriptor {
   }[];
   readonly match: {
     readonly rule: Place;
-    readonly limit: LimitJson & { readonly unit_multiplier?: number; readonly algorithm?: string };
+    readonly limit: LimitJson & {
+      readonly unit_multiplier?: number;
+      readonly algorithm?: string;
+      readonly shadowMode?: boolean;
+    };
     readonly cacheKey: string | null;
     readonly replacedBy: readonly number[];
   } | null;
@@ -80,41 +87,31 @@ export function TryPage({ params }: PageProps) {
   <//>`;
 }
 
+const outcomeTones: Readonly<Record<OutcomeJson['kind'], Tone>> = {
+  refused: 'bad',
+  passes: 'good',
+  shadow: 'wait',
+  not_known: 'plain',
+};
+
 function Tried({ asked }: { readonly asked: CountersQuestion }) {
-  const [explanation, setExplanation] = useState<Answer<Explanation> | undefined>(undefined);
-  const counters = useCounters(asked);
-  useEffect(() => {
-    const controller = new AbortController();
-    const call = { method: 'POST' as const, body: asked, signal: controller.signal };
-    const explain = async () => {
-      const answer = await ask<Explanation>('explanations', call);
-      if (!controller.signal.aborted) setExplanation(answer);
-    };
-    void explain();
-    const leave = listen((events) => {
-      if (events.has('revisions')) void explain();
-    });
-    return () => {
-      leave();
-      controller.abort();
-    };
-  }, []);
-  if (explanation === undefined) return html`<p class="quiet" role="status">Reading…</p>`;
-  if (!explanation.ok)
-    return html`<${Notice} tone="bad"><strong>${toSentence(explanation.text)}.</strong><//>`;
-  const { descriptors, revision } = explanation.value;
-  return html`<div role="region" aria-label="Result">
-    ${descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
-    <h2>Counters now</h2>
+  const answer = useResource<Explanation>(
+    { path: 'explanations', body: { ...asked, now: true } },
+    'revisions',
+    'state',
+    'figures',
+  );
+  const { value } = answer;
+  return html`<${ReadingState} of=${answer} />
     ${
-      counters === undefined
-        ? html`<p class="quiet" role="status">The workers are asked…</p>`
-        : counters.ok
-          ? html`<${CountersTable} counters=${counters.value} />`
-          : html`<${Notice} tone="wait">${toSentence(counters.text)}.<//>`
-    }
-    <p class="quiet">Under revision ${toShortId(revision)}.</p>
-  </div>`;
+      value &&
+      html`<div role="region" aria-label="Result">
+        <div role="status"><${Notice} tone=${outcomeTones[value.outcome.kind]}><strong class="outcome">${toSentence(value.outcome.text)}.</strong><//></div>
+        ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
+        ${value.counters && html`<h2>Counters now</h2><${CountersTable} counters=${value.counters} />`}
+        <p class="quiet">Under revision ${toShortId(value.revision)}.</p>
+      </div>`
+    }`;
 }
 
 function Descriptor({
@@ -124,11 +121,11 @@ function Descriptor({
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
-    <${Notice} tone=${match === null ? 'wait' : 'good'}><strong>${toSentence(verdict)}.</strong>
-      ${match !== null && html` ${toLimitText(match.limit)}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
+    <p><strong>${toSentence(verdict)}.</strong>
+      ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
       ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
       ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
-    <//>
+    </p>
     <ol class="levels">${levels.map(
       ({ entry, candidates, otherRules, nearestKey }) => html`<li>
         <code>${toPairs([entry])}</code>

@@ -1,24 +1,13 @@
 // Requests that no rule is for: often a spelling that nobody has noticed.
 import { html } from 'htm/preact';
+import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAge, toLines, toPairs, toSentence, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
-import { Empty, Page, ReadingState, Table } from './parts.ts';
+import { Empty, NobodyReports, Page, ReadingState, Table } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
 
-interface UnmatchedJson {
-  readonly samples: readonly {
-    readonly domain: string;
-    readonly entries: readonly { readonly key: string; readonly value: string }[];
-    readonly samples: number;
-    readonly lastAt: string;
-    readonly reason: string;
-    readonly hint: string | null;
-    readonly nearest: string | null;
-  }[];
-}
-
-export function UnmatchedPage(_props: PageProps) {
+export function UnmatchedPage({ status }: PageProps) {
   const unmatched = useResource<UnmatchedJson>('unmatched', 'figures');
   const { value } = unmatched;
   return html`<${Page} title="Unmatched" about="Samples of descriptors that found no rule, and were let pass.">
@@ -26,7 +15,9 @@ export function UnmatchedPage(_props: PageProps) {
     ${
       value &&
       (value.samples.length === 0
-        ? html`<${Empty} title="Every descriptor has found a rule."><p>Samples of those that do not are shown here within five seconds.</p><//>`
+        ? status.value?.traffic === null
+          ? html`<${NobodyReports} />`
+          : html`<${Empty} title="Every descriptor has found a rule."><p>Samples of those that do not are shown here within five seconds.</p><//>`
         : html`<${Table} caption="Unmatched descriptors" columns=${['Descriptor', 'Domain', 'Why', 'Nearest rule', '#Samples', 'Last', '']}
             rows=${value.samples.map(
               ({

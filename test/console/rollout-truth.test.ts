@@ -1,0 +1,175 @@
+// What the pages say in the middle of a rollout, with a worker that is dead, and without a control plane.
+import test, { type ExecutionContext } from 'ava';
+import { closeBrowser, look } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { connectStreamWorker } from '../support/stream-worker.ts';
+import type { WorkerInProcess } from '../support/worker-in-process.ts';
+import {
+  consoleUrl,
+  type Place,
+  readPage,
+  sampleRules,
+  shows,
+  startFed,
+  startPlace,
+  visit,
+} from './console-fixture.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+interface Trial extends Place {
+  /** One of them has the revision on trial. */
+  readonly workers: readonly WorkerInProcess[];
+}
+
+/** Two workers, of which one has a revision first, and one that died before. */
+async function startTrial(t: ExecutionContext, more = ''): Promise<Trial> {
+  const base = `${sampleRules}${more}`;
+  const place = await startPlace(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
+  const { plane, rules } = place;
+  const doomed = connectStreamWorker(t, { address: plane.xdsAddress, id: 'doomed' });
+  const workers = [await startFed(t, place, 'w-1'), await startFed(t, place, 'w-2')];
+  await eventually('it has its rules', () => doomed.has('customer'));
+  doomed.vanish();
+  for (const worker of workers) {
+    for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+  }
+  rules.replace('d.yaml', base.replace('per_unit: 3', 'per_unit: 4'));
+  await eventually('one has it', async () => {
+    const { rollout } = (await plane.fetch('/status')).body;
+    return rollout?.workers.having === 1;
+  });
+  await eventually('ada is told', async () => {
+    return (await plane.fetch('/top')).body.values.length > 0;
+  });
+  return { ...place, workers };
+}
+
+browserTest(
+  'a filter that finds nothing says so, and finds values, rules and domains',
+  async (t) => {
+    const place = await startTrial(t);
+    const { page, complaints } = await visit(t, place, 'limited?search=bob');
+    await shows(page, /2 workers report Nothing matches 'bob'\./);
+    t.notRegex(await readPage(page), /Nobody is limited/);
+    const violations = await look(page, 'limited-nothing-matches');
+    for (const found of ['ADA', 'd.customer', 'customer=a']) {
+      await page.goto(consoleUrl(place.plane, `limited?search=${found}`));
+      await shows(page, /customer=ada d d\.customer/);
+    }
+    const others = {
+      'fleet?search=zzz': 'zzz',
+      'rules?find=yyy': 'yyy',
+      'rules?search=xxx': 'xxx',
+    };
+    for (const [where, sought] of Object.entries(others)) {
+      await page.goto(consoleUrl(place.plane, where));
+      await shows(page, new RegExp(`Nothing matches '${sought}'\\.`));
+    }
+    t.deepEqual(complaints, []);
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await page.goto(consoleUrl(place.plane, 'limited?search=ADA'));
+    await shows(page, /What is shown is as of \d\d:\d\d\..* customer=ada/);
+    await page.getByLabel('Find a value, a rule or a domain').fill('never asked');
+    await shows(page, /The control plane does not answer\./);
+    t.notRegex(await readPage(page), /Nothing matches|Nobody is limited|as of/);
+    t.deepEqual(violations, []);
+  },
+);
+
+browserTest('tile, rows and verdict say the same of a rollout, and of a dead worker', async (t) => {
+  const place = await startTrial(t);
+  const { page } = await visit(t, place, 'fleet');
+  await shows(page, /Workers 1 of 2 in force, 1 on trial, 1 gone/);
+  const { newest, inForce } = (await place.plane.fetch('/status')).body;
+  const [tried, served] = [newest, inForce].map(({ id }) => id.slice(0, 12));
+  const text = await readPage(page);
+  t.regex(text, new RegExp(`on trial ${tried} `));
+  t.regex(text, new RegExp(`in force ${served} `));
+  t.regex(
+    text,
+    /doomed [\d.:]+ ! gone Its connection broke (just now|\d+ s ago), and it has not come/,
+  );
+  t.regex(text, /Limits 2 in 1 domain/);
+  t.regex(
+    await page.locator('.verdict').innerText(),
+    /pending\s+Revision \w+ is rolled out \(step 1 of 2, 1 of 1 worker has it, 1 other does not/,
+  );
+  for (const worker of place.workers) await worker.decide('customer=bob');
+  await shows(page, /p99, (at most|above) [\d.,]+ ms for 99 of 100 decisions/);
+  const violations = await look(page, 'trial-fleet');
+  await page.getByLabel('State').selectOption('on_trial');
+  await shows(page, /1 worker Workers Worker Rules .* on trial/);
+  await page.getByLabel('State').selectOption('gone');
+  await shows(page, /doomed/);
+  t.is(await place.plane.end('SIGTERM'), 0);
+  await shows(page, /What is shown is as of \d\d:\d\d\..*1 of 2 in force, 1 on trial, 1 gone/);
+  t.regex(
+    await page.locator('.verdict').innerText(),
+    /no answer\s+As of \d\d:\d\d: revision \w+ is rolled out/,
+  );
+  violations.push(...(await look(page, 'trial-fleet-silent')));
+  t.deepEqual(violations, []);
+});
+
+browserTest('a refusal is red, and says how many workers refuse', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const { xdsAddress: address } = place.plane;
+  for (const id of ['a', 'b', 'c']) {
+    connectStreamWorker(t, { address, id, answer: id === 'b' ? () => 'refuse' : () => 'take' });
+  }
+  const { page } = await visit(t, place, 'fleet');
+  const verdict = page.locator('.verdict');
+  await verdict.getByText('is refused by 1 of 3 workers and in force on 2; b says:').waitFor();
+  t.regex(await verdict.locator('.badge.bad').innerText(), /refused/);
+  t.deepEqual(await look(page, 'fleet-refused'), []);
+});
+
+const shadowRules = `domain: d
+descriptors:
+  - key: watched
+    shadow_mode: true
+    rate_limit: { unit: day, requests_per_unit: 2 }
+`;
+
+browserTest(
+  'trying a request begins with its outcome, and shadow mode refuses nothing',
+  async (t) => {
+    const place = await startTrial(t, shadowRules.replace('domain: d\ndescriptors:\n', ''));
+    for (const worker of place.workers) {
+      for (let count = 0; count < 6; count++) await worker.decide('watched=ada');
+    }
+    const { page } = await visit(t, place, 'try?domain=d&descriptor=watched%3Dada');
+    const result = page.getByRole('region', { name: 'Result' });
+    await shows(
+      page,
+      /Passes: shadow mode, would be refused: 6 of 2 a day, free again in .* The limit of 'watched'/,
+    );
+    t.is(await result.locator('.notice.bad, .loud').count(), 0);
+    t.regex(await result.innerText(), /shadow mode: over, not refused/);
+    const violations = await look(page, 'try-shadow');
+    // Of two workers the one with the revision on trial has a larger limit.
+    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
+    await shows(page, /Refused now \(429\): 6 of [34] an hour, free again in \d/);
+    violations.push(...(await look(page, 'try-refused')));
+    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dnew'));
+    await shows(page, /! ?Passes\.|✓ ?Passes\./);
+    for (const where of ['rules?domain=d', 'limited?search=watched']) {
+      await page.goto(consoleUrl(place.plane, where));
+      const row = page.locator('tr', { hasText: 'watched' }).first();
+      await eventually('its hits are told', async () => {
+        return /[1-9]/.test(await row.locator('td.number').last().innerText());
+      });
+      t.regex(await row.innerText(), /shadow mode/);
+      t.is(await row.locator('.loud, .over').count(), 0, where);
+    }
+    violations.push(...(await look(page, 'limited-shadow')));
+    await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
+    await shows(page, /Refused now/);
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await shows(page, /What is shown is as of \d\d:\d\d\..*Refused now \(429\)/);
+    t.deepEqual(violations, []);
+  },
+);
