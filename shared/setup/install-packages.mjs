@@ -1,5 +1,5 @@
 // Makes node_modules what package-lock.json says, before every npm script that needs it: at once
-// when nothing is to do, and never silent for long when something is.
+// when nothing is to do, and with its progress when something is.
 //   node shared/setup/install-packages.mjs [--dev]
 // Without --dev only the packages that the programs need. Plain JavaScript for Node 20 and later.
 import { spawn, spawnSync } from 'node:child_process';
@@ -17,6 +17,7 @@ import {
   runningNodeMajor,
 } from './installed-packages.mjs';
 import { explainNpmFailure } from './npm-failure.mjs';
+import { startProgress } from './progress.mjs';
 
 const installTimeoutMs = 15 * 60_000;
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -48,14 +49,14 @@ async function main() {
   if (reason === undefined) {
     return;
   }
-  const waiting = progress(() => 'waiting for another installation of the packages');
+  const stopWaiting = startProgress(() => 'waiting for another installation of the packages');
   let lock;
   try {
     lock = await takeInstallLock(join(root, '.installing'), installTimeoutMs);
   } catch (error) {
     throw new SetupError(`cannot install packages into ${root}: ${error.message}`);
   } finally {
-    waiting.stop();
+    stopWaiting();
   }
   if (lock === undefined) {
     throw new SetupError('another installation of the packages did not end; giving up');
@@ -85,7 +86,7 @@ async function install(reason, lock) {
   say(`installing ${withDev ? 'all' : 'the'} packages (${reason}) ...`);
   let sizeMb = 0;
   let measuring = false;
-  const report = progress((seconds) => {
+  const stopReport = startProgress((seconds) => {
     lock.touch();
     if (!measuring) {
       measuring = true;
@@ -110,7 +111,7 @@ async function install(reason, lock) {
       outcome = fromCache.code === 0 ? fromCache : outcome;
     }
   } finally {
-    report.stop();
+    stopReport();
     if (cache !== undefined) {
       rmSync(cache, { recursive: true, force: true });
     }
@@ -251,15 +252,6 @@ function checkBundledNode() {
     );
   }
   rmSync(node, { force: true });
-}
-
-/** Prints `text(seconds)` every second until it is stopped. */
-function progress(text) {
-  const startedMs = Date.now();
-  const timer = setInterval(() => {
-    say(text(Math.round((Date.now() - startedMs) / 1000)));
-  }, 1000);
-  return { stop: () => clearInterval(timer) };
 }
 
 async function sizeOfFolderMb(folder) {

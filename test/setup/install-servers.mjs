@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startProgress } from '../../shared/setup/progress.mjs';
 
 const servers = [
   { command: 'redis-server', aptPackage: 'redis-server' },
@@ -188,14 +189,11 @@ async function installGoTools(wanted) {
 
 async function whileSaying(what, task) {
   say(`${what} ...`);
-  const startedMs = Date.now();
-  const timer = setInterval(() => {
-    say(`${what}: ${Math.round((Date.now() - startedMs) / 1000)} s`);
-  }, 1000);
+  const stopProgress = startProgress((seconds) => `${what}: ${seconds} s`);
   try {
     return await task();
   } finally {
-    clearInterval(timer);
+    stopProgress();
   }
 }
 

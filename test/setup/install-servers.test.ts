@@ -31,6 +31,8 @@ function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string
   const root = mkdtempSync(join(tmpdir(), 'ratelane-setup-'));
   t.teardown(() => rmSync(root, { recursive: true, force: true }));
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
+  const shared = join(import.meta.dirname, '../../shared/setup');
+  cpSync(shared, join(root, 'shared', 'setup'), { recursive: true });
   const path = mkdtempSync(join(root, 'path-'));
   for (const [name, text] of Object.entries(inPath)) {
     writeFileSync(join(path, name), text);

@@ -1,0 +1,38 @@
+import test from 'ava';
+
+// Plain JavaScript, which has no types.
+const { startProgress } = await import(new URL('progress.mjs', import.meta.url).href);
+
+/** What is written until `text` was asked 25 times. */
+async function run(terminal: object): Promise<string> {
+  let written = '';
+  const stream = { ...terminal, write: (text: string) => (written += text) };
+  const asked = Promise.withResolvers<void>();
+  let count = 0;
+  const stop = startProgress(
+    () => {
+      count += 1;
+      if (count === 25) asked.resolve();
+      return `part ${count} of many`;
+    },
+    stream,
+    1,
+  );
+  await asked.promise;
+  stop();
+  return written;
+}
+
+test('a log gets every tenth line', async (t) => {
+  t.is(await run({}), 'ratelane: part 10 of many\nratelane: part 20 of many\n');
+});
+
+test('a terminal has one line, which is rewritten, no wider than it is, and gone at the end', async (t) => {
+  const written = await run({ isTTY: true, columns: 20 });
+  t.false(written.includes('\n'));
+  const lines = written.split('\r\x1b[K');
+  t.is(lines[1], 'ratelane: part 1 of');
+  t.is(lines[25], 'ratelane: part 25 o');
+  t.is(lines.at(-1), '');
+  t.is(lines.length, 27);
+});
