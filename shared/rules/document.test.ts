@@ -5,6 +5,7 @@ import { parseRuleDocument } from './document.ts';
 import { plainShape } from './limit-shape.ts';
 import { isError } from './problem.ts';
 import { formatProblems } from './problem-text.ts';
+import { ruleKeys } from './rule-keys.ts';
 import { buildRuleSet } from './rule-set.ts';
 
 const fixtures = new URL('../../test/fixtures/rules/', import.meta.url);
@@ -190,6 +191,52 @@ test('unknown aliases are compared with anchors a bounded number of times', (t) 
   );
   const guesses = problems.filter(({ hint }) => hint?.startsWith('did you mean'));
   t.is(guesses.length, 20, 'of 2,000 comparisons each alias takes 100');
+});
+
+const allKeys = new Set(ruleKeys.map(({ name }) => name));
+const everyKey = `domain: shop
+descriptors:
+  - key: customer
+    value: a*
+    share_threshold: true
+    shadow_mode: true
+    quota_mode: true
+    detailed_metric: true
+    value_to_metric: true
+    metadata: {tier: gold}
+    rate_limit:
+      unit: minute
+      unit_multiplier: 5
+      requests_per_unit: 100
+      algorithm: token_bucket
+      burst: 150
+      count_over_limit: true
+      lease: {share: 5%, for: 1s}
+      name: all
+      replaces: [{name: plan}]
+    descriptors:
+      - key: path
+        rate_limits:
+          - {unit: second, requests_per_unit: 5}
+          - {unit: minute, requests_per_unit: 60}
+  - key: plan
+    rate_limit: {unlimited: true}
+`;
+
+test('a misspelt key is one problem, whichever key it is', (t) => {
+  t.deepEqual(problemsOf(everyKey), []);
+  const keys = [...everyKey.matchAll(/\b([a-z_]+):/g)].filter(([, name]) => name !== 'tier');
+  t.deepEqual([...new Set(keys.map(([, name]) => name))].sort(), [...allKeys].sort());
+  for (const { 1: name = '', index } of keys) {
+    const typo = `${name.slice(0, -1)}x${name.slice(-1)}`;
+    const yaml = everyKey.slice(0, index) + typo + everyKey.slice(index + name.length);
+    const told = parseRuleDocument(yaml, 'r.yaml').problems;
+    t.deepEqual(
+      told.map(({ message, hint }) => [message, hint]),
+      [[`unknown key '${typo}'`, `did you mean '${name}'?`]],
+      name,
+    );
+  }
 });
 
 test('problems beyond a hundred are counted, not kept', (t) => {

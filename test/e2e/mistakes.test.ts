@@ -173,7 +173,7 @@ test.serial('mistake 4: a descriptor twice', async (t) => {
           column: '5',
           path: 'descriptors[1]',
           rule: 'duplicate-descriptor',
-          hint: 'the first one is at 3:5',
+          hint: 'the first one is at 3:5; keep one item, with rate_limits: [{unit: minute, requests_per_unit: 5}, {unit: hour, requests_per_unit: 5}]',
         },
       },
     ],
