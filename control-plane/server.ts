@@ -61,7 +61,7 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
-const tlsIntervalMs = 5_000;
+export const tlsIntervalMs = 5_000;
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
 /** Another control plane may write into the same directory of rules. */
 const stagedByOthersMs = 60_000;

@@ -21,8 +21,8 @@ import type { GrpcListenerNames, GrpcTls, ServerCertificates } from './transport
 const silenceLimitMs = 10_000;
 /** Defaults: with TLS a connection takes some 67 kB, else some 22 kB. Both fit into the chart's 512 MiB,
  * beside all else. */
-const maxPlainConnections = 10_000;
-const maxTlsConnections = 3000;
+export const maxPlainConnections = 10_000;
+export const maxTlsConnections = 3000;
 /** The reference's interval of TCP keep-alive probes. */
 const keepAliveMs = 15_000;
 

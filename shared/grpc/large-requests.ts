@@ -6,7 +6,7 @@
 export const largeRequestBytes = 1024;
 
 /** Time for large requests per round of the event loop; at least one is started. */
-const sliceMs = 2;
+export const sliceMs = 2;
 
 /** Memory of a decision per message: keys and commands to the store repeat its texts, and a descriptor of a
  * few bytes takes about 2 kB, of which a request may have 256. */
@@ -15,7 +15,7 @@ const overheadPerByte = 128;
 const maxDecodedOverheadBytes = 1_048_576;
 
 /** Memory for large requests in progress; others wait. */
-const maxAtWorkBytes = 16_777_216;
+export const maxAtWorkBytes = 16_777_216;
 
 /** Bytes of large requests that wait for their turn; further ones are refused. */
 export const maxWaitingBytes = 33_554_432;

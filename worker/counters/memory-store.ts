@@ -12,8 +12,8 @@ import type { CounterStore, CountRequest, Hit, LimiterWindow } from './store.ts'
 
 /** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,
  * requests that need a new counter fail: dropping a live one would lift a limit. */
-const maxCounters = 1_000_000;
-const maxCharacters = 268_435_456;
+export const maxCounters = 1_000_000;
+export const maxCharacters = 268_435_456;
 /** Expired counters dropped per tick, so that a window's end does not block the process. */
 const maxDropsPerTick = 4_000;
 /** A counter that would pass 2^63-1 refuses the hits, as the key-value store's do. */

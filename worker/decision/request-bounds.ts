@@ -17,7 +17,7 @@ export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEnt
 export const maxRequestBytes = 524_288;
 
 /** Hits of all requests that wait for the store, of about 1 kB each. */
-const maxWaitingHits = 65_536;
+export const maxWaitingHits = 65_536;
 /** Room that each hit of a request beyond its first requires in addition. */
 const roomPerFurtherHit = 64;
 

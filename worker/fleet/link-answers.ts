@@ -23,11 +23,11 @@ export interface LinkAnswers {
   ): void;
 }
 
-const maxDescriptors = 20;
+export const maxDescriptors = 20;
 const maxEntries = 32;
 const maxLength = 4_096;
 /** Questions that are not answered yet, or whose answers have not gone out. */
-const maxOpen = 8;
+export const maxOpen = 8;
 const timeoutMs = 1_000;
 
 export function createLinkAnswers({

@@ -28,7 +28,7 @@ import { toJsonResponse } from './proto-json-writer.ts';
 import { createBodyReader } from './request-body.ts';
 
 /** Bytes of all bodies being read. */
-const maxAllBodiesBytes = 32 * 1024 * 1024;
+export const maxAllBodiesBytes = 32 * 1024 * 1024;
 const maxConnections = 10_000;
 /** Above every time limit of a decision. */
 const stallLimitMs = 60_000;

@@ -22,7 +22,7 @@ export interface ServerTlsFiles {
 }
 
 /** How soon a changed file is in use. */
-const intervalMs = 1_000;
+export const tlsIntervalMs = 1_000;
 
 const settingNames: Readonly<Record<'gRPC' | 'HTTP', string>> = {
   gRPC: 'GRPC_SERVER_TLS_CERT, GRPC_SERVER_TLS_KEY and GRPC_CLIENT_TLS_CACERT',
@@ -78,7 +78,7 @@ export async function readServerTls(
         files,
         material: reading.material,
         clock,
-        intervalMs,
+        intervalMs: tlsIntervalMs,
         onChange(material) {
           attempts?.add(1);
           try {

@@ -45,8 +45,8 @@ export interface PullEndpointDeps {
 /** Some tenths of a millisecond of work at a time, so that decisions do not wait. */
 const metricsPerTurn = 250;
 /** Limit of answers being written, so that slow readers do not pile them up. */
-const maxAnswers = 8;
-const answerLimitMs = 60_000;
+export const maxAnswers = 8;
+export const answerLimitMs = 60_000;
 const stallLimitMs = 10_000;
 const maxConnections = 128;
 const waitingBytes = 64 * 1024;

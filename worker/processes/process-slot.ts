@@ -35,14 +35,14 @@ export interface ProcessSlotDeps {
   readonly onEnd: (how: string, reason: string | undefined) => boolean;
 }
 
-const backoff = { initialMs: 100, maxMs: 5_000, multiplier: 2, random: undefined } as const;
+export const backoff = { initialMs: 100, maxMs: 5_000, multiplier: 2, random: undefined } as const;
 /** After serving this long, an end does not count with those before. */
 const steadyMs = 30_000;
 /** A process reports each second. A silent one hangs and would keep its connections: no balancer would
  * notice, as the others answer for its health. Checked in steps, so that a pause of the whole machine does
  * not count as silence. */
-const silenceStepMs = 5_000;
-const maxSilentSteps = 6;
+export const silenceStepMs = 5_000;
+export const maxSilentSteps = 6;
 /** Beyond the time for decisions in flight. */
 const stopMarginMs = 4_000;
 

@@ -13,7 +13,7 @@ export type AnsweringMode = 'allow' | 'deny' | 'local';
 
 /** A store without an answer for this long counts as unreachable. Long enough for a retransmitted packet,
  * which takes 200 ms. */
-const patienceMs = 500;
+export const patienceMs = 500;
 
 /** With `error` a decision waits up to KVSTORE_TIMEOUT. */
 export function toPatienceMs(mode: FailureMode, timeoutMs: number): number {

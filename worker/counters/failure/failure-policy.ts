@@ -10,10 +10,10 @@ import type { CountMode, Hit } from '../store.ts';
 import type { AnsweringMode } from './failure-mode.ts';
 
 /** How often decisions without the store are logged. */
-const sayIntervalMs = 5_000;
+export const sayIntervalMs = 5_000;
 /** A store that refuses hits or answers late without being unreachable counts as recovered when no decision
  * has failed for this long. Long enough that occasional failures keep the local counters. */
-const quietMs = 30_000;
+export const quietMs = 30_000;
 
 export interface FailurePolicyDeps {
   readonly mode: AnsweringMode;

@@ -76,7 +76,7 @@ export interface MemcachedNodes {
   close(): number;
 }
 
-const tlsIntervalMs = 30_000;
+export const tlsIntervalMs = 30_000;
 const defaultConnections = 2;
 const refreshFailureIntervalMs = 30_000;
 
