@@ -418,6 +418,7 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
     fleet.kill(one);
     const { keeper: again } = await fleet.join('one again', own, 'away');
     t.is(again.inForce?.content, 'a');
+    t.true(again.isKnown);
     t.is(verdictOf(again.record, 'z', 'z')?.outcome, 'held_back');
     t.regex(again.trouble ?? '', /cannot be read \(no route to it\)/);
     t.false(again.isVacant);

@@ -1,0 +1,231 @@
+// How often the record is read, renewed and tried again, with a text and a clock of the test's own; what holds of it
+// over each kind of shared text is in test/contract/record-keeper.ts.
+import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import type { SharedText } from '../store/shared-text.ts';
+import type { RolloutOnRecord, RolloutRecord } from './record.ts';
+import {
+  createRecordKeeper,
+  directoryTiming,
+  gitTiming,
+  type LeaseTiming,
+} from './record-keeper.ts';
+
+const rollout: RolloutOnRecord = {
+  id: 'id',
+  revision: 'new',
+  content: 'new content',
+  base: 'old',
+  outcome: 'running',
+  step: 0,
+  chosen: [],
+  whole: [],
+  reason: '',
+};
+const begin = (record: RolloutRecord): RolloutRecord => ({ ...record, rollout });
+
+function createTwo(timing: LeaseTiming) {
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  const text = createSimulatedText();
+  const counts = { reads: 0, swaps: 0 };
+  const shared: SharedText = {
+    ...text,
+    read() {
+      counts.reads++;
+      return text.read();
+    },
+    swap(...args) {
+      counts.swaps++;
+      return text.swap(...args);
+    },
+  };
+  const own = createMemoryText();
+  const open = (id: string, of: SharedText = shared) =>
+    createRecordKeeper({ shared: of, timing, own, id, name: id, log, clock });
+  const one = open('one');
+  const two = open('two', text);
+  return {
+    clock,
+    text,
+    shared,
+    counts,
+    own,
+    one,
+    two,
+    open,
+    /** After so many milliseconds they look. */
+    async look(ms: number, isWaiting = true): Promise<void> {
+      clock.advance(ms);
+      for (const each of [one, two]) {
+        each.tend(isWaiting);
+        await each.settled();
+      }
+    },
+  };
+}
+
+async function startTwo(timing: LeaseTiming = directoryTiming) {
+  const two = createTwo(timing);
+  await two.one.start();
+  await two.two.start();
+  return two;
+}
+
+const kinds = [
+  {
+    kind: 'a directory',
+    timing: directoryTiming,
+    pollMs: 1_000,
+    renewMs: 2_000,
+    leaseMs: 8_000,
+    hearMs: 1_000,
+    denials: 1,
+  },
+  {
+    kind: 'Git',
+    timing: gitTiming,
+    pollMs: 5_000,
+    renewMs: 10_000,
+    leaseMs: 30_000,
+    hearMs: 2_000,
+    denials: 3,
+  },
+] as const;
+
+for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds) {
+  test(`with ${kind} the record is read ${pollMs} ms after it was read or written, while others may change it`, async (t) => {
+    const { counts, look, one } = await startTwo(timing);
+    await look(pollMs - 1);
+    t.is(counts.reads, 1, 'at the start');
+    await look(1);
+    t.is(counts.reads, 2);
+    await look(pollMs - 1);
+    await one.write((record) => record);
+    await look(pollMs - 1);
+    t.is(counts.reads, 2);
+    await look(1);
+    t.is(counts.reads, 3);
+  });
+
+  test(`with ${kind} a leader gives a sign of life after ${renewMs} ms, and each is counted`, async (t) => {
+    const { counts, look, one } = await startTwo(timing);
+    await one.write(begin);
+    await look(renewMs - 1, false);
+    t.deepEqual([counts.swaps, one.record.beat], [1, 0]);
+    await look(1, false);
+    t.deepEqual([counts.swaps, one.record.beat], [2, 1]);
+    await look(renewMs, false);
+    t.deepEqual([counts.swaps, one.record.beat], [3, 2]);
+  });
+
+  test(`with ${kind} a leader without a sign of life is followed after ${leaseMs} ms`, async (t) => {
+    for (const isOver of [false, true]) {
+      const { clock, one, two } = await startTwo(timing);
+      await one.write(begin);
+      clock.advance(pollMs);
+      two.tend(true);
+      await two.settled();
+      clock.advance(isOver ? leaseMs : leaseMs - 1);
+      two.tend(true);
+      await two.settled();
+      t.is(two.isVacant, isOver);
+    }
+  });
+
+  test(`with ${kind} another record that a peer speaks of is read ${hearMs} ms after the last look`, async (t) => {
+    const { counts, look, one } = await startTwo(timing);
+    one.hear('another');
+    await look(hearMs - 1, false);
+    t.is(counts.reads, 1);
+    await look(1, false);
+    t.is(counts.reads, 2);
+  });
+
+  test(`with ${kind} a control plane goes on alone after ${denials} refused writes`, async (t) => {
+    const { clock, text, one } = await startTwo(timing);
+    text.mode = 'denied';
+    for (let denied = 1; denied <= denials; denied++) {
+      t.is(one.alone, undefined);
+      t.is(await one.write(begin), denied === denials);
+      clock.advance(2_000);
+    }
+    t.is(one.alone, 'may only read');
+  });
+}
+
+test('after a failure nothing is tried for two seconds', async (t) => {
+  const { clock, counts, text, one } = await startTwo();
+  text.mode = 'away';
+  t.false(await one.write(begin));
+  clock.advance(1_999);
+  t.false(await one.write(begin));
+  t.is(counts.swaps, 1);
+  clock.advance(1);
+  t.false(await one.write(begin));
+  t.is(counts.swaps, 2);
+});
+
+test('a write that others are faster than again and again is given up after three', async (t) => {
+  const { counts, open, shared } = createTwo(directoryTiming);
+  const slow = open('slow', {
+    ...shared,
+    async swap() {
+      counts.swaps++;
+      return { kind: 'stale' };
+    },
+  });
+  await slow.start();
+  t.false(await slow.write(begin));
+  t.is(counts.swaps, 3);
+});
+
+test('while the record is being read it is not read again', async (t) => {
+  const { clock, counts, one } = await startTwo();
+  clock.advance(5_000);
+  one.tend(true);
+  one.tend(true);
+  await one.settled();
+  t.is(counts.reads, 2, 'and once at the start');
+});
+
+test('a record that somebody removes is known still, and written again with the next change', async (t) => {
+  const { look, text, one, two } = await startTwo();
+  await one.write(begin);
+  text.content = undefined;
+  await look(1_000);
+  t.deepEqual(one.record.rollout, rollout);
+  t.true(await one.write((record) => ({ ...record, after: 'x' })));
+  await look(1_000);
+  t.deepEqual([two.record.rollout, two.record.after], [rollout, 'x']);
+});
+
+test('alone, a place that cannot be reached either is no trouble', async (t) => {
+  const { look, text, one } = await startTwo();
+  text.mode = 'denied';
+  await one.write(begin);
+  t.is(one.alone, 'may only read');
+  text.mode = 'away';
+  await look(2_000);
+  t.is(one.trouble, undefined);
+  t.true(await one.write(begin));
+});
+
+test('shared again, the copy in the state directory says so, and refusals are counted anew', async (t) => {
+  const { clock, look, text, own, one } = await startTwo({ ...directoryTiming, denials: 2 });
+  text.mode = 'denied';
+  await one.write(begin);
+  clock.advance(2_000);
+  await one.write(begin);
+  await one.write(begin);
+  t.is((await own.read())?.isAlone, true);
+  text.mode = 'fine';
+  await look(1_000);
+  t.is(one.alone, undefined);
+  t.is((await own.read())?.isAlone, false);
+  text.mode = 'denied';
+  await one.write(begin);
+  t.is(one.alone, undefined, 'it may be a passing refusal');
+});

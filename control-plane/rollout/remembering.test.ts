@@ -1,0 +1,210 @@
+import test from 'ava';
+import { problemOf } from '../../shared/rules/problem.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
+import {
+  emptyRecord,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  withInForce,
+  withVerdict,
+} from './record.ts';
+import { createRemembering } from './remembering.ts';
+
+const revisionOf = (id: string) => ({ id, atMs: 0, author: undefined, message: undefined });
+const inForceOf = (id: string, isAtOnce: boolean): InForceState => ({
+  revision: revisionOf(id),
+  sinceMs: 0,
+  content: `content of ${id}`,
+  isAtOnce,
+  domains: [],
+  limitCount: 0,
+  groups: [],
+  leftOut: [],
+});
+const held = 'held back: no domain would be left';
+const newestOf = (id: string, isHeldBack = false): NonNullable<SnapshotState['newest']> => ({
+  revision: revisionOf(id),
+  content: `content of ${id}`,
+  valid: !isHeldBack,
+  isHeldBack,
+  isWaiting: false,
+  problems: isHeldBack ? [problemOf('error', 'large-removal', '(all files)', held)] : [],
+});
+const onRecord = (...ids: readonly string[]) =>
+  ids.reduce<RolloutRecord>(
+    (record, id) => withInForce(record, { revision: id, content: `content of ${id}` }),
+    emptyRecord,
+  );
+const taken = {
+  revision: 'x',
+  content: 'content of x',
+  outcome: 'taken_back',
+  reason: 'errors',
+  by: '',
+  atMs: 0,
+} as const;
+const open: RolloutOnRecord = {
+  id: 'id',
+  revision: 'new',
+  content: 'new content',
+  base: '',
+  outcome: 'running',
+  step: 0,
+  chosen: [],
+  whole: [],
+  reason: '',
+};
+
+interface Given {
+  readonly rollsOut?: boolean;
+  readonly inForce?: InForceState | undefined;
+  readonly newest?: SnapshotState['newest'];
+  readonly record?: RolloutRecord;
+}
+
+/** Revision a is in force and newest, and was given to all at once. */
+function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Given = {}) {
+  const known: { record: RolloutRecord; trouble: string | undefined } = {
+    record,
+    trouble: undefined,
+  };
+  const harness = {
+    known,
+    inForce: 'inForce' in given ? given.inForce : inForceOf('a', true),
+    newest: 'newest' in given ? given.newest : newestOf('a'),
+    withdrawn: undefined as SnapshotState['withdrawn'],
+    isWritable: true,
+    writes: 0,
+    givenWay: [] as string[],
+    /** A look: what is in force on record then, the newest first. */
+    async look(): Promise<string> {
+      remembering.remember();
+      await Promise.resolve();
+      await Promise.resolve();
+      return known.record.inForce.map(({ revision }) => revision).join();
+    },
+  };
+  const remembering = createRemembering({
+    rollsOut,
+    snapshots: {
+      state: () => ({
+        store: {
+          reachable: true,
+          lastSuccessMs: 0,
+          failingSinceMs: undefined,
+          lastError: undefined,
+          revision: undefined,
+        },
+        newest: harness.newest,
+        inForce: harness.inForce,
+        trial: undefined,
+        withdrawn: harness.withdrawn,
+        stale: undefined,
+        counts: { accepted: 0, refused: 0, takenBack: 0 },
+      }),
+    },
+    keeper: known,
+    async write(change) {
+      harness.writes++;
+      if (!harness.isWritable) return false;
+      known.record = change(known.record) ?? known.record;
+      return true;
+    },
+    giveWay: async ({ revision }, newest) => void harness.givenWay.push(`${revision} ${newest}`),
+    clock: createManualClock(),
+  });
+  return harness;
+}
+
+test('what everybody was given at once is put on record, once', async (t) => {
+  const harness = createHarness();
+  t.is(await harness.look(), 'a');
+  t.is(await harness.look(), 'a');
+  t.is(harness.writes, 1);
+  harness.inForce = inForceOf('b', true);
+  harness.newest = newestOf('c');
+  t.is(await harness.look(), 'b,a', 'also where something newer has come since');
+});
+
+test('what is on record is not written again', async (t) => {
+  const harness = createHarness({ record: onRecord('a') });
+  t.is(await harness.look(), 'a');
+  t.is(harness.writes, 0);
+});
+
+test('what others have brought into force since stays on record', async (t) => {
+  const harness = createHarness();
+  await harness.look();
+  harness.known.record = onRecord('a', 'b');
+  t.is(await harness.look(), 'b,a');
+  t.is(harness.writes, 1);
+});
+
+test('what could not be written is written with the next look', async (t) => {
+  const harness = createHarness();
+  harness.isWritable = false;
+  t.is(await harness.look(), '');
+  harness.isWritable = true;
+  t.is(await harness.look(), 'a');
+});
+
+test('while the record is in trouble nothing is written', async (t) => {
+  const harness = createHarness();
+  harness.known.trouble = 'it cannot be read';
+  t.is(await harness.look(), '');
+  t.is(harness.writes, 0);
+  harness.known.trouble = undefined;
+  t.is(await harness.look(), 'a');
+});
+
+test('what was taken over from the record or an earlier process is put on record where it is the newest', async (t) => {
+  const inForce = inForceOf('a', false);
+  t.is(await createHarness({ inForce, newest: newestOf('b') }).look(), '');
+  t.is(await createHarness({ inForce }).look(), 'a');
+});
+
+test('while nothing is in force there is nothing to put on record', async (t) => {
+  const harness = createHarness({ inForce: undefined, newest: undefined });
+  t.is(await harness.look(), '');
+  t.is(harness.writes, 0);
+});
+
+test('without a rollout the record is kept where there is one', async (t) => {
+  t.is(await createHarness({ rollsOut: false }).look(), '');
+  t.is(await createHarness({ rollsOut: false, record: onRecord('z') }).look(), 'a,z');
+  const record = withVerdict(emptyRecord, taken);
+  t.is(await createHarness({ rollsOut: false, record }).look(), 'a');
+});
+
+test('what is held back is put on record with its reason, once, after what is in force', async (t) => {
+  const harness = createHarness({ newest: newestOf('b', true) });
+  t.is(await harness.look(), 'a');
+  t.deepEqual(harness.known.record.verdicts, []);
+  await harness.look();
+  await harness.look();
+  const { revision, outcome, reason } = harness.known.record.verdicts[0] ?? {};
+  t.deepEqual([revision, outcome, reason], ['b', 'held_back', held]);
+  t.is(harness.writes, 2);
+});
+
+test('with the first that is held back, what was in force before is put on record', async (t) => {
+  const newest = newestOf('b', true);
+  const inForce = inForceOf('a', false);
+  t.is(await createHarness({ rollsOut: false, inForce, newest }).look(), 'a');
+  t.is(await createHarness({ inForce, newest, record: onRecord('z') }).look(), 'z');
+  t.is(await createHarness({ inForce: undefined, newest }).look(), '');
+});
+
+test('an open rollout gives way where nothing is rolled out, or where its revision was withdrawn here', async (t) => {
+  const record = { ...onRecord('a'), rollout: open };
+  const without = createHarness({ record, rollsOut: false });
+  await without.look();
+  t.deepEqual(without.givenWay, ['new a']);
+  const harness = createHarness({ record });
+  await harness.look();
+  t.deepEqual(harness.givenWay, []);
+  harness.withdrawn = { revision: 'new', by: 'a' };
+  await harness.look();
+  t.deepEqual(harness.givenWay, ['new a']);
+});
