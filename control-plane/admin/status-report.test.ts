@@ -44,6 +44,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       sinceMs: nowMs - 5_000,
       domains: ['shop'],
       limitCount: 3,
+      saidBefore: undefined,
       groups: [],
       leftOut: [],
     },
@@ -357,7 +358,14 @@ test('while the record cannot be read nothing is served, and status says what it
 });
 
 const tried = createSnapshot([createResource('shop', Buffer.from('tried'))]);
-const trial = { revision: r2, sinceMs: nowMs, content: 'two', supersedes: false, groups: [] };
+const trial = {
+  revision: r2,
+  sinceMs: nowMs,
+  content: 'two',
+  supersedes: false,
+  saidBefore: undefined,
+  groups: [],
+};
 
 /** Nodes whose id begins with `c` are given the revision on trial. */
 const inTrial: Partial<WorkerSnapshots> = {

@@ -50,8 +50,7 @@ export function withChange(
       return withRollout(record, { outcome: 'paused', reason: change.reason });
     case 'give': {
       const { step, share } = change;
-      const given = { step, chosen: [...share.chosen], whole: [...share.whole] };
-      return withRollout(record, { ...given, outcome: 'running', reason: '' });
+      return withRollout(record, { step, chosen: [...share.chosen], whole: [...share.whole] });
     }
   }
 }

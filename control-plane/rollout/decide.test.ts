@@ -320,6 +320,26 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     noChange('paused', 'lunch'),
   ],
 
+  [
+    'it is paused, and more have it than the step allows: the share shrinks',
+    {
+      plan: '50%:60s',
+      open: { chosen: places(4), outcome: 'paused', reason: 'lunch' },
+      members: workers(5),
+    },
+    gives(0, places(2), ''),
+  ],
+  [
+    'it is paused, and a peer is unknown: stays as it is',
+    {
+      plan: '50%:60s',
+      open: { chosen: places(4), outcome: 'paused', reason: 'lunch' },
+      members: workers(5),
+      view: { unknown: 'waits for peer b' },
+    },
+    noChange('paused', 'lunch'),
+  ],
+
   // Workers that vanish.
   [
     'one of three with it is gone: goes on',
@@ -364,6 +384,25 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'those that it is on its way to do not have it',
     { members: workersOf(20, { pending: 2 }), view: { gone: { having: 1, others: 0 } } },
     takesBack('1 of 1 worker with it is gone; 3 workers had it'),
+  ],
+
+  [
+    'one is gone while it is unknown whether the others of the share have it: goes on',
+    {
+      members: workers(19, {}, 1),
+      view: { gone: { having: 1, others: 0 }, unknown: 'waits for peer b' },
+      open: { chosen: places(4) },
+    },
+    noChange('holding', 'waits for peer b'),
+  ],
+  [
+    'half of the share is gone while a peer is unknown: takes back',
+    {
+      members: workers(19, {}, 2),
+      view: { gone: { having: 2, others: 0 }, unknown: 'waits for peer b' },
+      open: { chosen: places(4) },
+    },
+    takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
 
   // Figures, at every moment.

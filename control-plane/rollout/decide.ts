@@ -70,7 +70,10 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
   if (evidence?.kind === 'pause' && !isPaused) {
     return { change: evidence, phase: 'paused', text: evidence.reason };
   }
-  if (isPaused) return { change: undefined, phase: 'paused', text: open.reason };
+  if (isPaused) {
+    const smaller = isAllKnown(view) ? findSmaller(view, open, options.pools) : undefined;
+    return smaller ?? { change: undefined, phase: 'paused', text: open.reason };
+  }
   const { revision, content } = view.trial;
   const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
   return decideToGoOn(view, open, { ...options, isApproved });
@@ -111,14 +114,20 @@ function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
       return takeBack(text);
     }
   }
-  const gone = findGone(view, chosen);
+  const gone = findGone(view, open, chosen);
   if (gone !== undefined) return takeBack(gone);
   return isGiven(open) && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
 }
 
-/** More than a third of the workers with it, and more than elsewhere. */
-function findGone({ members, gone }: View, chosen: readonly Member[]): string | undefined {
-  const having = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
+/** More than a third of the workers with it, and more than elsewhere. While a peer is unknown its workers of the share
+ * may have it. */
+function findGone(
+  { members, gone, unknown }: View,
+  open: RolloutOnRecord,
+  chosen: readonly Member[],
+): string | undefined {
+  const known = chosen.filter(({ state }) => state === 'in_force').length + gone.having;
+  const having = unknown === undefined ? known : Math.max(known, open.chosen.length);
   const others = members.length - chosen.length + gone.others;
   const elsewhere = others === 0 ? 0 : gone.others / others;
   if (gone.having * manyOf <= having || gone.having / having <= elsewhere) return undefined;
@@ -134,7 +143,7 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
   const { pools } = options;
   const { members, unknown } = view;
   const chosen = members.filter(({ isChosen }) => isChosen);
-  if (unknown !== undefined || !view.isGathered) {
+  if (!isAllKnown(view)) {
     const none = view.connected === 0 ? 'no worker is connected' : 'workers are still connecting';
     return {
       change: undefined,
@@ -143,21 +152,30 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
     };
   }
   if (chosen.length === 0) return give(view, open, options, open.step);
-  const smaller = pools.shareAt(open.step, members, open);
-  const isIn = createIsWithin(smaller);
-  if (chosen.some((worker) => !isIn(worker))) {
-    const share = {
-      chosen: smaller.chosen.filter((place) => open.chosen.includes(place)),
-      whole: open.whole,
-    };
-    return toGiven(open.step, share, '');
-  }
+  const smaller = findSmaller(view, open, pools);
+  if (smaller !== undefined) return smaller;
   const waiting = chosen.filter(({ state }) => state !== 'in_force');
   if (waiting[0] !== undefined) {
     const text = `waits for ${toCountText(waiting.length, 'worker')}, such as ${waiting[0].name}`;
     return { change: undefined, phase: 'spreading', text };
   }
   return hold(view, open, options);
+}
+
+function isAllKnown({ unknown, isGathered }: View): boolean {
+  return unknown === undefined && isGathered;
+}
+
+/** More workers have it than the step allows: others have left, or some have come with a node id that they share. */
+function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): Decision | undefined {
+  const smaller = pools.shareAt(open.step, members, open);
+  const isIn = createIsWithin(smaller);
+  if (members.every((worker) => !worker.isChosen || isIn(worker))) return undefined;
+  const share = {
+    chosen: smaller.chosen.filter((place) => open.chosen.includes(place)),
+    whole: open.whole,
+  };
+  return toGiven(open.step, share, '');
 }
 
 /** All workers of the step have it. With too little traffic, or one worker that is unlike the others, they are

@@ -48,11 +48,14 @@ test('workers of a peer that follows the record count as they are', (t) => {
 });
 
 for (const serves of ['before', null]) {
-  test(`of a peer that serves ${serves} nothing is known, and its workers have refused nothing`, (t) => {
-    const { workers, gone: left, unknown } = toPeerFacts([answer({ serves })], 'r');
-    t.is(unknown, 'waits for peer http://b to follow this step');
-    t.deepEqual(workers, [{ ...worker, state: 'pending', refusal: null }]);
-    t.deepEqual(left, [gone]);
+  test(`of a peer that serves ${serves} nothing is known, and its workers have refused and counted nothing`, (t) => {
+    const counted = { series: 's', hasIt: true, decisions: 900, overLimit: 900, errors: 0 };
+    const workers = [{ ...worker, counted }];
+    t.deepEqual(toPeerFacts([answer({ serves, workers })], 'r'), {
+      ...noPeers,
+      unknown: 'waits for peer http://b to follow this step',
+      workers: [{ ...worker, state: 'pending', refusal: null, counted: null }],
+    });
   });
 }
 

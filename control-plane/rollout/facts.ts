@@ -40,6 +40,7 @@ const workerFactsJson = Type.Object({
 export type WorkerFacts = Type.Static<typeof workerFactsJson>;
 
 const goneFactsJson = Type.Object({
+  /** `toGoneKey`. */
   key: Type.String(),
   /** Whether it had the version on trial, or else the one in force. */
   hadIt: Type.Boolean(),
@@ -114,19 +115,24 @@ export function readOwnFacts(
             : null,
       };
     }),
-    gone: workers.vanished().flatMap(({ node, instance, address, acked, goneAtMs }) => {
+    gone: workers.vanished().flatMap(({ node, instance, acked, goneAtMs }) => {
       const both = snapshots.compare(node);
       const versions = [both?.before?.version, both?.after?.version];
       if (acked === undefined || !versions.includes(acked.version) || versions[0] === versions[1]) {
         return [];
       }
       return {
-        key: toKey(instance, node.id, address),
+        key: toGoneKey(instance, node.id),
         hadIt: acked.version === versions[1],
         forMs: Math.max(0, nowMs - goneAtMs),
       };
     }),
   };
+}
+
+/** A worker without an instance has come back when one with its node id has. */
+export function toGoneKey(instance: string | undefined, id: string): string {
+  return instance ?? JSON.stringify([id]);
 }
 
 function toKey(instance: string | undefined, id: string, address: string): string {
@@ -143,7 +149,8 @@ export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
 
 export const noPeers: PeerFacts = { workers: [], gone: [], unknown: undefined, lacks: false };
 
-/** Of a peer that does not follow the record `contentId` yet nobody has what the record says. Pure. */
+/** Of a peer that does not follow the record `contentId` yet nobody has what the record says, and what is said of its
+ * workers may be about another revision. Pure. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
   contentId: string,
@@ -159,16 +166,15 @@ export function toPeerFacts(
       unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
       continue;
     }
-    gone.push(...value.gone);
     lacks ||= value.record === contentId && value.lacks === true;
     if (value.serves === contentId) {
       workers.push(...value.workers);
+      gone.push(...value.gone);
       continue;
     }
     unknown ??= `waits for peer ${url} to follow this step`;
-    workers.push(
-      ...value.workers.map((each) => ({ ...each, state: 'pending' as const, refusal: null })),
-    );
+    const none = { state: 'pending', refusal: null, counted: null } as const;
+    workers.push(...value.workers.map((each) => ({ ...each, ...none })));
   }
   return { workers, gone, unknown, lacks };
 }

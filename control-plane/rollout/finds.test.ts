@@ -9,8 +9,10 @@ import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
+  toRecordText,
   verdictOf,
   withEnd,
+  withVerdict,
 } from './record.ts';
 import { directoryTiming, gitTiming } from './record-keeper.ts';
 
@@ -228,3 +230,133 @@ for (const seconds of [0, 1, 3]) {
     t.is(fleet.readRecord()?.rollout, null);
   });
 }
+
+test('a control plane that asks no peers takes nothing back for workers that may have gone to one', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=20%,hold=1h' });
+  fleet.reach.set('a', 'denied');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  const a = fleet.planes.get('a');
+  t.truthy(a?.keeper.alone);
+  const having = fleet.having(2).filter(({ plane }) => plane === 'a');
+  t.is(having.length, 2);
+  for (const worker of having) {
+    fleet.disconnect(worker, 'broken');
+    fleet.connect(worker, 'b');
+  }
+  await fleet.pass(10);
+  t.deepEqual(a?.keeper.record.verdicts, []);
+  t.is(a?.cache.state().trial?.revision.id, revisionOf(2).id);
+});
+
+test('an abort is not passed over by a control plane that had still to learn of the end before it', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(2);
+  const a = fleet.planes.get('a');
+  // b looks again when both are over.
+  fleet.standStill('b');
+  t.is(await a?.rollout.act('abort', 'bad', 'Ann'), undefined);
+  await fleet.pass(1);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
+  t.is(await a?.rollout.act('abort', 'bad as well', 'Ann'), undefined);
+  fleet.goOn('b');
+  await fleet.pass(30);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  t.is(fleet.readRecord()?.verdicts[0]?.reason, 'bad as well');
+  t.is(fleet.having(1).length, 20);
+});
+
+test('what was taken back before a control plane noticed it is not tried again by that one', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b'],
+    plan: 'canary=10%,hold=1h',
+  });
+  // Not the first revision that b sees.
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  const [a, b] = [...fleet.planes.values()];
+  if (b !== undefined) b.isCutOff = true;
+  fleet.delayMs.set('b', 20_000);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(2);
+  t.is(await a?.rollout.act('abort', 'bad', 'Ann'), undefined);
+  if (b !== undefined) b.isCutOff = false;
+  await fleet.pass(3);
+  t.is(b?.keeper.record.rollout?.outcome, 'taken_back');
+  t.is(b?.cache.state().newest?.revision.id, revisionOf(2).id);
+  fleet.delayMs.delete('b');
+  await fleet.pass(30);
+  t.is(fleet.log.lines.filter((line) => line.includes('begins')).length, 1);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  const { newest } = b?.cache.state() ?? {};
+  t.true(newest?.problems.some(({ rule }) => rule === 'taken-back'));
+});
+
+test('workers that share a node id do not grow the share by connecting while it is paused', async (t) => {
+  const fleet = await startSimulatedFleet(t, { workers: 18, plan: 'canary=5%,hold=1h' });
+  const worker = { id: 'twin', plane: 'a', instance: undefined };
+  const [one, other] = [fleet.addWorker(worker), fleet.addWorker(worker)];
+  fleet.disconnect(other, 'goodbye');
+  await fleet.pass(8);
+  let number = 1;
+  // Each try chooses another worker.
+  do {
+    await fleet.plane.rollout.act('abort', 'another one', 'Ann');
+    fleet.store.publish(revisionOf(++number));
+    await fleet.pass(4);
+  } while (!fleet.having(number).includes(one));
+  t.is(await fleet.plane.rollout.act('pause', 'lunch', 'Ann'), undefined);
+  fleet.connect(other, 'a');
+  await fleet.pass(8);
+  t.deepEqual(fleet.having(number), []);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'paused');
+  t.is(fleet.readRecord()?.rollout?.reason, 'lunch');
+  t.is(await fleet.plane.rollout.act('resume', 'back', 'Ann'), undefined);
+  await fleet.pass(5);
+  t.is(fleet.having(number).length, 1);
+});
+
+test('an undo that could not be put on record is not lost when another revision follows', async (t) => {
+  const fleet = await startSimulatedFleet(t, {
+    planes: ['a', 'b'],
+    plan: 'canary=10%,hold=1h',
+    timing: gitTiming,
+  });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(20);
+  t.is(fleet.having(2).length, 2);
+  for (const name of ['a', 'b']) fleet.reach.set(name, 'denied');
+  fleet.store.publish(again(3, 1));
+  await fleet.pass(2);
+  t.is(fleet.having(2).length, 0);
+  fleet.store.publish(revisionOf(4));
+  for (let second = 0; second < 15; second++) {
+    await fleet.pass(1);
+    t.is(fleet.having(2).length, 0, `after ${second} s`);
+  }
+});
+
+test('a revision that another control plane takes back at the moment of its beginning does not begin', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  const { id } = revisionOf(2);
+  fleet.text.onWrite = () => {
+    fleet.text.onWrite = undefined;
+    const content = fleet.plane.cache.state().trial?.content ?? '';
+    const verdict = { revision: id, content, outcome: 'taken_back', reason: 'bad' } as const;
+    const record = fleet.readRecord() ?? emptyRecord;
+    fleet.text.content = toRecordText(withVerdict(record, { ...verdict, by: '', atMs: 1 }));
+    fleet.text.writes++;
+    return undefined;
+  };
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(fleet.readRecord()?.rollout, null);
+  t.deepEqual(fleet.having(2), []);
+  for (const { cache } of fleet.planes.values()) {
+    const { newest } = cache.state();
+    t.true(newest?.problems.some(({ rule }) => rule === 'taken-back'));
+  }
+});

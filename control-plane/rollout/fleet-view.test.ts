@@ -449,6 +449,30 @@ test('a worker that came back at a peer is not gone', (t) => {
   });
 });
 
+test('a worker that came back at a peer is not gone when that peer gives no answer any more', (t) => {
+  const { after } = createLooks();
+  after(0, all);
+  const peers = peersWith([worker('x')]);
+  after(5_000, all, { gone: [gone('x', true, 1_000)], peers });
+  const unknown = { ...noPeers, unknown: 'peer b gives no answer' };
+  const none = { having: 0, others: 0 };
+  t.deepEqual(after(5_000, all, { gone: [gone('x', true, 6_000)], peers: unknown }).gone, none);
+  const again = [gone('x', true, 3_000)];
+  t.deepEqual(after(5_000, all, { gone: again }).gone, { having: 1, others: 0 });
+});
+
+test('a worker without an instance that came back at a peer is not gone', (t) => {
+  const { after } = createLooks();
+  after(0, all);
+  const lost = [{ ...gone('["x"]', true, 6_000) }];
+  const peers = peersWith([worker('["x","10.0.0.1:2"]', { id: 'x', instance: null })]);
+  t.deepEqual(after(9_000, all, { gone: lost, peers }).gone, { having: 0, others: 0 });
+  t.deepEqual(after(9_000, all, { gone: [gone('["y"]', true, 6_000)], peers }).gone, {
+    having: 1,
+    others: 0,
+  });
+});
+
 test('who vanished before the step does not count', (t) => {
   const { after } = createLooks();
   after(10_000, all);

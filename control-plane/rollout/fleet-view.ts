@@ -1,7 +1,13 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began.
 import type { Clock } from '../../shared/clock.ts';
-import type { GoneFacts, PeerFacts, RolloutFacts, WorkerFacts } from './facts.ts';
+import {
+  type GoneFacts,
+  type PeerFacts,
+  type RolloutFacts,
+  toGoneKey,
+  type WorkerFacts,
+} from './facts.ts';
 import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
 import { createIsWithin, type Pools } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
@@ -35,6 +41,8 @@ const gatherQuietMs = 5_000;
 const longestLookMs = 2_000;
 /** A connection that broke is no evidence yet: most workers connect again within this time. */
 const comesBackMs = 3_000;
+/** How much later one moment may seem by another answer of a peer. */
+const answerMs = 2_000;
 
 /** What a worker had counted when it was first seen in the step. */
 interface Base extends Traffic {
@@ -51,6 +59,8 @@ interface Step {
   readonly bases: Map<string, Base>;
   /** In time watched. */
   readonly refusedSinceMs: Map<string, number>;
+  /** By worker that was missed at one control plane and was at another one: since when it was missed. */
+  readonly cameBack: Map<string, number>;
 }
 
 export function createFleetView(clock: Clock): FleetView {
@@ -74,9 +84,15 @@ export function createFleetView(clock: Clock): FleetView {
   }
 
   function beginStep(key: string): Step {
-    const sinceMs = clock.monotonicMs();
-    const none = { heldMs: 0, isHeldByAll: false };
-    return { key, sinceMs, ...none, bases: new Map(), refusedSinceMs: new Map() };
+    return {
+      key,
+      sinceMs: clock.monotonicMs(),
+      heldMs: 0,
+      isHeldByAll: false,
+      bases: new Map(),
+      refusedSinceMs: new Map(),
+      cameBack: new Map(),
+    };
   }
 
   /** What it has counted since it was first seen in this step. */
@@ -114,21 +130,26 @@ export function createFleetView(clock: Clock): FleetView {
     return judgeAll(groups, overLimitPoints);
   }
 
-  /** Those that have come back, or may still, are not gone. */
+  /** Those that have come back, or may still, are not gone, also when the control plane to which they have come gives
+   * no answer any more. */
   function countGone(gone: readonly GoneFacts[], known: ReadonlySet<string>, nowMs: number): Gone {
     const sinceMs = nowMs - step.sinceMs;
-    const left = new Map(
-      gone
-        .filter(({ key, forMs }) => !known.has(key) && forMs >= comesBackMs && forMs <= sinceMs)
-        .map((each) => [each.key, each]),
-    );
+    const left = new Map<string, GoneFacts>();
+    for (const each of gone) {
+      const { key, forMs } = each;
+      const goneAtMs = nowMs - forMs;
+      if (known.has(key))
+        step.cameBack.set(key, Math.max(goneAtMs, step.cameBack.get(key) ?? goneAtMs));
+      const isBack = goneAtMs <= (step.cameBack.get(key) ?? Number.NEGATIVE_INFINITY) + answerMs;
+      if (!isBack && forMs >= comesBackMs && forMs <= sinceMs) left.set(key, each);
+    }
     const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
     return { having, others: left.size - having };
   }
 
   /** What is known of workers that have left goes when it is more than of those that are there. */
   function forgetOthers(present: ReadonlyMap<string, unknown>): void {
-    for (const known of [step.bases, step.refusedSinceMs]) {
+    for (const known of [step.bases, step.refusedSinceMs, step.cameBack]) {
       if (known.size <= 2 * present.size) continue;
       for (const key of [...known.keys()]) if (!present.has(key)) known.delete(key);
     }
@@ -184,7 +205,7 @@ export function createFleetView(clock: Clock): FleetView {
         next,
         members,
         connected: byKey.size,
-        gone: countGone([...own.gone, ...peers.gone], new Set(byKey.keys()), nowMs),
+        gone: countGone([...own.gone, ...peers.gone], toGoneKeys(byKey.values()), nowMs),
         judgement: judge(workers, look),
         unknown: peers.unknown,
         isLacked: peers.lacks,
@@ -196,6 +217,10 @@ export function createFleetView(clock: Clock): FleetView {
       };
     },
   };
+}
+
+function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {
+  return new Set([...workers].map(({ instance, id }) => toGoneKey(instance ?? undefined, id)));
 }
 
 function isInForce({ state }: Member): boolean {

@@ -9,12 +9,19 @@ import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, toPools } from './pools.ts';
-import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, verdictOf } from './record.ts';
+import {
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  takenBackOf,
+  verdictOf,
+} from './record.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import { placeOf } from './share.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
-export interface Running extends Pick<TrialState, 'content' | 'supersedes' | 'sinceMs'> {
+export interface Running
+  extends Pick<TrialState, 'content' | 'supersedes' | 'saidBefore' | 'sinceMs'> {
   readonly revision: string;
   readonly plan: RolloutPlan;
   readonly pools: Pools;
@@ -82,12 +89,13 @@ export function createFollowing(deps: FollowingDeps): Following {
   /** What is on record is not the rollout of the revision on trial, or not any more. */
   function settle(now: Running, record: RolloutRecord): void {
     const { content, supersedes } = now;
+    const takenBack = takenBackOf(record, now);
     const isInForce = record.inForce[0]?.content === content;
-    if (record.rollout?.id === now.endedBefore && !isInForce) return;
-    const verdict = verdictOf(record, now.revision, content);
-    if (verdict?.outcome === 'taken_back') {
+    if (takenBack !== undefined) {
       running = undefined;
-      snapshots.takeBackTrial(verdict.reason);
+      snapshots.takeBackTrial(takenBack.reason);
+    } else if (record.rollout?.id === now.endedBefore && !isInForce) {
+      return;
     } else if (record.inForce.slice(0, 2).some((each) => each.content === content)) {
       // The rollout after it may be under way already.
       running = undefined;

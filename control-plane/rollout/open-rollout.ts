@@ -63,6 +63,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
         store,
+        drawId: randomUUID,
         onEvent({ revision, what }) {
           const { record } = keeper;
           deps.audit({

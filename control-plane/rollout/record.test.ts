@@ -245,6 +245,13 @@ test('merged: of two open rollouts that of the others goes on', (t) => {
   t.deepEqual(mergeRecords(record, ours), record);
 });
 
+test('what everybody is given is on trial nowhere, whichever revision has it', (t) => {
+  const given = withInForce(record, { revision: 'again', content: rollout.content });
+  t.is(given.rollout?.outcome, 'in_force');
+  t.deepEqual(given.rollout?.chosen, []);
+  t.is(withInForce(record, { revision: 'other', content: 'other' }).rollout, rollout);
+});
+
 test('merged: the open rollout of this side goes on where the others have none', (t) => {
   const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
   const theirs = withEnd({ ...record, rollout: other }, 'in_force', end);
@@ -261,6 +268,17 @@ test('merged: what the others have brought into force, and something else after 
   const next = { revision: 'next', content: 'next content' };
   const theirs = withInForce(withEnd(record, 'in_force', end), next);
   t.deepEqual(mergeRecords(theirs, record), theirs);
+});
+
+test('merged: what the others have taken back is not on trial on this side any more, whatever came after it', (t) => {
+  const back = withEnd({ ...record, rollout: { ...rollout, id: 'theirs' } }, 'taken_back', end);
+  t.deepEqual(mergeRecords(back, record), back);
+  const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
+  const theirs = withEnd({ ...back, rollout: other }, 'in_force', end);
+  t.deepEqual(mergeRecords(theirs, record), theirs);
+  // Another revision with the same content is another try.
+  const again = { ...record, rollout: { ...rollout, revision: 'again' } };
+  t.is(mergeRecords(theirs, again).rollout?.revision, 'again');
 });
 
 test('merged: what was in force before this side tried it again goes on', (t) => {

@@ -1,7 +1,9 @@
 // What control planes must remember together, beside the rules: how far a rollout is or how it ended, what was
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
+import { isDeepStrictEqual } from 'node:util';
 import Type from 'typebox';
 import { Value } from 'typebox/value';
+import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 
 const revisionId = Type.String({ maxLength: 128 });
@@ -111,6 +113,20 @@ export function verdictOf(
   return verdicts.find((each) => each.revision === revision || each.content === content);
 }
 
+/** Who has taken it back, other than in an earlier try, of which `saidBefore` was said. */
+export function takenBackOf(
+  record: RolloutRecord,
+  {
+    revision,
+    content,
+    saidBefore,
+  }: Pick<TrialState, 'content' | 'saidBefore'> & { readonly revision: string },
+): Verdict | undefined {
+  const verdict = verdictOf(record, revision, content);
+  const isNews = !isDeepStrictEqual(verdict, saidBefore);
+  return verdict?.outcome === 'taken_back' && isNews ? verdict : undefined;
+}
+
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
   const others = withoutVerdict(record, verdict.content).verdicts;
   const short = { ...verdict, reason: verdict.reason.slice(0, maxKeptReason) };
@@ -122,9 +138,9 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on. What came after it before was undone, and is no state to go back to. An
- * approval counts until what it approves is in force no more: what removes everything again later is held back
- * again. */
+/** Everybody is given this from now on, so that it is on trial nowhere. What came after it before was undone, and is no
+ * state to go back to. An approval counts until what it approves is in force no more: what removes everything again
+ * later is held back again. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
@@ -137,8 +153,10 @@ export function withInForce(
       ? each.content === content || !past.has(each.content)
       : each.content !== content,
   );
+  const open = openRolloutOf(record);
   return {
     ...record,
+    rollout: open?.content === content ? toEnded(open, 'in_force', '') : record.rollout,
     verdicts,
     inForce: [{ revision, content }, ...record.inForce.slice(before + 1)].slice(0, maxInForce),
   };
@@ -153,13 +171,18 @@ export function withEnd(
   const { rollout } = record;
   if (rollout === null) return record;
   const { revision, content } = rollout;
-  const ended = {
-    ...record,
-    rollout: { ...rollout, outcome, chosen: [], whole: [], reason: end.reason },
-  };
+  const ended = { ...record, rollout: toEnded(rollout, outcome, end.reason) };
   return outcome === 'in_force'
     ? withInForce(ended, rollout)
     : withVerdict(ended, { ...end, revision, content, outcome, rollout: rollout.id });
+}
+
+function toEnded(
+  rollout: RolloutOnRecord,
+  outcome: 'in_force' | 'taken_back',
+  reason: string,
+): RolloutOnRecord {
+  return { ...rollout, outcome, chosen: [], whole: [], reason };
 }
 
 /** `theirs`, with what only `ours` knows: what was taken back is taken back. */
@@ -172,10 +195,12 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
   const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
   const own = openRolloutOf(ours);
-  // What the others have brought into force meanwhile is on trial nowhere, also where they went on from there.
+  // What the others have taken back or brought into force meanwhile is on trial nowhere, also where they went on.
   const before = ended.inForce.findIndex((each) => each.content === ours.inForce[0]?.content);
   const meanwhile = before < 0 ? ended.inForce : ended.inForce.slice(0, before);
-  const isDone = meanwhile.some((each) => each.content === own?.content);
+  const isDone =
+    meanwhile.some((each) => each.content === own?.content) ||
+    ended.verdicts.some((each) => each.outcome === 'taken_back' && each.revision === own?.revision);
   const tried = openRolloutOf(ended) ?? (isDone ? undefined : own);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));

@@ -2,7 +2,6 @@
 // others before the next ones get it; otherwise it is taken back. One loop: what is on record is served
 // (following.ts), what has to outlive the process is put on record (remembering.ts), and decide.ts says what is next.
 // Whoever decides changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
@@ -15,15 +14,16 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
-import { createFleetView } from './fleet-view.ts';
+import { createFleetView, type Look } from './fleet-view.ts';
 import { createFollowing, type Running } from './following.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { isGiven } from './pools.ts';
+import { isGiven, type Pools } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
+  takenBackOf,
   toReplaced,
   withVerdict,
 } from './record.ts';
@@ -74,6 +74,8 @@ export interface RolloutDeps {
   /** Undefined without peers. */
   readonly askPeers: AskPeers | undefined;
   readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
+  /** Of a rollout, unknown to workers and never the same twice. */
+  readonly drawId: () => string;
   readonly onEvent: (event: RolloutEvent) => void;
   readonly log: Log;
   readonly clock: Clock;
@@ -191,7 +193,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       open: open?.revision === revision ? open : undefined,
       pools,
       overLimitPoints: plan.overLimitPoints,
-      own: readOwnFacts(deps, pools, clock.monotonicMs()),
+      own: readOwn(pools),
       peers: readPeers(),
       leads: keeper.leads,
       isVacant: keeper.isVacant,
@@ -214,8 +216,18 @@ export function createRollout(deps: RolloutDeps): Rollout {
     ledBy = keeper.contentId;
   }
 
+  function asksPeers(): boolean {
+    return deps.askPeers !== undefined && keeper.alone === undefined && keeper.leads;
+  }
+
   function readPeers(): PeerFacts {
-    return keeper.alone === undefined && keeper.leads ? peerWatch.read(keeper.contentId) : noPeers;
+    return asksPeers() ? peerWatch.read(keeper.contentId) : noPeers;
+  }
+
+  /** A worker that has left may be at a peer: who does not ask the peers cannot miss it. */
+  function readOwn(pools: Pools): Look['own'] {
+    const { workers, gone } = readOwnFacts(deps, pools, clock.monotonicMs());
+    return { workers, gone: deps.askPeers === undefined || asksPeers() ? gone : [] };
   }
 
   /** `seen`: the record that it was decided on. */
@@ -237,7 +249,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** As its first step has it. */
   function toBegun({ revision, content }: Running) {
     return {
-      id: randomUUID(),
+      id: deps.drawId(),
       revision,
       content,
       base: snapshots.state().inForce?.revision.id ?? '',
@@ -247,9 +259,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
     const rollout = toBegun(now);
     const isWritten = await write((record) => {
-      // Another control plane has brought it into force meanwhile: following.ts ends the trial.
+      // Another control plane has brought it into force or taken it back meanwhile: following.ts ends the trial.
       const isInForce = record.inForce[0]?.content === rollout.content;
-      return isSame(record) && !isInForce ? withBegun(record, rollout, clock.wallMs()) : undefined;
+      const isOver = isInForce || takenBackOf(record, now) !== undefined;
+      return isSame(record) && !isOver ? withBegun(record, rollout, clock.wallMs()) : undefined;
     });
     if (isWritten) say(now, log.notice, 'begins');
   }

@@ -142,7 +142,7 @@ const old = 'old';
 function takeBack({ cache, memory }: Harness): void {
   const { content } = cache.state().trial ?? {};
   if (content !== undefined)
-    memory.verdicts.set(content, { outcome: 'taken_back', reason: 'errors' });
+    memory.verdicts.set(content, { revision: 'other', outcome: 'taken_back', reason: 'errors' });
   cache.takeBackTrial('errors');
 }
 
@@ -203,7 +203,7 @@ const events: Readonly<Record<string, (harness: Harness) => void>> = {
   'z comes, as agreed': ({ publish }) =>
     publish('z', { id: 'z2', message: 'x\n\nAllow-Removal: yes' }),
   'z is approved': ({ memory, cache }) => {
-    memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+    memory.verdicts.set('z', { revision: 'other', outcome: 'approved', reason: 'meant' });
     cache.reconsider();
   },
   'the trial comes through': ({ cache }) => cache.endTrial(),
@@ -457,7 +457,7 @@ function contentOf(name: string): string {
   return outcome.ok ? outcome.built.content : '';
 }
 
-const isTakenBack = { outcome: 'taken_back', reason: 'errors' } as const;
+const isTakenBack = { revision: 'other', outcome: 'taken_back', reason: 'errors' } as const;
 
 test('the first revision of all is in force at once', async (t) => {
   const { tell, told } = await startCache(t);
@@ -481,7 +481,7 @@ test('an approval of what is held back brings it on, once', async (t) => {
   publish('z');
   cache.reconsider();
   t.is(tell(), 'a in force, z held back');
-  memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+  memory.verdicts.set('z', { revision: 'other', outcome: 'approved', reason: 'meant' });
   cache.reconsider();
   t.is(tell(), 'z in force');
   t.is(cache.state().counts.accepted, 2);
@@ -521,7 +521,7 @@ test('an undo to what was taken back ends the trial, and is refused all the same
   t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'z2' });
 });
 
-test('a trial that was given up for a newer revision is told, until there is another one', async (t) => {
+test('a trial that was given up for a newer revision is told, until it is on trial again', async (t) => {
   const { publish, cache } = await startCache(t);
   publish('b');
   t.is(cache.state().withdrawn, undefined);
@@ -530,6 +530,8 @@ test('a trial that was given up for a newer revision is told, until there is ano
   publish('c', { message: 'x\n\nRollout: now' });
   t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'a2' });
   publish('d');
+  t.deepEqual(cache.state().withdrawn, { revision: 'b', by: 'a2' });
+  publish('b', { message: 'x\n\nRollout: supersede' });
   t.is(cache.state().withdrawn, undefined);
 });
 
@@ -678,7 +680,7 @@ test('started on what was held back: it is held back still, with its reason', as
   first.publish('z');
   const reason = first.cache.state().newest?.problems.at(-1)?.message ?? '';
   t.regex(reason, /^held back: no domain would be left/);
-  first.memory.verdicts.set('z', { outcome: 'held_back', reason });
+  first.memory.verdicts.set('z', { revision: 'other', outcome: 'held_back', reason });
   for (const isFresh of [false, true]) {
     const next = await restart(t, first, isFresh);
     t.is(next.tell(), isFresh ? 'nothing in force, z held back' : 'a in force, z held back');
@@ -689,7 +691,7 @@ test('started on what was held back: it is held back still, with its reason', as
 test('started on what was approved: it goes on', async (t) => {
   const first = await startCache(t, { rollsOut: false });
   first.publish('z');
-  first.memory.verdicts.set('z', { outcome: 'approved', reason: 'meant' });
+  first.memory.verdicts.set('z', { revision: 'other', outcome: 'approved', reason: 'meant' });
   const next = await startCache(t, {
     store: first.store,
     memory: first.memory,

@@ -2,6 +2,7 @@
 // good one while the newest is bad. Decides what becomes of a new revision; served.ts has what every node gets,
 // control-plane/rollout decides who gets a new revision first.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -21,7 +22,7 @@ import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
-import type { RevisionMemory } from './revision-memory.ts';
+import type { RevisionMemory, Said } from './revision-memory.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
@@ -97,9 +98,11 @@ interface Newest {
   readonly isHeldBack: boolean;
   /** Good, and waits for the end of a trial before it. */
   readonly isWaiting: boolean;
-  /** Whether it came after others, so that what was said of it before does not count. */
-  readonly isRetry: boolean;
+  /** Of it or its content before it came after another one: that is about an earlier try, and does not count. */
+  readonly saidBefore: Said | undefined;
 }
+
+const maxSeen = 1_000;
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const { store, options, memory, rollsOut, encode, stateDirectory, log, clock } = deps;
@@ -112,6 +115,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let newest: Newest | undefined;
   /** The newest one, while it is not known what was said of it. */
   let unexamined: Revision | undefined;
+  /** Ids of revisions that have been the newest one, the oldest first. */
+  const seen = new Set<string>();
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
   let accepted = 0;
@@ -135,15 +140,18 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       invalidSinceMs: undefined,
       isHeldBack: false,
       isWaiting: false,
-      isRetry: before !== undefined && (before.content !== content || before.isRetry),
+      saidBefore: findSaidBefore(whole, content, before),
     };
+    seen.add(whole.id);
+    const [oldest = ''] = seen;
+    if (seen.size > maxSeen) seen.delete(oldest);
     if (!outcome.ok) {
       refuse(outcome.problems, before);
       return;
     }
     const { built } = outcome;
     const goesBack = isBack(whole, built);
-    const takenBack = newest.isRetry ? undefined : findTakenBack(whole, built);
+    const takenBack = findTakenBack(whole, built);
     const problem = takenBack ?? findGuarded(whole, built);
     if (problem !== undefined) {
       // Its author wants the revision on trial no more all the same.
@@ -186,9 +194,22 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return memory.wasInForce(content);
   }
 
+  function findSaidBefore(
+    { id }: Revision,
+    content: string | undefined,
+    before: Newest | undefined,
+  ): Said | undefined {
+    if (before === undefined || content === undefined) return undefined;
+    if (before.content === content) return before.saidBefore;
+    const said = memory.verdictOf(id, content);
+    // Others knew it earlier: what they say is about this try.
+    return said?.revision === id && !seen.has(id) ? undefined : said;
+  }
+
   function findTakenBack({ id }: Revision, { content }: BuiltSnapshots): Problem | undefined {
     const verdict = memory.verdictOf(id, content);
-    return verdict?.outcome === 'taken_back' ? toTakenBack(verdict.reason) : undefined;
+    const isNews = !isDeepStrictEqual(verdict, newest?.saidBefore);
+    return verdict?.outcome === 'taken_back' && isNews ? toTakenBack(verdict.reason) : undefined;
   }
 
   function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
@@ -226,13 +247,18 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   }
 
   function beginTrial(whole: Revision, built: BuiltSnapshots): void {
-    withdrawn = undefined;
+    // One that comes while the end of another one is not on record yet does not bring that back.
+    if (withdrawn?.revision === whole.id) withdrawn = undefined;
     served.change({
       trial: {
         whole,
         revision: toRevisionInfo(whole),
         sinceMs: clock.wallMs(),
         built,
+        saidBefore:
+          newest?.whole.id === whole.id
+            ? newest.saidBefore
+            : memory.verdictOf(whole.id, built.content),
         takes: () => false,
       },
     });
@@ -429,7 +455,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     takeBackTrial(reason) {
       const { trial, inForce } = served.now;
       if (trial === undefined) return;
-      const { revision, built } = trial;
+      const { revision } = trial;
       takenBack++;
       served.change({ trial: undefined });
       const problem = toTakenBack(reason);
@@ -438,8 +464,6 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         const problems = [...newest.problems, problem];
         newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };
       }
-      // What waits may have the same content under another id: this is said of that too.
-      if (newest?.content === built.content) newest = { ...newest, isRetry: false };
       takeWaiting();
     },
     async close() {
@@ -453,12 +477,13 @@ function toTakenBack(reason: string): Problem {
   return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
 }
 
-function toTrialState({ whole, revision, sinceMs, built }: Trial): TrialState {
+function toTrialState({ whole, revision, sinceMs, built, saidBefore }: Trial): TrialState {
   return {
     revision,
     sinceMs,
     content: built.content,
     supersedes: saysTrailer(whole, supersedeTrailer),
+    saidBefore,
     groups: built.groups.map(({ group }) => group),
   };
 }

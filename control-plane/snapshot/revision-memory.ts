@@ -8,13 +8,12 @@ export interface RevisionMemory {
   /** Whether everybody had this content, lately. */
   wasInForce(content: string): boolean;
   /** The last word about a revision, or about another one with the same content. */
-  verdictOf(
-    revision: string,
-    content: string,
-  ):
-    | {
-        readonly outcome: 'held_back' | 'approved' | 'taken_back';
-        readonly reason: string;
-      }
-    | undefined;
+  verdictOf(revision: string, content: string): Said | undefined;
+}
+
+export interface Said {
+  /** About which it was said. */
+  readonly revision: string;
+  readonly outcome: 'held_back' | 'approved' | 'taken_back';
+  readonly reason: string;
 }

@@ -44,6 +44,7 @@ const inForce = (built: BuiltSnapshots): InForce => ({
 const trialOf = (built: BuiltSnapshots, takes: Trial['takes']): Trial => ({
   ...inForce(built),
   whole: { ...revision, files: [], problems: [] },
+  saidBefore: undefined,
   takes,
 });
 const node = (id: string, ...metadata: (readonly [string, string])[]): NodeIdentity => ({

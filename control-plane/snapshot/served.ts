@@ -3,6 +3,7 @@
 import type { Revision, RevisionInfo } from '../store/revision.ts';
 import { type BuiltSnapshots, selectGroup, selectSnapshot } from './build.ts';
 import { keepIdentities } from './group-identity.ts';
+import type { Said } from './revision-memory.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
 
 export interface InForce {
@@ -17,6 +18,8 @@ export interface InForce {
 export interface Trial extends Omit<InForce, 'isAtOnce'> {
   /** To be kept when it has come through. */
   readonly whole: Revision;
+  /** About an earlier try of it, or of its content. */
+  readonly saidBefore: Said | undefined;
   /** The nodes that get it. */
   readonly takes: (node: NodeIdentity) => boolean;
 }

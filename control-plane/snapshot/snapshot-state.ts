@@ -3,6 +3,7 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { NodeGroup } from './node-group.ts';
+import type { Said } from './revision-memory.ts';
 
 /** Plain data. */
 export interface SnapshotState {
@@ -43,6 +44,8 @@ export interface TrialState {
   readonly content: string;
   /** Whether its author wants it in place of another one's rollout. */
   readonly supersedes: boolean;
+  /** About an earlier try of it, or of its content. */
+  readonly saidBefore: Said | undefined;
   /** In the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
 }

@@ -53,7 +53,9 @@ async function start(
       inForce: undefined,
       wasInForce: () => false,
       verdictOf: (revision) =>
-        revision === approved ? { outcome: 'approved', reason: 'the shop is closed' } : undefined,
+        revision === approved
+          ? { revision, outcome: 'approved', reason: 'the shop is closed' }
+          : undefined,
     },
     log,
     clock: systemClock,

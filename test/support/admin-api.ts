@@ -1,4 +1,5 @@
 // The admin API over a real socket and a real store, without workers.
+import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
@@ -88,6 +89,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     keeper,
     askPeers: undefined,
     store,
+    drawId: randomUUID,
     onEvent() {},
     log,
     clock,

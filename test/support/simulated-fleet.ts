@@ -20,7 +20,11 @@ import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapsh
 import type { Revision } from '../../control-plane/store/revision.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
-import type { ConnectedWorker, VanishedWorker } from '../../control-plane/xds/workers.ts';
+import type {
+  ConnectedWorker,
+  ConnectedWorkers,
+  VanishedWorker,
+} from '../../control-plane/xds/workers.ts';
 import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -49,6 +53,8 @@ export interface SimulatedWorker {
   answer: 'take' | 'refuse' | 'ignore';
   /** In place of what the revision does. */
   lies: Effect | undefined;
+  /** Whether it has no link. */
+  isUnlinked: boolean;
   /** The version that it was told last on its stream. */
   told: Snapshot | undefined;
   /** The version that it has; kept over streams. */
@@ -67,6 +73,7 @@ export interface SimulatedPlane {
   readonly rollout: Rollout;
   readonly cache: SnapshotCache;
   readonly keeper: RecordKeeper;
+  readonly workers: ConnectedWorkers;
   /** Gives peers no answer, and gets none. */
   isCutOff: boolean;
 }
@@ -89,7 +96,8 @@ export interface FleetOptions {
   readonly timing?: LeaseTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
   readonly allowsRemoval?: boolean;
-  /** Whether a control plane with an empty state directory knows only the newest revision, as of a directory. */
+  /** Whether a control plane with an empty state directory knows only the newest revision and the one in force, as
+   * of a directory. */
   readonly forgetsHistory?: boolean;
   /** How often workers report. */
   readonly reportSeconds?: number;
@@ -97,6 +105,8 @@ export interface FleetOptions {
   readonly peerMs?: number;
   /** Between the starts of two control planes. */
   readonly apartMs?: number;
+  /** For processes, instances and rollouts. Which workers a rollout chooses follows from its id. */
+  readonly drawId?: () => string;
 }
 
 export interface SimulatedFleet {
@@ -113,8 +123,8 @@ export interface SimulatedFleet {
   readonly reach: Map<string, Reach>;
   /** By name of a control plane: how long it does not notice a new revision. */
   readonly delayMs: Map<string, number>;
-  /** Whether a control plane has ever seen a revision, by its id. */
-  hasSeen(plane: string, revision: string): boolean;
+  /** Whether a control plane could read a revision, by its id: it has ever seen it, or it is kept beside the rules. */
+  canRead(plane: string, revision: string): boolean;
   /** The first control plane. */
   readonly plane: SimulatedPlane;
   addWorker(worker: Partial<SimulatedWorker> & { readonly id: string }): SimulatedWorker;
@@ -167,12 +177,14 @@ export async function startSimulatedFleet(
   const vanished = new Map<string, VanishedWorker[]>();
   const reach = new Map<string, Reach>();
   const delayMs = new Map<string, number>();
-  const { reportSeconds = 1, peerMs = 0 } = options;
+  const { reportSeconds = 1, peerMs = 0, drawId = randomUUID } = options;
   let seconds = 0;
   let connections = 0;
   const processes = new Map<string, Process>();
   /** Revisions that a control plane has seen, by its name. */
   const knownIds = new Map<string, Set<string>>();
+  /** The id of the revision that lies beside the rules of a directory. */
+  let keptInForce: string | undefined;
   let series = 0;
   let states = 0;
   const folders = new Map<string, string>();
@@ -230,7 +242,8 @@ export async function startSimulatedFleet(
   function report(worker: SimulatedWorker): void {
     const { has, instance } = worker;
     const decisions = worker.decisionsPerSecond * reportSeconds;
-    if (has === undefined || instance === undefined) return;
+    if (worker.isUnlinked) worker.counted = undefined;
+    if (has === undefined || instance === undefined || worker.isUnlinked) return;
     const before = worker.counted;
     if (before?.version !== has.version) {
       series++;
@@ -268,6 +281,10 @@ export async function startSimulatedFleet(
 
   function reachOf({ name }: Process): Reach {
     return text.mode === 'fine' ? (reach.get(name) ?? 'fine') : text.mode;
+  }
+
+  function canRead(known: ReadonlySet<string> | undefined, id: string): boolean {
+    return !options.forgetsHistory || known?.has(id) === true || keptInForce === id;
   }
 
   /** The store as one process has it. */
@@ -319,8 +336,10 @@ export async function startSimulatedFleet(
         };
       },
       async readRevision(id) {
-        const isKnown = options.forgetsHistory ? known.has(id) : true;
-        return isKnown ? store.readRevision(id) : undefined;
+        return canRead(known, id) ? store.readRevision(id) : undefined;
+      },
+      async keepInForce(revision) {
+        if (reachOf(process) === 'fine') keptInForce = revision.id;
       },
       async trigger() {
         deliver();
@@ -375,7 +394,7 @@ export async function startSimulatedFleet(
       shared: textFor(process),
       timing: options.timing ?? directoryTiming,
       own,
-      id: randomUUID(),
+      id: drawId(),
       name,
       log,
       clock: ownClock,
@@ -392,10 +411,11 @@ export async function startSimulatedFleet(
       log,
       clock: ownClock,
     });
+    const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = createRollout({
       plan,
       snapshots: cache,
-      workers: { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] },
+      workers: ownWorkers,
       readCounted: () =>
         new Map(
           workers.flatMap(({ plane, instance, counted }) =>
@@ -428,6 +448,7 @@ export async function startSimulatedFleet(
               return answers;
             },
       store: ownStore,
+      drawId,
       onEvent: ({ what }) => events.push(what),
       log,
       clock: ownClock,
@@ -440,7 +461,7 @@ export async function startSimulatedFleet(
       for (const worker of workers) if (worker.plane === name) refresh(worker);
     });
     rollout.start();
-    const plane = { name, rollout, cache, keeper, isCutOff: false };
+    const plane = { name, rollout, cache, keeper, workers: ownWorkers, isCutOff: false };
     planes.set(name, plane);
     vanished.set(name, []);
     t.teardown(async () => {
@@ -487,7 +508,7 @@ export async function startSimulatedFleet(
     effects,
     reach,
     delayMs,
-    hasSeen: (plane, revision) => knownIds.get(plane)?.has(revision) === true,
+    canRead: (plane, revision) => canRead(knownIds.get(plane), revision),
     get plane() {
       const [first] = planes.values();
       if (first === undefined) throw new Error('no control plane is running');
@@ -495,11 +516,12 @@ export async function startSimulatedFleet(
     },
     addWorker(given) {
       const worker: SimulatedWorker = {
-        instance: randomUUID(),
+        instance: drawId(),
         plane: undefined,
         decisionsPerSecond: 200,
         answer: 'take',
         lies: undefined,
+        isUnlinked: false,
         told: undefined,
         has: undefined,
         nacked: undefined,
@@ -563,8 +585,11 @@ export async function startSimulatedFleet(
           answer(worker);
           if ((seconds + index) % reportSeconds === 0) report(worker);
         }
-        clock.advance(1_000);
-        await fleet.settle();
+        // What is due in different moments of a second is done one after the other.
+        for (let part = 0; part < 4; part++) {
+          clock.advance(250);
+          await fleet.settle();
+        }
       }
       for (const worker of workers) answer(worker);
     },

@@ -11,7 +11,6 @@ export interface World {
   readonly fleet: SimulatedFleet;
   readonly revisions: Revisions;
   readonly planeNames: readonly string[];
-  readonly forgetsHistory: boolean;
   /** Of the walk. */
   readonly second: number;
   /** Names of control planes that stand still. */
@@ -23,7 +22,9 @@ export interface World {
   /** Runs `task` so many seconds later, at the latest at the end of the walk. */
   later(seconds: number, task: () => void | Promise<void>): void;
   /** Something that the ledger has to know of. */
-  note(what: 'lie' | 'person'): void;
+  note(what: 'lie'): void;
+  /** Somebody was told that this rollout is over. */
+  noteAborted(rollout: string): void;
 }
 
 type Happen = (world: World, random: Random) => string | undefined | Promise<string | undefined>;
@@ -74,11 +75,14 @@ const events = {
     const past = fleet.readRecord()?.inForce.slice(1) ?? [];
     const before = past.length > 0 ? revisions.find(random.pick(past).revision) : undefined;
     if (before === undefined || before.content === 0) return undefined;
+    const message = random.pick([undefined, 'back\n\nRollout: now', 'back\n\nRollout: steps']);
+    const isImmediate = message?.endsWith('steps') !== true;
     const { revision, published } = revisions.create({
       content: before.content,
+      ...(message ? { message } : {}),
       at: second,
-      isImmediate: true,
-      what: 'what was in force before',
+      isImmediate,
+      what: `what was in force before${isImmediate ? '' : ', in steps'}`,
     });
     fleet.store.publish(revision);
     return toText(published);
@@ -98,8 +102,15 @@ const events = {
     fleet.store.publish(revision);
     return toText(published);
   },
-  'publish removal': ({ fleet, revisions, second }) => {
-    const { revision, published } = revisions.create({ content: 0, at: second, what: 'no rules' });
+  'publish removal': ({ fleet, revisions, second, letThrough }, random) => {
+    const isAllowed = random.chance(0.3);
+    if (isAllowed) letThrough.add(0);
+    const { revision, published } = revisions.create({
+      content: 0,
+      ...(isAllowed ? { message: 'moved\n\nAllow-Removal: yes' } : {}),
+      at: second,
+      what: `no rules${isAllowed ? ', as meant' : ''}`,
+    });
     fleet.store.publish(revision);
     return toText(published);
   },
@@ -116,6 +127,19 @@ const events = {
       world.later(back, () => comeBack(world, worker, isRestart, random));
     }
     return `${namesOf(some)} leave (${how})${back < 1_000 ? `, back in ${back} s as ${isRestart ? 'another' : 'the same'} instance` : ''}`;
+  },
+  'workers join': (world, random) => {
+    const plane = drawPlane(world, random);
+    if (plane === undefined) return undefined;
+    const { fleet } = world;
+    const count = 1 + random.below(5);
+    // Some have the node id of one that is there.
+    for (let index = 0; index < count; index++) {
+      const other = random.chance(0.3) ? random.pick(fleet.workers) : undefined;
+      const id = other?.id ?? `joined-${fleet.workers.length}`;
+      fleet.addWorker({ id, plane: plane.name });
+    }
+    return `${count} more workers at ${plane.name}`;
   },
   'workers move': (world, random) => {
     const plane = drawPlane(world, random);
@@ -134,6 +158,18 @@ const events = {
     const seconds = 1 + random.below(25);
     for (const worker of some) answers(world, worker, 'ignore', seconds);
     return `${namesOf(some)} answer nothing for ${seconds} s`;
+  },
+  'workers report nothing': (world, random) => {
+    const most = random.chance(0.2) ? world.fleet.workers.length : 4;
+    const some = draw(connected(world), 1 + random.below(most), random);
+    const seconds = 1 + random.below(40);
+    for (const worker of some) {
+      worker.isUnlinked = true;
+      world.later(seconds, () => {
+        worker.isUnlinked = false;
+      });
+    }
+    return `${namesOf(some)} report nothing for ${seconds} s`;
   },
   'a worker refuses': (world, random) => {
     const some = draw(connected(world), 1 + random.below(2), random);
@@ -264,8 +300,10 @@ export const eventKinds: readonly (readonly [EventKind, number])[] = [
   ['publish again', 2],
   ['publish removal', 1],
   ['workers leave', 5],
+  ['workers join', 2],
   ['workers move', 3],
   ['workers are silent', 2],
+  ['workers report nothing', 2],
   ['a worker refuses', 1],
   ['a worker lies', 2],
   ['a control plane stops', 2],
@@ -318,6 +356,8 @@ function act(action: 'pause' | 'resume' | 'promote' | 'abort'): Happen {
       if (content !== undefined) world.letThrough.add(content);
     }
     const refused = await waited(world, plane.rollout.act(action, 'as somebody says', 'Ann'));
+    const isShared = plane.keeper.alone === undefined;
+    if (action === 'abort' && refused === undefined && isShared) world.noteAborted(open.id);
     return `${action} ${open.revision.slice(0, 4)} at ${plane.name}: ${refused ?? 'done'}`;
   };
 }
@@ -352,11 +392,11 @@ function startsAgain(world: World, name: string, random: Random): string {
   const isFresh = random.chance(0.3);
   world.standing.delete(name);
   world.later(seconds, async () => {
-    const { fleet, revisions, forgetsHistory } = world;
+    const { fleet, revisions } = world;
     if (fleet.planes.has(name)) return;
-    // Of a directory it could not know what is in force, only what is newest.
+    // Of a directory that took no writes it could not know what is in force, only what is newest.
     const inForce = fleet.readRecord()?.inForce[0]?.revision ?? revisions.newest.id;
-    const knowsAll = !forgetsHistory || inForce === revisions.newest.id;
+    const knowsAll = inForce === revisions.newest.id || fleet.canRead('', inForce);
     await fleet.startPlane(name, isFresh && knowsAll);
   });
   return `starts again in ${seconds} s${isFresh ? ', fresh' : ''}`;

@@ -1,7 +1,11 @@
 // What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
 // nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
 import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
-import { parseRecord, type RolloutRecord } from '../../../control-plane/rollout/record.ts';
+import {
+  openRolloutOf,
+  parseRecord,
+  type RolloutRecord,
+} from '../../../control-plane/rollout/record.ts';
 import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
 import {
   numberOf,
@@ -10,6 +14,7 @@ import {
   type SimulatedWorker,
 } from '../../support/simulated-fleet.ts';
 import type { Revisions } from './published.ts';
+import { createSaid } from './said.ts';
 
 /** An undo is at every worker that can be reached. */
 const undoneWithin = 10;
@@ -35,6 +40,8 @@ export interface Ledger {
   /** After each second: what does not hold. */
   check(second: number): string | undefined;
   noteLie(second: number): void;
+  /** Somebody was told that this rollout is over. */
+  noteAborted(rollout: string): void;
   readonly checks: ReadonlyMap<string, number>;
 }
 
@@ -77,21 +84,34 @@ export function createLedger(deps: LedgerDeps): Ledger {
   /** The most workers that were connected while a control plane had the record for itself, lately: it may have
    * chosen a share of them, which is seen here only when the record is shared again. */
   let connectedWhileAlone = { count: 0, lastAt: Number.NEGATIVE_INFINITY };
+  const aborted = new Set<string>();
+  /** Who was ever told the revision of the open rollout. */
+  let exposed = { rollout: '', keys: new Set<string>(), left: new Set<string>(), isWhole: true };
+  /** The last time that anybody refused something, or left. */
+  let refusedAt = Number.NEGATIVE_INFINITY;
+  let leftAt = Number.NEGATIVE_INFINITY;
+  let rolloutSince = 0;
   /** By content: when the record said that it is taken back. */
   const takenBackAt = new Map<number, number>();
   let recordWrong: string | undefined;
   let countsDifferSince: number | undefined;
   const reasonMissingSince = new Map<string, number>();
   const otherInForceSince = new Map<string, number>();
+  const said = createSaid({ fleet, revisions, planeNames, standing, pollSeconds, note });
 
-  /** One that has the record for itself rolls out to its own workers by itself, and says so. */
+  /** One that has the record for itself rolls out to its own workers by itself, and says so; one whose author wants
+   * what is on trial at once gives it to all, and puts that on record. */
   function isSharing(name: string | undefined): boolean {
     const plane = name === undefined ? undefined : fleet.planes.get(name);
-    return (
-      plane !== undefined &&
-      plane.keeper.alone === undefined &&
-      !plane.cache.state().inForce?.revision.id.startsWith(record?.rollout?.revision ?? '-')
-    );
+    if (plane === undefined || plane.keeper.alone !== undefined) return false;
+    const { inForce } = plane.cache.state();
+    const served = inForce && contentOfRevision(inForce.revision.id);
+    return served === undefined || served !== contentOfRevision(record?.rollout?.revision ?? '');
+  }
+
+  /** One that stands still tells nobody anything: who connects keeps what it has. */
+  function isTelling(name: string | undefined): boolean {
+    return isSharing(name) && name !== undefined && !standing.has(name);
   }
 
   function isSharedByAll(): boolean {
@@ -100,9 +120,55 @@ export function createLedger(deps: LedgerDeps): Ledger {
 
   fleet.text.onWritten = (text) => {
     const reading = parseRecord(text);
-    if (reading.ok) record = reading.record;
-    else recordWrong = `the record does not parse: ${reading.problem}`;
+    if (reading.ok) {
+      recordWrong ??=
+        findInjustice(reading.record) ??
+        findTriedInForce(reading.record) ??
+        findTriedAgain(reading.record);
+      record = reading.record;
+    } else recordWrong = `the record does not parse: ${reading.problem}`;
   };
+
+  /** What is good is taken back, or paused, for a reason that there is. */
+  function findInjustice(next: RolloutRecord): string | undefined {
+    const { rollout } = next;
+    const before = record?.rollout;
+    const isSame = before?.id === rollout?.id && before?.outcome === rollout?.outcome;
+    if (rollout === null || isSame || !['paused', 'taken_back'].includes(rollout.outcome)) {
+      return undefined;
+    }
+    const content = contentOfRevision(rollout.revision);
+    const by = next.verdicts.find((each) => each.rollout === rollout.id)?.by;
+    const isOfSomebody = rollout.outcome === 'taken_back' && by !== '';
+    if (content === undefined || revisions.isBad(content) || isOfSomebody) return undefined;
+    note('a good revision is not taken back');
+    const { reason } = rollout;
+    if (/has taken its place|^as somebody says|^too little traffic/.test(reason)) return undefined;
+    let at = lieAt;
+    if (/ refuses it/.test(reason)) at = refusedAt;
+    if (/ gone/.test(reason)) at = leftAt;
+    const isTrue = at >= rolloutSince - slack - reportSeconds;
+    return isTrue ? undefined : `content ${content} is good, and ${rollout.outcome}: ${reason}`;
+  }
+
+  /** What was taken back is tried again when it comes as another revision, and not by itself. */
+  function findTriedAgain(next: RolloutRecord): string | undefined {
+    const open = openRolloutOf(next);
+    if (open === undefined || record?.rollout?.id === open.id || !isSharedByAll()) return undefined;
+    note('what was taken back is not tried again');
+    const verdict = record?.verdicts.find(({ revision }) => revision === open.revision);
+    return verdict?.outcome === 'taken_back' && !/has taken its place/.test(verdict.reason)
+      ? `revision ${open.revision.slice(0, 4)} is on trial again, which was taken back: ${verdict.reason}`
+      : undefined;
+  }
+
+  function findTriedInForce(next: RolloutRecord): string | undefined {
+    const open = openRolloutOf(next);
+    note('what is in force is not on trial');
+    return open !== undefined && open.content === next.inForce[0]?.content
+      ? `revision ${open.revision.slice(0, 4)} is on trial, and in force on record`
+      : undefined;
+  }
 
   function contentOfRevision(id: string): number | undefined {
     return revisions.find(id)?.content;
@@ -161,9 +227,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
   function wanted(): Set<number> {
     const contents = new Set<number>();
     const ids = [record?.inForce[0]?.revision];
-    if (record?.rollout?.outcome === 'running' || record?.rollout?.outcome === 'paused') {
-      ids.push(record.rollout.revision);
-    }
+    const open = record && openRolloutOf(record);
+    if (open !== undefined && !aborted.has(open.id)) ids.push(open.revision);
     for (const id of ids) {
       const content = id === undefined ? undefined : contentOfRevision(id);
       if (content !== undefined) contents.add(content);
@@ -174,10 +239,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
     return contents;
   }
 
-  /** In a directory, one that was away has not seen what is in force, and cannot get it. */
+  /** In a directory that took no writes, one that was away has not seen what is in force, and cannot get it. */
   function knowsInForce({ name }: SimulatedPlane): boolean {
     const inForce = record?.inForce[0];
-    return deps.kind === 'git' || inForce === undefined || fleet.hasSeen(name, inForce.revision);
+    return inForce === undefined || fleet.canRead(name, inForce.revision);
   }
 
   /** It keeps what it has. */
@@ -250,6 +315,15 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const planes = [...fleet.planes.values()];
     const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
     const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
+    if (rollout?.id !== exposed.rollout) {
+      exposed = {
+        rollout: rollout?.id ?? '',
+        keys: new Set(),
+        left: new Set(),
+        isWhole: connectedWhileAlone.count === 0,
+      };
+      rolloutSince = second;
+    }
     const most = Math.max(...connectedBefore, countConnected(), connectedWhileAlone.count);
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
@@ -291,13 +365,30 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (revisions.newest.isImmediate && revisions.newest.content === content) return undefined;
     note('a revision on trial has no more than its share');
     const told = fleet.workers.filter(
-      (worker) => isSharing(worker.plane) && contentOf(worker.told) === content,
+      (worker) => isTelling(worker.plane) && contentOf(worker.told) === content,
     );
     const text = `${told.length} workers are told content ${content} at step ${rollout.step + 1}, at most ${given.limit} of ${countConnected()} should`;
     if (told.length > 2 * given.limit + 2) return text;
+    const exposure = findExposure(told);
+    if (exposure !== undefined) return exposure;
     if (told.length <= given.limit) overSince = undefined;
     else overSince ??= second;
     return overSince !== undefined && second - overSince > pollSeconds + slack ? text : undefined;
+  }
+
+  /** Others may get it in place of those that have left, and the share may shrink: it does not go round. */
+  function findExposure(told: readonly SimulatedWorker[]): string | undefined {
+    const keyOf = ({ id, instance }: SimulatedWorker) => instance ?? id;
+    for (const worker of told) exposed.keys.add(keyOf(worker));
+    const connected = new Set(
+      fleet.workers.filter(({ plane }) => plane !== undefined).map((worker) => keyOf(worker)),
+    );
+    for (const key of exposed.keys) if (!connected.has(key)) exposed.left.add(key);
+    if (!isSharedByAll() || connectedWhileAlone.count > 0) exposed.isWhole = false;
+    const most = 2 * given.limit + 2 + exposed.left.size;
+    return exposed.isWhole && exposed.keys.size > most
+      ? `${exposed.keys.size} workers were told of one on trial, at most ${given.limit} at once, and ${exposed.left.size} have left`
+      : undefined;
   }
 
   /** A bad revision is never what everybody gets, unless somebody let it through, or workers lied or were silent. */
@@ -498,8 +589,13 @@ export function createLedger(deps: LedgerDeps): Ledger {
     noteLie(second) {
       lieAt = second;
     },
+    noteAborted: (rollout) => void aborted.add(rollout),
     check(second) {
       if (fleet.workers.some(({ lies }) => lies !== undefined)) lieAt = second;
+      if (fleet.workers.some(({ answer, nacked }) => answer === 'refuse' || nacked !== undefined)) {
+        refusedAt = second;
+      }
+      if (fleet.workers.some(({ plane }) => plane === undefined)) leftAt = second;
       observe(second);
       observeRollout(second);
       return (
@@ -511,7 +607,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
         checkEvidence(second) ??
         checkNeverAgain(second) ??
         checkCounts(second) ??
-        checkAgreement(second)
+        checkAgreement(second) ??
+        said.check(second, record, (name) => wellFor(name, second))
       );
     },
   };

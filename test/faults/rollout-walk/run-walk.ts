@@ -8,7 +8,6 @@ import type { Walk } from './draw-walk.ts';
 import { happen, type World } from './events.ts';
 import { contentOf, createLedger, type Ledger } from './ledger.ts';
 import { createRevisions, type Revisions } from './published.ts';
-import { useSeededIds } from './seeded-ids.ts';
 
 export interface WalkResult {
   readonly events: readonly string[];
@@ -24,7 +23,7 @@ export interface WalkResult {
 const longestEnd = 200;
 
 export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult> {
-  const restoreIds = useSeededIds(createRandom(walk.seed));
+  const ids = createRandom(walk.seed);
   const endings: (() => unknown)[] = [];
   const events: string[] = [];
   let ledger: Ledger | undefined;
@@ -43,6 +42,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
         reportSeconds: walk.reportSeconds,
         peerMs: walk.peerMs,
         apartMs: walk.apartMs,
+        drawId: () => ids.bytes(16).toString('hex'),
       },
     );
     addWorkers(fleet, walk);
@@ -68,7 +68,6 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       fleet,
       revisions,
       planeNames: walk.planes,
-      forgetsHistory: walk.kind === 'directory',
       get second() {
         return second;
       },
@@ -79,6 +78,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       note: (what) => {
         if (what === 'lie') theLedger.noteLie(second);
       },
+      noteAborted: theLedger.noteAborted,
     };
     const runDue = async (isAll: boolean) => {
       const now = due.filter(({ at }) => isAll || at <= second);
@@ -133,12 +133,13 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
       for (const worker of fleet.workers) {
         worker.answer = 'take';
         worker.lies = undefined;
+        worker.isUnlinked = false;
         worker.decisionsPerSecond = 200;
         if (worker.plane === undefined) fleet.connect(worker, random.pick(walk.planes));
       }
       const endsAt = second + longestEnd;
       while (second < endsAt && finding === undefined) {
-        if (isSettled(fleet, revisions, walk.kind === 'directory')) break;
+        if (isSettled(fleet, revisions)) break;
         const isPaused = fleet.readRecord()?.rollout?.outcome === 'paused';
         const plane = fleet.planes.get(walk.planes[0] ?? '');
         if (isPaused && (endsAt - second) % 30 === 0) {
@@ -156,7 +157,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
           logged = fleet.log.lines.length;
         }
       }
-      if (finding === undefined && !isSettled(fleet, revisions, walk.kind === 'directory')) {
+      if (finding === undefined && !isSettled(fleet, revisions)) {
         finding = `the newest revision (content ${revisions.newest.content}, ${revisions.newest.text}) has not come to its end: ${describe(fleet)}`;
       }
       const { newest } = revisions;
@@ -173,7 +174,6 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
     finding = `an exception: ${error instanceof Error ? error.stack : errorText(error)}`;
   } finally {
     for (const end of endings) await end();
-    restoreIds();
   }
   return { events, finding, checks: ledger?.checks ?? new Map(), needed, seconds: second };
 }
@@ -196,7 +196,7 @@ function addWorkers(fleet: SimulatedFleet, walk: Walk): void {
 }
 
 /** Whether the newest revision is at everybody, or at nobody for a reason. */
-function isSettled(fleet: SimulatedFleet, revisions: Revisions, forgetsHistory: boolean): boolean {
+function isSettled(fleet: SimulatedFleet, revisions: Revisions): boolean {
   const record = fleet.readRecord();
   const { newest } = revisions;
   const verdict = record?.verdicts.find(
@@ -209,8 +209,8 @@ function isSettled(fleet: SimulatedFleet, revisions: Revisions, forgetsHistory: 
   const id = record?.inForce[0]?.revision;
   return fleet.workers.every(
     ({ plane, has, told }) =>
-      // In a directory, a control plane that was away cannot get what is in force.
-      (forgetsHistory && id !== undefined && !fleet.hasSeen(plane ?? '', id)) ||
+      // In a directory that took no writes, a control plane that was away cannot get what is in force.
+      (id !== undefined && !fleet.canRead(plane ?? '', id)) ||
       (contentOf(told) === wanted && (isRefused || contentOf(has) === wanted)),
   );
 }
