@@ -90,6 +90,7 @@ function decideOn(given: Given): Decision {
     judgement: judged.good,
     unknown: undefined,
     isGathered: true,
+    isAwaited: false,
     heldMs: 0,
     leads: true,
     isVacant: false,
@@ -480,6 +481,11 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   ],
 
   // The share of a step.
+  [
+    'those that had it may come back: gives it to no others',
+    { open: { chosen: ['elsewhere'] }, view: { isAwaited: true } },
+    noChange('spreading', 'waits for the workers that had it, which have left, to come back'),
+  ],
   [
     'nobody has it: gives it to the first share',
     { open: { chosen: [] } },

@@ -151,6 +151,10 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
       text: unknown ?? none,
     };
   }
+  if (view.isAwaited) {
+    const text = 'waits for the workers that had it, which have left, to come back';
+    return { change: undefined, phase: 'spreading', text };
+  }
   if (chosen.length === 0) return give(view, open, options, open.step);
   const smaller = findSmaller(view, open, pools);
   if (smaller !== undefined) return smaller;

@@ -486,3 +486,14 @@ test('a connection that breaks is no vanished worker while the worker may connec
   t.deepEqual(after(9_000, all, { gone: [gone('x', true, 2_999)] }).gone, { having: 0, others: 0 });
   t.deepEqual(after(0, all, { gone: [gone('x', true, 3_000)] }).gone, { having: 1, others: 0 });
 });
+
+test('workers of the share that have all left are awaited for as long as those that come after a start', (t) => {
+  const { after } = createLooks();
+  const others = ['c', 'd'].map((key) => worker(key));
+  t.false(after(1_000, [worker('a'), ...others]).isAwaited);
+  t.true(after(1_000, others).isAwaited);
+  for (let second = 1; second < 29; second++) t.true(after(1_000, others).isAwaited);
+  t.false(after(1_000, others).isAwaited);
+  t.false(after(1_000, [worker('b'), ...others]).isAwaited);
+  t.true(after(1_000, others).isAwaited);
+});

@@ -9,7 +9,7 @@ import {
   type WorkerFacts,
 } from './facts.ts';
 import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
-import { createIsWithin, type Pools } from './pools.ts';
+import { createIsWithin, isGiven, type Pools } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
 import { placeOf } from './share.ts';
 import type { Gone, Member, View } from './view.ts';
@@ -34,7 +34,7 @@ export interface FleetView {
 }
 
 /** After a start of a control plane the workers connect one by one: a share of the first few would not be
- * representative. */
+ * representative. Those of a share that leave together may come back as late. */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 /** A process that stood still has not watched meanwhile. */
@@ -70,6 +70,8 @@ export function createFleetView(clock: Clock): FleetView {
   let lastMs = clock.monotonicMs();
   let watchedMs = 0;
   let step = beginStep('');
+  /** When a worker that was given it was connected last, in time watched. */
+  let chosenSeenMs = 0;
 
   function noteCount(count: number, isOfAll = false): void {
     const isNews = isOfAll === connected.isOfAll && count !== connected.count;
@@ -198,6 +200,8 @@ export function createFleetView(clock: Clock): FleetView {
         step.isHeldByAll = false;
         step.heldMs = 0;
       }
+      const hasShare = open !== undefined && isGiven(open);
+      if (chosen.length > 0 || !hasShare) chosenSeenMs = watchedMs;
       forgetOthers(byKey);
       const { trial, next, leads, isVacant, isLed } = look;
       return {
@@ -210,6 +214,7 @@ export function createFleetView(clock: Clock): FleetView {
         unknown: peers.unknown,
         isLacked: peers.lacks,
         isGathered: isGathered(),
+        isAwaited: hasShare && chosen.length === 0 && watchedMs - chosenSeenMs < gatherMs,
         heldMs: step.heldMs,
         leads,
         isVacant,

@@ -298,3 +298,20 @@ test('a follower that is cut off from its leader takes a bad revision back from 
   await fleet.pass(5);
   t.is(fleet.having(2).length, 0);
 });
+
+test('while the workers of a share go from one control plane to another, nobody else gets the revision', async (t) => {
+  const fleet = await startSimulatedFleet(t, { ...both, planes: ['a', 'b'], plan: '10%:1h' });
+  await fleet.pass(40);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  const [canary] = fleet.having(2);
+  if (canary?.plane === undefined) throw new Error('nobody has it');
+  const from = canary.plane;
+  const moving = fleet.workers.filter(({ plane }) => plane === from);
+  for (const worker of moving) fleet.disconnect(worker, 'goodbye');
+  await fleet.pass(20);
+  for (const worker of moving) fleet.connect(worker, otherOf(from));
+  await fleet.pass(5);
+  t.deepEqual(fleet.having(2), [canary]);
+  t.is(fleet.readRecord()?.rollout?.chosen.length, 1);
+});

@@ -41,6 +41,8 @@ export interface View {
   readonly isLacked: boolean;
   /** Whether the workers that reconnect after a start have come, as far as one can tell. */
   readonly isGathered: boolean;
+  /** Whether the workers that were given it have all left, and may still come back: to another control plane. */
+  readonly isAwaited: boolean;
   /** How long all workers of the step have had it. */
   readonly heldMs: number;
   /** Whether this control plane wrote the record. */

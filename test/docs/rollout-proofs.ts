@@ -43,7 +43,7 @@ export const rolloutProofs: readonly RolloutProof[] = [
     'workers with it that vanish, more than a third of them and more than elsewhere, have it taken back',
   ),
   proof(
-    'all workers of the step leave with a goodbye',
+    'all workers of the step leave with a goodbye, or go to another control plane',
     'where all workers of the share leave with a goodbye, others get it in their place',
   ),
   proof(
