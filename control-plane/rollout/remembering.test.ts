@@ -75,6 +75,8 @@ function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Give
     newest: 'newest' in given ? given.newest : newestOf('a'),
     withdrawn: undefined as SnapshotState['withdrawn'],
     isWritable: true,
+    /** What others write just before. */
+    meanwhile: undefined as RolloutRecord | undefined,
     writes: 0,
     givenWay: [] as string[],
     /** A look: what is in force on record then, the newest first. */
@@ -106,9 +108,11 @@ function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Give
     },
     keeper: known,
     async write(change) {
+      known.record = harness.meanwhile ?? known.record;
+      const changed = change(known.record);
+      if (changed === undefined || !harness.isWritable) return false;
       harness.writes++;
-      if (!harness.isWritable) return false;
-      known.record = change(known.record) ?? known.record;
+      known.record = changed;
       return true;
     },
     giveWay: async ({ revision }, newest) => void harness.givenWay.push(`${revision} ${newest}`),
@@ -129,6 +133,13 @@ test('what everybody was given at once is put on record, once', async (t) => {
 
 test('what is on record is not written again', async (t) => {
   const harness = createHarness({ record: onRecord('a') });
+  t.is(await harness.look(), 'a');
+  t.is(harness.writes, 0);
+});
+
+test('what others put on record at the same moment is not written again', async (t) => {
+  const harness = createHarness();
+  harness.meanwhile = onRecord('a');
   t.is(await harness.look(), 'a');
   t.is(harness.writes, 0);
 });
@@ -182,6 +193,7 @@ test('what is held back is put on record with its reason, once, after what is in
   t.is(await harness.look(), 'a');
   t.deepEqual(harness.known.record.verdicts, []);
   await harness.look();
+  t.is(harness.writes, 2);
   await harness.look();
   const { revision, outcome, reason } = harness.known.record.verdicts[0] ?? {};
   t.deepEqual([revision, outcome, reason], ['b', 'held_back', held]);

@@ -45,7 +45,10 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     noted = inForce.content;
     if (record.inForce[0]?.content === noted) return false;
     const now = { revision: inForce.revision.id, content: inForce.content };
-    void write((before) => withInForce(before, now)).then((isWritten) => {
+    void write((before) =>
+      // Another control plane was faster.
+      before.inForce[0]?.content === now.content ? undefined : withInForce(before, now),
+    ).then((isWritten) => {
       if (!isWritten) noted = undefined;
     });
     return true;

@@ -30,6 +30,8 @@ const count = (fleet: SimulatedFleet, number: number) => fleet.having(number).le
 const state = (fleet: SimulatedFleet) => fleet.plane.rollout.state();
 const newestProblem = (fleet: SimulatedFleet) =>
   fleet.plane.cache.state().newest?.problems.at(-1)?.message ?? '';
+const linesOf = (fleet: SimulatedFleet) =>
+  fleet.log.lines.filter((line) => line.includes('Rollout'));
 /** The rules of a revision under another id. */
 const again = (number: number, id: string, message?: string): Revision => ({
   ...revisionOf(number, message),
@@ -112,6 +114,10 @@ test('what fewer than a third refuse and others have accepted is paused with the
   );
   await fleet.pass(60);
   t.is(count(fleet, 2), 4);
+  t.regex(
+    linesOf(fleet).at(-1) ?? '',
+    /^warning .*: paused \(worker .* accepted it\); 'rollout resume', 'promote' or 'abort' goes on$/,
+  );
   t.is(await fleet.plane.rollout.act('promote', 'it is its own matter', 'ada'), undefined);
   await fleet.pass(2);
   t.is(count(fleet, 2), 19);
@@ -306,12 +312,14 @@ test('a single worker waits for an approval, or gets it where that is wanted', a
   const waiting = await startSimulatedFleet(t, { workers: 1 });
   await waiting.pass(40);
   t.regex(waiting.plane.rollout.warning() ?? '', /^the next revision will have to be approved/);
-  t.regex(
-    waiting.log.lines.join('\n'),
-    /warning Rollout: the next revision will have to be approved/,
+  t.is(
+    waiting.log.lines.filter((line) => line.startsWith('warning Rollout: the next revision will'))
+      .length,
+    1,
   );
   waiting.store.publish(revisionOf(2));
   await waiting.pass(10);
+  t.is(waiting.plane.rollout.warning(), undefined, 'it is no more the next one');
   t.is(count(waiting, 2), 0);
   t.regex(state(waiting)?.text ?? '', /no share of the workers can be made: there is only one;/);
   const going = await startSimulatedFleet(t, {
@@ -347,6 +355,7 @@ test('workers that leave make the share smaller', async (t) => {
   }
   await fleet.pass(3);
   t.is(fleet.having(2).length, 1);
+  t.deepEqual(linesOf(fleet).slice(2), [], 'which is no news for people');
 });
 
 const undos: Readonly<Record<string, (fleet: SimulatedFleet) => void>> = {
@@ -617,4 +626,109 @@ test('what could not begin is told to who wants something of it', async (t) => {
   const { rollout } = fleet.plane;
   t.regex((await rollout.act('abort', 'wrong', 'ops')) ?? '', /^the shared record cannot be /);
   t.is(fleet.having(2).length, 0);
+  t.false(linesOf(fleet).some((line) => line.endsWith('begins')));
+});
+
+test('the log says of a rollout that it begins, who gets it, how each step did, and that it is over', async (t) => {
+  const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
+  await fleet.pass(80);
+  t.is(count(fleet, 2), 20);
+  const said = linesOf(fleet).map((line) => line.replace(/^notice Rollout of revision 0+: /, ''));
+  t.deepEqual(said, [
+    'begins',
+    'step 1 of 3, 2 of 20 workers',
+    'step 1 did as well as the others; step 2 of 3, 10 of 20 workers',
+    'step 2 did as well as the others; all steps are done, so everybody gets it',
+  ]);
+});
+
+test('what could not be put on record is not said to be done', async (t) => {
+  const fleet = await startWithSecond(t, {}, { plan: '10%:10s,50%:10s' });
+  await fleet.pass(5);
+  fleet.text.mode = 'away';
+  await fleet.pass(30);
+  t.false(linesOf(fleet).some((line) => line.includes('step 2')));
+  t.is(count(fleet, 2), 2);
+});
+
+test('of single workers at each of several control planes a share can be made', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], workers: 2 });
+  await fleet.pass(40);
+  for (const { rollout } of fleet.planes.values()) t.is(rollout.warning(), undefined);
+  t.deepEqual(linesOf(fleet), []);
+});
+
+test('while a revision is on trial the store is looked at every five seconds, and not by it else', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h' });
+  await fleet.pass(20);
+  t.deepEqual(fleet.triggers, []);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(20);
+  t.is(fleet.triggers.length, 5, 'at once, and four times');
+});
+
+test('what a control plane has put on record without a rollout is told to its peers five times', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  for (const number of [2, 3]) {
+    fleet.questions.length = 0;
+    fleet.store.publish(revisionOf(number, 'in a hurry\n\nRollout: now'));
+    await fleet.pass(20);
+    t.is(fleet.questions.length, 5);
+    t.is(new Set(fleet.questions).size, 1, 'the one that wrote it');
+  }
+});
+
+test('the leader of a rollout asks its peers all the time, unless it is alone', async (t) => {
+  const fleet = await startWithSecond(t, {}, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
+  await fleet.pass(5);
+  fleet.questions.length = 0;
+  await fleet.pass(20);
+  t.true(fleet.questions.length >= 20);
+  t.is(new Set(fleet.questions).size, 1);
+  const leader = fleet.questions[0] ?? '';
+  fleet.reach.set(leader, 'denied');
+  t.is(await fleet.planes.get(leader)?.rollout.act('pause', 'lunch', 'ada'), undefined);
+  t.is(fleet.planes.get(leader)?.keeper.alone, 'may only read');
+  fleet.questions.length = 0;
+  await fleet.pass(5);
+  t.deepEqual(
+    fleet.questions.filter((name) => name === leader),
+    [],
+  );
+});
+
+test('a follower waits five seconds for its leader after the last change that it wrote', async (t) => {
+  const fleet = await startWithSecond(
+    t,
+    {},
+    { planes: ['a', 'b'], plan: 'canary=50%,hold=1h', workers: 40 },
+  );
+  await fleet.pass(10);
+  const leader = fleet.readRecord()?.leader.name ?? '';
+  for (const plane of fleet.planes.values()) plane.isCutOff = true;
+  await fleet.pass(4);
+  await fleet.planes.get(leader)?.rollout.act('pause', 'lunch', 'ada');
+  await fleet.pass(1);
+  fleet.standStill(leader);
+  fleet.effects.set(2, { overLimit: 1 });
+  await fleet.pass(4);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'paused');
+  await fleet.pass(3);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+  t.not(fleet.readRecord()?.leader.name, leader);
+});
+
+test('while the record is being written nothing else is put on it', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const { swap } = fleet.text;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fleet.text.swap = async (...args) => {
+    await promise;
+    return swap(...args);
+  };
+  fleet.store.publish({ ...revisionOf(9), files: [] });
+  for (let second = 0; second < 5; second++) fleet.clock.advance(1_000);
+  resolve();
+  await fleet.pass(5);
+  t.is(fleet.text.writes, 2, 'what is in force, and what is held back');
 });

@@ -150,7 +150,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** Nothing is rolled out. */
   function lookAhead(): void {
-    decision = { phase: 'gathering', text: '' };
     fleet.noteCount(deps.workers.list().length);
     if (hasForeseen || !fleet.isGathered()) return;
     hasForeseen = true;
@@ -212,7 +211,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** A change of the record is a sign of life too. */
   function noteLeader(): void {
-    if (keeper.leads || ledBy !== keeper.contentId) ledAtMs = clock.monotonicMs();
+    if (ledBy !== keeper.contentId) ledAtMs = clock.monotonicMs();
     ledBy = keeper.contentId;
   }
 

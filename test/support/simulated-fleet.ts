@@ -114,6 +114,10 @@ export interface SimulatedFleet {
   readonly log: ReturnType<typeof createRecordedLog>;
   /** What the audit log gets. */
   readonly events: string[];
+  /** The names of the control planes that asked their peers, once for each question. */
+  readonly questions: string[];
+  /** The same of those that wanted the store to be looked at now. */
+  readonly triggers: string[];
   readonly store: RevisionStore;
   readonly text: SimulatedText;
   readonly planes: ReadonlyMap<string, SimulatedPlane>;
@@ -169,6 +173,8 @@ export async function startSimulatedFleet(
   const store = createRevisionStore(revisionOf(1));
   const text = createSimulatedText();
   const events: string[] = [];
+  const questions: string[] = [];
+  const triggers: string[] = [];
   const planes = new Map<string, SimulatedPlane>();
   const workers: SimulatedWorker[] = [];
   const effects = new Map(options.effects);
@@ -342,6 +348,7 @@ export async function startSimulatedFleet(
         if (reachOf(process) === 'fine') keptInForce = revision.id;
       },
       async trigger() {
+        triggers.push(process.name);
         deliver();
       },
     };
@@ -427,6 +434,7 @@ export async function startSimulatedFleet(
         names.length === 1
           ? undefined
           : async (record) => {
+              questions.push(name);
               const answers = names
                 .filter((other) => other !== name)
                 .map((other) => {
@@ -501,6 +509,8 @@ export async function startSimulatedFleet(
     clock,
     log,
     events,
+    questions,
+    triggers,
     store,
     text,
     planes,
