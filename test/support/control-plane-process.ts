@@ -11,6 +11,7 @@ import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
+import { standStill } from './standstill.ts';
 
 const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
 /** The sources, on the Node of the tests. */
@@ -54,6 +55,9 @@ export interface ControlPlaneProcess {
   ended(): Promise<number | string>;
   /** The exit code, or the signal's name. */
   end(signal: NodeJS.Signals): Promise<number | string>;
+  /** SIGSTOP: it keeps its connections and says nothing, until `goOn`. */
+  standStill(): Promise<void>;
+  goOn(): void;
   /** A command with --admin-url. */
   run(...args: readonly string[]): Promise<CommandResult>;
   /** A command as it is. */
@@ -108,6 +112,8 @@ export async function createControlPlaneProcess(
       get code() {
         return code;
       },
+      pid: child.pid,
+      goOn: () => void child.kill('SIGCONT'),
       ended: ended.promise,
       async end(signal: NodeJS.Signals) {
         child.kill(signal);
@@ -172,6 +178,10 @@ export async function createControlPlaneProcess(
       current = undefined;
       return life === undefined ? 'not running' : life.end(signal);
     },
+    async standStill() {
+      if (current?.pid !== undefined) await standStill(current.pid);
+    },
+    goOn: () => current?.goOn(),
     run: (...command) => run([...command, '--admin-url', adminUrl]),
     runElsewhere: (...command) => run(command),
     async fetch(path, init) {

@@ -37,6 +37,28 @@ export interface StreamWorkerOptions {
   readonly figuresOf?: (rules: string) => Figures;
   readonly answer?: (rules: string) => 'take' | 'refuse' | 'ignore';
   readonly headers?: Readonly<Record<string, string>>;
+  /** What it keeps when it connects again. */
+  readonly memory?: StreamWorkerMemory;
+}
+
+/** Changed by the worker. */
+export interface StreamWorkerMemory {
+  /** What it has, as bytes, and the version of that. */
+  rules: string;
+  version: string;
+  /** All that it was ever told. */
+  readonly told: string[];
+  /** Since it was started. */
+  readonly totals: { decisions: number; overLimit: number; errors: number };
+}
+
+export function createStreamWorkerMemory(): StreamWorkerMemory {
+  return {
+    rules: '',
+    version: '',
+    told: [],
+    totals: { decisions: 0, overLimit: 0, errors: 0 },
+  };
 }
 
 export interface StreamWorker {
@@ -48,6 +70,8 @@ export interface StreamWorker {
   readonly told: readonly string[];
   /** gRPC statuses with which its streams have ended. */
   readonly ended: readonly string[];
+  /** Resolves when its discovery stream has ended. */
+  readonly closed: Promise<void>;
   /** Half-closes its streams, and the connection. */
   leave(): void;
   /** As a process that is killed. */
@@ -71,11 +95,10 @@ export function connectStreamWorker(
     },
   });
   session.on('error', () => {});
-  const told: string[] = [];
+  const memory = options.memory ?? createStreamWorkerMemory();
+  const { told, totals } = memory;
   const ended: string[] = [];
-  let rules = '';
-  let version = '';
-  const totals = { decisions: 0, overLimit: 0, errors: 0, nearLimitHits: 0, noMatch: 0 };
+  const closed = Promise.withResolvers<void>();
 
   function open(path: string, onMessage: (bytes: Buffer) => void): ClientHttp2Stream {
     const stream = session.request({
@@ -124,17 +147,19 @@ export function connectStreamWorker(
         const does = answer(text);
         if (does === 'ignore' || discovery === undefined) return;
         if (does === 'take') {
-          rules = text;
-          version = response.versionInfo ?? '';
+          memory.rules = text;
+          memory.version = response.versionInfo ?? '';
         }
         const errorDetail = { code: 3, message: 'no such unit' };
-        const request = { versionInfo: version, responseNonce: response.nonce ?? '' };
+        const request = { versionInfo: memory.version, responseNonce: response.nonce ?? '' };
         const answered = does === 'refuse' ? { ...request, errorDetail } : request;
         send(discovery, sotw.requestSerialize({ typeUrl: rateLimitConfigTypeUrl, ...answered }));
       })
     : undefined;
   if (discovery !== undefined) {
-    const first = { node: { id, metadata }, typeUrl: rateLimitConfigTypeUrl };
+    const { version: versionInfo } = memory;
+    const first = { node: { id, metadata }, versionInfo, typeUrl: rateLimitConfigTypeUrl };
+    discovery.once('close', closed.resolve);
     send(discovery, sotw.requestSerialize(first as never));
   }
   const report = hasLink && instance !== undefined ? open(link.path, () => {}) : undefined;
@@ -144,11 +169,12 @@ export function connectStreamWorker(
   }
   const timer = setInterval(() => {
     if (report === undefined) return;
-    const { overLimit = 0, errors = 0 } = figuresOf(rules);
+    const { overLimit = 0, errors = 0 } = figuresOf(memory.rules);
     totals.decisions += 100;
     totals.overLimit += overLimit;
     totals.errors += errors;
-    const message = { version, totals: { ...totals, durations: [] }, seconds: reportMs / 1000 };
+    const all = { ...totals, nearLimitHits: 0, noMatch: 0, durations: [] };
+    const message = { version: memory.version, totals: all, seconds: reportMs / 1000 };
     send(
       report,
       link.requestSerialize({ report: { ...message, rules: [], unmatched: [] } } as never),
@@ -166,7 +192,8 @@ export function connectStreamWorker(
     instance,
     told,
     ended,
-    has: (text) => rules.includes(text),
+    closed: closed.promise,
+    has: (text) => memory.rules.includes(text),
     leave() {
       clearInterval(timer);
       discovery?.end();

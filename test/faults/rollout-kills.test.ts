@@ -1,0 +1,18 @@
+// Control planes that are broken in the middle of a rollout, a few of them: `npm run soak:kills` goes on for longer.
+import test from 'ava';
+import { runRounds } from './rollout-kills/run-rounds.ts';
+
+/** With seeds that break it when a worker has the revision, and repair it before a lease has passed. */
+for (const { fault, seed, good, bad } of [
+  { fault: 'SIGKILL', seed: 21, good: 1, bad: 0 },
+  { fault: 'SIGTERM', seed: 6, good: 0, bad: 1 },
+] as const) {
+  const what = good === 1 ? 'what is good arrives everywhere' : 'what is bad goes no further';
+  test(`${fault} in the middle of a rollout: ${what}`, async (t) => {
+    t.timeout(5 * 60_000);
+    const say = (line: string) => t.log(line);
+    const result = await runRounds({ source: 'directory', fault, rounds: 1, seed, say });
+    t.deepEqual(result.findings, []);
+    t.like(result, { good, bad });
+  });
+}

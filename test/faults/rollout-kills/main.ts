@@ -1,0 +1,76 @@
+// `npm run soak:kills`: exit code 0 when every round ended as it must, else 1 with what did not hold.
+import { parseArgs } from 'node:util';
+import {
+  type Fault,
+  faults,
+  type RoundsResult,
+  runRounds,
+  type Source,
+  sources,
+} from './run-rounds.ts';
+
+const usage = `Usage: npm run soak:kills -- [flags]
+
+Kills, ends and freezes real control planes at the steps of rollouts, on a directory and on Git: a good revision
+must arrive everywhere, a bad one reach no more than its first step and leave it again.
+
+  --rounds N   of each fault on each source; default 20
+  --source S   directory or git; default: both
+  --fault F    SIGKILL, SIGTERM or SIGSTOP; default: all
+  --seed N     the moments of an earlier run; default: others each time
+`;
+
+function parse() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        rounds: { type: 'string', default: '20' },
+        source: { type: 'string' },
+        fault: { type: 'string' },
+        seed: { type: 'string' },
+        help: { type: 'boolean' },
+      },
+    });
+    const rounds = Number(values.rounds);
+    const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
+    const chosen = {
+      sources: sources.filter((each) => each === (values.source ?? each)),
+      faults: faults.filter((each) => each === (values.fault ?? each)),
+    };
+    const areGood = Number.isInteger(rounds) && rounds > 0 && Number.isInteger(seed) && seed >= 0;
+    const isEmpty = chosen.sources.length === 0 || chosen.faults.length === 0;
+    return values.help === true || !areGood || isEmpty ? undefined : { rounds, seed, ...chosen };
+  } catch {
+    return undefined;
+  }
+}
+
+const flags = parse();
+if (flags === undefined) {
+  process.stderr.write(usage);
+  process.exit(2);
+}
+const { rounds, seed } = flags;
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+const results: { source: Source; fault: Fault; result: RoundsResult }[] = [];
+for (const fault of flags.faults) {
+  // Rounds wait most of the time.
+  const ran = await Promise.all(
+    flags.sources.map(async (source) => ({
+      source,
+      fault,
+      result: await runRounds({ source, fault, rounds, seed, say }),
+    })),
+  );
+  results.push(...ran);
+}
+for (const { source, fault, result } of results) {
+  const { good, bad, worstSeconds, worstAfterRepairSeconds } = result;
+  say(
+    `${source}, ${fault}: ${good} good ones arrived, ${bad} bad ones were taken back; at most ${worstSeconds.toFixed(1)} s from the change, ${worstAfterRepairSeconds.toFixed(1)} s from the repair`,
+  );
+}
+const findings = results.flatMap(({ result }) => result.findings);
+say(`--seed ${seed}, ${findings.length} findings`);
+for (const finding of findings) say(`  ${finding}`);
+process.exit(findings.length === 0 ? 0 : 1);
