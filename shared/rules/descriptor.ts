@@ -14,7 +14,7 @@ import {
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
 import { checkKeys, readList, readMetadata, readText } from './rule-fields.ts';
 import { descriptorFlags, toFlags } from './rule-keys.ts';
-import { adviseOnText } from './text-advice.ts';
+import { adviseOnText, adviseOnValue } from './text-advice.ts';
 import { isEmptyList, type TreeMap } from './yaml-node.ts';
 
 /** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots. */
@@ -63,6 +63,7 @@ function readDescriptor(
   }
   adviseOnText(fields, 'key', key);
   adviseOnText(fields, 'value', value);
+  adviseOnValue(fields, key ?? '', value ?? '');
   if (isNamed) checkDuplicate(fields, composite, fullKey, firsts);
   const limit = fields.map('rate_limit', describeLimit);
   const listed = limit === undefined ? readLimitList(fields) : undefined;

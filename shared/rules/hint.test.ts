@@ -53,6 +53,23 @@ const rows: readonly Row[] = [
   ),
   ofDescriptor('a flag in quotes', "'true'", '- key: ip', "  shadow_mode: 'true'", `  ${limit}`),
   ofDescriptor('a limit that is text', '10/minute', '- key: ip', '  rate_limit: 10/minute'),
+  ofDescriptor('a number with a letter', '10k', '- key: ip', `  ${limit.replace('3', '10k')}`),
+  ofDescriptor('a unit by its number', '2', '- key: ip', `  ${limit.replace('minute', '2')}`),
+  ofDescriptor(
+    'an algorithm by another name',
+    'leaky_bucket',
+    '- key: ip',
+    `  ${limit.replace('}', ', algorithm: leaky_bucket}')}`,
+  ),
+  ofDescriptor('a null in place of a text', '~', '- key: ip', '  value: ~', `  ${limit}`),
+  ofDescriptor(
+    'a list of limits',
+    'rate_limit',
+    '- key: ip',
+    '  rate_limit:',
+    '    - {unit: second, requests_per_unit: 3}',
+    '    - {unit: hour, requests_per_unit: 9}',
+  ),
   ofDescriptor('a fraction', '1.5', '- key: ip', '  value: 1.5', `  ${limit}`),
   ofDescriptor('a name to replace alone', 'other', '- key: ip', `  ${named}, replaces: other}`),
   ofDescriptor('a replaced mapping', '{name: x}', '- key: ip', `  ${named}, replaces: {name: x}}`),
@@ -102,7 +119,7 @@ const rows: readonly Row[] = [
 function shownIn(hint: string): string | undefined {
   const asked = /(?:did you mean|such as|write|in quotes:)[^']*('([^']*)')/.exec(hint);
   if (asked !== null) return hint.includes('in quotes') ? asked[1] : asked[2];
-  return /: ([[{].*)$/.exec(hint)?.[1] ?? /without quotes: (\S+)$/.exec(hint)?.[1];
+  return /: ([[{].*)$/.exec(hint)?.[1] ?? /(?:without quotes|in digits): (\S+)$/.exec(hint)?.[1];
 }
 
 for (const { mistake, yaml, wrong } of rows) {

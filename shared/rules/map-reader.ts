@@ -6,6 +6,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
+import { findPlaceholder, renderHint } from './template.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
 /** A value with its place. */
@@ -76,10 +77,15 @@ export class MapReader {
     const node = this.find(name);
     if (node === undefined) return undefined;
     const number = node.kind === 'int' ? Number(node.value) : Number.NaN;
-    if (number >= min && number <= max) return number;
+    if (number >= min && number <= max) {
+      this.#adviseOnOctal(node, name, number);
+      return number;
+    }
     let hint: string | undefined;
+    const meant = 'source' in node ? toMeantNumber(node.source) : Number.NaN;
     if (isQuoted(node, /^[0-9]+$/)) hint = `write it without quotes: ${toExcerpt(node.source)}`;
     else if (number < min && min > 0) hint = 'leave it out for the default';
+    else if (meant >= min && meant <= max) hint = `write it in digits: ${meant}`;
     return this.refuse(node, name, `a whole number from ${min} to ${max}`, hint);
   }
 
@@ -215,6 +221,13 @@ export class MapReader {
     }
   }
 
+  #adviseOnOctal(node: TreeNode, name: string, number: number): void {
+    const [, digits] = ('source' in node && /^0([0-7]+)$/.exec(node.source)) || [];
+    if (digits === undefined || Number(digits) === number) return;
+    const message = `${name} is 0${digits}, which YAML reads as the octal number for ${number}`;
+    this.advise('octal-number', name, message, `write ${digits} or ${number}`);
+  }
+
   #toNumber(node: TreeNode, name: string): number | undefined {
     const isNumber = node.kind === 'int' || node.kind === 'float';
     if (isNumber && !Number.isNaN(node.value)) return Number(node.value);
@@ -246,8 +259,22 @@ export function reportKind(
   const text = 'source' in node ? node.source : undefined;
   const kind = text === undefined ? `a ${toNoun(node)}` : `'${toExcerpt(text)}'`;
   const message = `${toExcerpt(name)} is ${text === '' ? 'empty' : kind}, not ${wanted}`;
-  const oddity = text === undefined ? undefined : describeRepairedWord(text, undefined);
+  const oddity = text === undefined ? undefined : describeOddity(text);
   reporter.error('value-type', node.offset, path, message, oddity ?? hint);
+}
+
+function describeOddity(text: string): string | undefined {
+  const isTemplate = findPlaceholder(text) !== undefined;
+  return isTemplate ? renderHint : describeRepairedWord(text, undefined);
+}
+
+/** The whole number that a text such as `10k`, `10,000` or `1e4` is meant for; NaN when there is none. */
+function toMeantNumber(text: string): number {
+  if (/^\d{1,3}(?:[,' ]\d{3}){1,3}$/.test(text)) return Number(text.replaceAll(/\D/g, ''));
+  const [, digits, letter] = /^(\d{1,10}(?:\.\d{1,6})?(?:e\d)?) ?([km])?$/i.exec(text) ?? [];
+  const factor = letter === undefined ? 1 : letter.toLowerCase() === 'k' ? 1_000 : 1_000_000;
+  const number = Number(digits) * factor;
+  return Number.isInteger(number) ? number : Number.NaN;
 }
 
 export function joinPath(path: string, key: string): string {

@@ -15,7 +15,7 @@ import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import type { RateLimitBlock, Replacement } from './rule-document.ts';
 import { checkKeys, type KeyFindings, readList, readText } from './rule-fields.ts';
 import { maxCount } from './rule-keys.ts';
-import { type Unit, units } from './unit.ts';
+import { type Unit, unitFromNumber, units } from './unit.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
 
 export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLimitBlock {
@@ -195,6 +195,17 @@ function readLease(limit: MapReader, windowSeconds: number | undefined): Lease |
   }
 }
 
+/** Without what separates words. */
+const otherAlgorithmNames: ReadonlyMap<string, Algorithm> = new Map([
+  ['leakybucket', 'token_bucket'],
+  ['gcra', 'token_bucket'],
+  ['genericcellrate', 'token_bucket'],
+  ['rollingwindow', 'sliding_window'],
+  ['slidinglog', 'sliding_window'],
+  ['slidingwindowlog', 'sliding_window'],
+  ['slidingwindowcounter', 'sliding_window'],
+]);
+
 /** Undefined where it is unknown, which has been reported. */
 function readAlgorithm(fields: MapReader): Algorithm | undefined {
   const text = readText(fields, 'algorithm');
@@ -203,7 +214,9 @@ function readAlgorithm(fields: MapReader): Algorithm | undefined {
   if (algorithm !== undefined) return algorithm;
   const guess = fields.reporter.nearestWord(withoutOddCharacters(text), algorithms);
   const allowed = `allowed are ${listOf(algorithms)}`;
-  const hint = describeRepairedWord(text, guess) ?? didYouMean(guess) ?? allowed;
+  const other = otherAlgorithmNames.get(text.toLowerCase().replaceAll(/[^a-z]/g, ''));
+  const named = other && `write '${other}', its name here`;
+  const hint = named ?? describeRepairedWord(text, guess) ?? didYouMean(guess) ?? allowed;
   fields.error('invalid-algorithm', 'algorithm', `unknown algorithm '${toExcerpt(text)}'`, hint);
   return undefined;
 }
@@ -225,9 +238,34 @@ function reportUnit(text: string, fields: MapReader, descriptor: MapReader): voi
   const allowed = `allowed are ${listOf(units)}`;
   const guess = fields.reporter.nearestWord(withoutOddCharacters(text), units);
   const repaired = describeRepairedWord(text, guess);
-  const hint = repaired ?? (guess ? `${didYouMean(guess)} ${allowed}` : allowed);
+  const near = guess ? `${didYouMean(guess)} ${allowed}` : allowed;
+  const hint = describeUnit(text) ?? repaired ?? near;
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;
   fields.error('invalid-unit', 'unit', message, strayHint('unit', descriptor) ?? hint);
+}
+
+const unitAbbreviations: ReadonlyMap<string, Unit> = new Map([
+  ['s', 'second'],
+  ['sec', 'second'],
+  ['m', 'minute'],
+  ['min', 'minute'],
+  ['h', 'hour'],
+  ['hr', 'hour'],
+  ['d', 'day'],
+  ['w', 'week'],
+  ['mo', 'month'],
+  ['y', 'year'],
+]);
+
+/** What to write in place of a number of units, such as `5 minutes`, or of a unit's number in messages. */
+function describeUnit(text: string): string | undefined {
+  const numbered = /^\d$/.test(text) ? unitFromNumber(Number(text)) : undefined;
+  if (numbered !== undefined) return `write '${numbered}', whose number in messages is ${text}`;
+  const [, count, word = ''] = /^(\d{1,9}) ?([a-z]{1,8}?)s?$/i.exec(text) ?? [];
+  const plain = word.toLowerCase();
+  const unit = units.find((known) => known === plain) ?? unitAbbreviations.get(plain);
+  if (count === undefined || unit === undefined) return undefined;
+  return count === '1' ? `write '${unit}'` : `write unit: ${unit} and unit_multiplier: ${count}`;
 }
 
 function checkCount(

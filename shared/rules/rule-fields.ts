@@ -136,6 +136,9 @@ function reportFloat(
 export function readText(fields: MapReader, name: string): string | undefined {
   const node = fields.find(name);
   if (node === undefined) return '';
+  if (name === 'value' && node.kind === 'list') {
+    return fields.refuse(node, name, 'text', 'write one item for each value');
+  }
   if (node.kind !== 'float') return fields.toText(node, name);
   reportFloat(node.source, node.offset, fields.pathOf(name), fields.reporter);
   return undefined;

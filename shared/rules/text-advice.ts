@@ -3,6 +3,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import type { MapReader } from './map-reader.ts';
 import { findOddCharacter, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
+import { findPlaceholder, renderHint } from './template.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
@@ -33,6 +34,9 @@ export function adviseOnText(
       `white space at its ${place}; it is part of the ${name}`,
       `if that is not meant, write '${meant}'`,
     );
+  } else if (findPlaceholder(text) !== undefined) {
+    const shown = toExcerpt(findPlaceholder(text) ?? '');
+    warn('odd-text', `a placeholder of a template in it: '${shown}' is not filled in`, renderHint);
   } else if (name === 'value' && expressionSign.test(text)) {
     const hint = describeWildcard(text);
     warn(
@@ -40,6 +44,26 @@ export function adviseOnText(
       `signs of a regular expression, but only '*' is special: all others are literal`,
       hint,
     );
+  }
+}
+
+const addressRange = /^[0-9a-f:.]{2,45}\/(\d{1,3})$/i;
+
+/** Warns of values that match something else than they say, and of the key they stand beside. */
+export function adviseOnValue(fields: MapReader, key: string, value: string): void {
+  const node = fields.given('value')?.node;
+  if (node?.kind === 'null' && 'source' in node) {
+    const shown = node.source === '' ? 'empty' : node.source;
+    const meant = node.source === '' ? '' : `, else write it in quotes: '${node.source}'`;
+    const message = `value is ${shown}, so any value matches`;
+    fields.advise('null-value', 'value', message, `leave value out if that is meant${meant}`);
+  }
+  const [range, length] = addressRange.exec(value) ?? [];
+  if (key === 'remote_address' && range !== undefined) {
+    const version = value.includes(':') ? 'v6' : 'v4';
+    const message = `a remote_address is one address, so the range '${range}' matches none`;
+    const hint = `write 'masked_remote_address', and let Envoy send that with ${version}_prefix_mask_len: ${length}`;
+    fields.advise('address-range', 'value', message, hint);
   }
 }
 

@@ -13,6 +13,7 @@ import {
 } from 'yaml';
 import { toExcerpt } from '../text-excerpt.ts';
 import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
+import { findBarePlaceholder, findPlaceholder, renderHint } from './template.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
@@ -36,7 +37,18 @@ export function parseYamlTree(text: string, file: string): ParsedYaml {
   const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
   const reporter = createDocumentReporter(yaml, file);
   if (!checkYamlText(yaml, reporter)) return { root: undefined, reporter };
-  return { root: readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter), reporter };
+  const root = readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter);
+  const placeholder = reporter.hasErrors ? findBarePlaceholder(yaml) : undefined;
+  return placeholder === undefined ? { root, reporter } : refuseTemplate(yaml, file, placeholder);
+}
+
+/** One problem in place of all that a template makes of YAML. */
+function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml {
+  const reporter = createDocumentReporter(yaml, file);
+  const shown = findPlaceholder(yaml.slice(offset)) ?? yaml.slice(offset, offset + 2);
+  const message = `the document is a template: '${toExcerpt(shown)}' is not filled in`;
+  reporter.error('template', offset, '', message, renderHint);
+  return { root: undefined, reporter };
 }
 
 /** The tree that `parseYamlTree` gives, for ordinary YAML too. */
