@@ -88,7 +88,7 @@ const cases: Readonly<Record<string, readonly [string[], CountersJson | string, 
         ],
       }),
       'refused',
-      'Refused now (429): 5 of 5 an hour, free again in 10m',
+      'Refused now (429): 5 of 5 an hour, free again in 600 s',
     ],
     'a window of several units': [
       ['user'],
@@ -137,6 +137,8 @@ const cases: Readonly<Record<string, readonly [string[], CountersJson | string, 
   };
 for (const [what, [keys, counters, kind, said]] of Object.entries(cases)) {
   test(`what becomes of a request: ${what}`, (t) => {
-    t.deepEqual(toOutcome(explain(...keys), counters), { kind, text: said } as never);
+    const { freeInSeconds, ...outcome } = toOutcome(explain(...keys), counters);
+    const free = freeInSeconds === null ? '' : `, free again in ${freeInSeconds} s`;
+    t.deepEqual({ ...outcome, text: `${outcome.text}${free}` }, { kind, text: said } as never);
   });
 }

@@ -2,7 +2,7 @@
 // far the workers say that their counters are. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
-import { formatDuration } from '../../shared/duration.ts';
+import { orNull } from '../../shared/or-null.ts';
 import type { ExplainedDescriptor } from '../explain/explained-request.ts';
 import type { CountersJson } from './counters-json.ts';
 
@@ -15,9 +15,10 @@ export const outcomeJson = Type.Object(
       Type.Literal('shadow'),
       Type.Literal('not_known'),
     ]),
-    text: Type.String({
-      description: 'Such as Refused now (429): 232 of 20 a minute, free again in 39 s',
-    }),
+    text: Type.String({ description: 'Such as Refused now (429): 232 of 20 a minute' }),
+    freeInSeconds: orNull(
+      Type.Integer({ description: 'Until the counter that refuses is free again; null of others' }),
+    ),
   },
   { title: 'Outcome' },
 );
@@ -34,9 +35,13 @@ export function toOutcome(
   const counted = descriptors.flatMap(({ matched }, index) =>
     matched !== undefined && matched.counted.length > 0 ? index : [],
   );
-  if (counted.length === 0) return { kind: 'passes', text: `Passes: ${whyUncounted(descriptors)}` };
-  if (typeof counters === 'string')
-    return { kind: 'not_known', text: `Not known now: ${counters}` };
+  const none = { freeInSeconds: null };
+  if (counted.length === 0) {
+    return { kind: 'passes', text: `Passes: ${whyUncounted(descriptors)}`, ...none };
+  }
+  if (typeof counters === 'string') {
+    return { kind: 'not_known', text: `Not known now: ${counters}`, ...none };
+  }
   const isJudged = (counter: Counter) =>
     counter.problem === null && counted.includes(counter.descriptor);
   const answers = counters.answers.filter(
@@ -48,7 +53,7 @@ export function toOutcome(
       counters.answers.flatMap((each) => each.counters).find(({ problem }) => problem !== null)
         ?.problem ??
       'no worker has answered';
-    return { kind: 'not_known', text: `Not known now: ${problem}` };
+    return { kind: 'not_known', text: `Not known now: ${problem}`, ...none };
   }
   const judged = answers.map(({ group, together, counters: all }) => ({
     group,
@@ -57,12 +62,15 @@ export function toOutcome(
   }));
   const worst =
     judged.find(({ kind }) => kind === 'refused') ?? judged.find(({ kind }) => kind === 'shadow');
-  if (worst?.counter === undefined) return { kind: 'passes', text: 'Passes' };
+  if (worst?.counter === undefined) return { kind: 'passes', text: 'Passes', ...none };
   const { kind, counter } = worst;
-  const use = `${toReach(judged, kind)}: ${toUseText(counter)}`;
-  return kind === 'refused'
-    ? { kind, text: `Refused now (429)${use}` }
-    : { kind, text: `Passes: shadow mode, would be refused${use}` };
+  const start = kind === 'refused' ? 'Refused now (429)' : 'Passes: shadow mode, would be refused';
+  const isFreed = counter.limit > 0 && counter.secondsUntilReset > 0;
+  return {
+    kind,
+    text: `${start}${toReach(judged, kind)}: ${toUseText(counter)}`,
+    freeInSeconds: isFreed ? counter.secondsUntilReset : null,
+  };
 }
 
 interface Judged {
@@ -97,14 +105,8 @@ function toReach(
   return some === all ? '' : ` by ${some} of ${toCountText(all, 'worker')}`;
 }
 
-function toUseText({ used, limit, window, secondsUntilReset }: Counter): string {
-  if (limit === 0) return 'the limit is 0';
-  const free = secondsUntilReset > 0 ? `, free again in ${toTimeText(secondsUntilReset)}` : '';
-  return `${used} of ${limit} ${toWindowText(window)}${free}`;
-}
-
-function toTimeText(seconds: number): string {
-  return seconds < 120 ? `${seconds} s` : formatDuration(seconds * 1000);
+function toUseText({ used, limit, window }: Counter): string {
+  return limit === 0 ? 'the limit is 0' : `${used} of ${limit} ${toWindowText(window)}`;
 }
 
 /** `a minute`, `an hour`, or `in 5 minutes` for `5_minute`. */

@@ -117,6 +117,23 @@ browserTest('a change is seen without a reload', async (t) => {
   t.pass();
 });
 
+browserTest('on a phone every page is reached without scrolling sideways', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const { page } = await visit(t, place, 'fleet');
+  await shows(page, /No worker is connected/);
+  for (const width of [360, 420]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const link of await page
+      .getByRole('navigation', { name: 'Pages' })
+      .getByRole('link')
+      .all()) {
+      const box = await link.boundingBox();
+      t.true(box !== null && box.x >= 0 && box.x + box.width <= width, await link.innerText());
+    }
+    t.true(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
+  }
+});
+
 browserTest('without rules, workers and traffic each page says what to do', async (t) => {
   const place = await startPlace(t, {});
   const { page, complaints } = await visit(t, place);

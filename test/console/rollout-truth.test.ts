@@ -145,10 +145,13 @@ browserTest(
     const result = page.getByRole('region', { name: 'Result' });
     await shows(
       page,
-      /Passes: shadow mode, would be refused: 6 of 2 a day, free again in .* The limit of 'watched'/,
+      /Passes: shadow mode, would be refused: 6 of 2 a day, free again in (\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
     );
     t.is(await result.locator('.notice.bad, .loud').count(), 0);
-    t.regex(await result.innerText(), /shadow mode: over, not refused/);
+    t.regex(
+      await result.innerText(),
+      /shadow mode: over, not refused\s+free again in (\d+ h|\d+ min|\d+ s)\b/,
+    );
     const violations = await look(page, 'try-shadow');
     // Of two workers the one with the revision on trial has a larger limit.
     await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));

@@ -1,7 +1,7 @@
 // How far counters are, as the workers have said.
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
-import { type Pair, toCount, toNumber, toSentence, toShown } from './format.ts';
+import { type Pair, toCount, toNumber, toSentence, toShown, toSpan } from './format.ts';
 import { Badge, Notice } from './parts.ts';
 
 /** As `POST /counters` takes it. */
@@ -36,7 +36,7 @@ export function CountersTable({ counters: { answers, notAsked } }: CountersTable
         return html`<div class=${shadowMode ? 'counter shadow' : 'counter'}>
           <meter min="0" max=${Math.max(1, limit)} value=${Math.min(used, limit)} low=${limit * 0.8} high=${limit * 0.99} optimum="0" aria-label=${`${used} of ${limit}`}></meter>
           <span><strong>${toNumber(used)}</strong> of ${toNumber(limit)} per ${toTimeText(window)}${isUsedUp && !shadowMode && html` <span class="loud">used up</span>`}${shadowMode && html` <${Badge} tone="plain">${isUsedUp ? 'shadow mode: over, not refused' : 'shadow mode'}<//>`}</span>
-          <span class="quiet">${secondsUntilReset > 0 && `${isUsedUp ? 'free again' : 'begins again'} in ${secondsUntilReset} s · `}<code>${toShown(rule)}</code></span>
+          <span class="quiet">${secondsUntilReset > 0 && `${isUsedUp ? 'free again' : 'begins again'} in ${toSpan(secondsUntilReset)} · `}<code>${toShown(rule)}</code></span>
         </div>`;
       })}
       ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed it.</div>`}

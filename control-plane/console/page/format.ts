@@ -38,6 +38,20 @@ export function toAge(time: string, nowMs = Date.now()): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
+/** How long until something: `39 s`, `12 min`, `13 h 10 min`, `3 d 4 h`; rounded up. */
+export function toSpan(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return withRest(`${hours} h`, minutes % 60, 'min');
+  return withRest(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
+}
+
+function withRest(text: string, rest: number, unit: string): string {
+  return rest === 0 ? text : `${text} ${rest} ${unit}`;
+}
+
 /** `just now`, `2 min ago`. */
 export function toAgo(time: string): string {
   const age = toAge(time);

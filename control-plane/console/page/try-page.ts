@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { OutcomeJson } from '../../admin/outcome-json.ts';
 import { type CountersQuestion, CountersTable } from './counters.ts';
-import { type Pair, toPairs, toSentence, toShortId, toShown } from './format.ts';
+import { type Pair, toPairs, toSentence, toShortId, toShown, toSpan } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Field, Notice, Page, ReadingState, type Tone } from './parts.ts';
 import { useResource } from './resource.ts';
@@ -94,6 +94,11 @@ const outcomeTones: Readonly<Record<OutcomeJson['kind'], Tone>> = {
   not_known: 'plain',
 };
 
+function toOutcomeText({ text, freeInSeconds }: OutcomeJson): string {
+  const free = freeInSeconds === null ? '' : `, free again in ${toSpan(freeInSeconds)}`;
+  return `${toSentence(text)}${free}`;
+}
+
 function Tried({ asked }: { readonly asked: CountersQuestion }) {
   const answer = useResource<Explanation>(
     { path: 'explanations', body: { ...asked, now: true } },
@@ -106,7 +111,7 @@ function Tried({ asked }: { readonly asked: CountersQuestion }) {
     ${
       value &&
       html`<div role="region" aria-label="Result">
-        <div role="status"><${Notice} tone=${outcomeTones[value.outcome.kind]}><strong class="outcome">${toSentence(value.outcome.text)}.</strong><//></div>
+        <div role="status"><${Notice} tone=${outcomeTones[value.outcome.kind]}><strong class="outcome">${toOutcomeText(value.outcome)}.</strong><//></div>
         ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
         ${value.counters && html`<h2>Counters now</h2><${CountersTable} counters=${value.counters} />`}
         <p class="quiet">Under revision ${toShortId(value.revision)}.</p>
