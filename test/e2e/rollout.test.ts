@@ -33,6 +33,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
     return /: step 1 of 2, (holding|silent), 1 of 1 worker has it, 9 others do not/.test(stdout);
   });
   t.is(workers.filter(({ sees }) => sees('second')).length, 1);
+  const { newest, inForce } = (await controlPlane.fetch('/status')).body;
   const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
   t.regex(
@@ -48,7 +49,9 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   const again = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(again.exitCode, 5);
   t.regex(again.stderr, /no rollout is under way/);
-  t.regex(controlPlane.output(), /audit: abort the rollout: wrong file: done/);
+  const auditOf = (what: string) =>
+    controlPlane.output().match(new RegExp(`audit: ${what}: done".* after=(\\S+) before=(\\S+)`));
+  t.deepEqual(auditOf('abort the rollout: wrong file')?.slice(1), [inForce.id, newest.id]);
 
   rules.write('a.yaml', ruleText('third', 1));
   await eventually('one has the third', () => workers.some(({ sees }) => sees('third')));
@@ -60,6 +63,8 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   );
   const status = await controlPlane.run('status', '--wait', '--timeout', '60s');
   t.is(status.exitCode, 0, status.stdout);
+  const third = (await controlPlane.fetch('/status')).body.inForce.id;
+  t.deepEqual(auditOf('promote the rollout: seen by eye')?.slice(1), [third, inForce.id]);
   t.true(workers.every(({ sees }) => sees('third')));
   t.is(await controlPlane.end('SIGTERM'), 0);
 });

@@ -51,12 +51,16 @@ export class Default extends AdminController {
     return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
       const { rollout } = this.api;
       const before = rollout.state();
+      const trial = before?.revision;
+      const inForce = this.api.snapshots.state().inForce?.revision.id;
       const said = `${words[action]} by ${entry.who}: ${reason}`;
       const refusal = rollout.isOn
         ? await rollout.act(action, said, entry.who)
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
-      entry.after = before?.revision;
+      // Of the workers that it changes something for; a pause and its end change nothing for any.
+      entry.before = action === 'promote' ? inForce : trial;
+      entry.after = action === 'abort' ? inForce : trial;
       const which = before ? ` of revision ${toShortId(before.revision)}` : '';
       return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
     });
