@@ -36,7 +36,7 @@ export const addStatus: AddCommand = (program, { io, finish, fail }) => {
     `ask for this revision: it, or one that was made from it, has to be the newest one; ${revisionHelp}`,
     parseRevision,
   );
-  addWaitOptions(command, 'wait until the answer is yes, or will not become it')
+  addWaitOptions(command, 'wait until the answer is yes, or will not become it', ['timeout'])
     .option(
       '--worker-debug <address>',
       'show the traffic that this worker finds no rule for, from its debug port; repeat it for several',

@@ -35,6 +35,27 @@ for (const name of ['push', 'rollback']) {
   });
 }
 
+for (const [option, value] of [
+  ['--timeout', '60s'],
+  ['--min-workers', '2'],
+] as const) {
+  test(`push and rollback refuse ${option} without --wait, and change nothing`, async (t) => {
+    const { store, mine, run } = await startPlane(t);
+    const { id } = await store.read();
+    for (const args of [
+      ['push', mine.path],
+      ['rollback', id],
+    ]) {
+      t.like(await run(...args, option, value), {
+        code: 2,
+        out: '',
+        err: `error: ${option} has no effect without --wait\n--help says what can be given\n`,
+      });
+    }
+    t.is((await store.read()).id, id);
+  });
+}
+
 test('push says what changes for requests before it does it', async (t) => {
   const { store, mine, run } = await startPlane(t);
   const before = (await store.read()).id;

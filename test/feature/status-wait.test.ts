@@ -95,11 +95,13 @@ test('--wait gives an answer a second to come, however short its time is', async
   t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: told });
 });
 
-test('without --wait, the time of --timeout bounds no answer', async (t) => {
-  const slow: RequestListener = (request, response) =>
-    void setTimeout(() => answer(200, inForce)(request, response), 1_500);
-  const { url } = await serve(t, slow);
-  t.like(await status(url, '--timeout', '1ms'), { code: 0, out: told });
+test('--timeout without --wait is wrong usage, and asks nobody', async (t) => {
+  const { url } = await serve(t, () => t.fail('it was asked'));
+  t.like(await status(url, '--timeout', '60s'), {
+    code: 2,
+    out: '',
+    err: 'error: --timeout has no effect without --wait\n--help says what can be given\n',
+  });
 });
 
 for (const away of [502, 503, 504]) {

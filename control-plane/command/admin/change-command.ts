@@ -48,6 +48,7 @@ export function addChangeOptions(command: Command): Command {
   return addWaitOptions(
     command,
     'then wait until the revision is in force, as `status --wait --revision` does',
+    ['timeout', 'minWorkers'],
   ).addHelpText(
     'after',
     `

@@ -1,6 +1,7 @@
 // The options of commands that wait until a revision is in force.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../../../shared/duration.ts';
+import { exitCodes } from '../command-frame.ts';
 
 export interface WaitOptions {
   readonly wait?: boolean;
@@ -9,9 +10,20 @@ export interface WaitOptions {
   readonly minWorkers: number;
 }
 
-/** `wait` is the help of `--wait`. */
-export function addWaitOptions(command: Command, wait: string): Command {
+/** `wait` is the help of `--wait`; the options of `onlyWithIt` mean nothing without it, and are refused. */
+export function addWaitOptions(
+  command: Command,
+  wait: string,
+  onlyWithIt: readonly ('timeout' | 'minWorkers')[],
+): Command {
   return command
+    .hook('preAction', () => {
+      if (command.opts<WaitOptions>().wait) return;
+      const idle = onlyWithIt.find((name) => command.getOptionValueSource(name) === 'cli');
+      if (idle === undefined) return;
+      const { long } = command.options.find((option) => option.attributeName() === idle) ?? {};
+      command.error(`error: ${long} has no effect without --wait`, { exitCode: exitCodes.trouble });
+    })
     .option(
       '--min-workers <count>',
       'how many workers have to be connected and have it; 0 for none',
