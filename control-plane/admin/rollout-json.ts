@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
-import type { LastWord, RolloutState } from '../rollout/rollout-state.ts';
+import type { LastWord, RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';
@@ -40,6 +40,12 @@ export const rolloutJson = Type.Object(
       Type.Object({
         name: Type.String(),
         isThis: Type.Boolean({ description: 'Whether it is the one that gives this answer' }),
+        since: Type.Optional(
+          Type.String({
+            format: 'date-time',
+            description: 'As the control plane that answers knows it; older ones do not give it',
+          }),
+        ),
         after: Type.Union([Type.String(), Type.Null()], {
           description: 'The leader before, which has stopped',
         }),
@@ -72,19 +78,30 @@ export function toLastWordJson({ revision, outcome, reason, by, atMs }: LastWord
   return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
 }
 
-export function toRolloutJson({ sinceMs, leader, ...state }: RolloutState): RolloutJson {
+export function toRolloutJson({
+  sinceMs,
+  leader,
+  ledHereSinceMs: _,
+  ...state
+}: RolloutState): RolloutJson {
   return {
     ...state,
     since: toTime(sinceMs),
     workers: { ...state.workers },
-    leader: leader ? { ...leader, after: leader.after ?? null } : null,
+    leader: leader ? toLeaderJson(leader) : null,
   };
 }
 
-/** Such as `; a:18001 leads after b:18001`; empty where there is only one control plane. */
+function toLeaderJson({ sinceMs, after, ...leader }: RolloutLeader): RolloutJson['leader'] {
+  return { ...leader, since: toTime(sinceMs), after: after ?? null };
+}
+
+/** Such as `; a:18001 leads since 2026-11-24T10:00:00.000Z after b:18001`; empty where there is only one control plane. */
 export function toLeaderText(leader: RolloutJson['leader']): string {
   if (leader === null) return '';
-  return `; ${leader.name} leads${leader.after === null ? '' : ` after ${leader.after}`}`;
+  const { name, since, after } = leader;
+  const when = since === undefined ? '' : ` since ${since}`;
+  return `; ${name} leads${when}${after === null ? '' : ` after ${after}`}`;
 }
 
 /** A control plane that does not lead knows its own workers alone. */

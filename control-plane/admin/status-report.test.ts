@@ -272,6 +272,7 @@ const rollout: RolloutState = {
   text: 'no share can be made',
   workers: { having: 0, chosen: 0, others: 1 },
   leader: undefined,
+  ledHereSinceMs: 1,
 };
 const onTrial = stateOf({ newest: { ...invalid, valid: true, problems: [] } });
 
@@ -291,11 +292,11 @@ test('a revision that is taken back says so before that is on record', (t) => {
 });
 
 test('a control plane that does not lead a rollout speaks of its own workers alone', (t) => {
-  const leader = { name: 'b:1', isThis: false, after: undefined };
+  const leader = { name: 'b:1', isThis: false, sinceMs: 0, after: undefined };
   const workers = { having: 1, chosen: 1, others: 9 };
   t.regex(
     statusOf(onTrial, [], { ...rollout, phase: 'holding', leader, workers }).text,
-    /1 of 1 worker of this control plane has it, 9 others do not; .*; b:1 leads\)/,
+    /1 of 1 worker of this control plane has it, 9 others do not; .*; b:1 leads since 1970-01-01T00:00:00\.000Z\)/,
   );
 });
 

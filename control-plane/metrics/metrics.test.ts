@@ -31,7 +31,7 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     isStoreReachable: true,
     storeSuccessAtMs: 2_500,
     revisions: { accepted: 5, refused: 6, taken_back: 7 },
-    rollout: { isPaused: true, workers: 8 },
+    rollout: { isPaused: true, workers: 8, ledHereSinceMs: 3_500 },
     isRecordShared: false,
     isForgetful: true,
     workers: { in_force: 9, pending: 10, refused: 11 },
@@ -45,6 +45,8 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     'newest_revision_warnings 3',
     'rollout_workers 8',
     'rollout_paused 1',
+    'rollout_leading 1',
+    'rollout_leading_since_timestamp_seconds 3.5',
     'record_shared 0',
     'record_forgetful 1',
     'domains 4',
@@ -81,13 +83,14 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     isForgetful: false,
     workers: { in_force: 0, pending: 1, refused: 0 },
   };
-  t.deepEqual((await linesOf(metrics)).slice(0, 17), [
+  t.deepEqual((await linesOf(metrics)).slice(0, 18), [
     'newest_revision_valid 0',
     'newest_revision_held_back 1',
     'newest_revision_errors 0',
     'newest_revision_warnings 0',
     'rollout_workers 0',
     'rollout_paused 0',
+    'rollout_leading 0',
     'record_shared 1',
     'record_forgetful 0',
     'domains 0',

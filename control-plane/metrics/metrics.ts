@@ -21,7 +21,14 @@ export interface Overview {
   readonly storeSuccessAtMs: number | undefined;
   readonly revisions: Readonly<Record<'accepted' | 'refused' | 'taken_back', number>>;
   /** Undefined when none is under way. */
-  readonly rollout: { readonly isPaused: boolean; readonly workers: number } | undefined;
+  readonly rollout:
+    | {
+        readonly isPaused: boolean;
+        readonly workers: number;
+        /** Undefined while another control plane leads it. */
+        readonly ledHereSinceMs: number | undefined;
+      }
+    | undefined;
   /** Whether what was taken back or held back is on record beside the rules. */
   readonly isRecordShared: boolean;
   /** It is not, and nothing was in the state directory at the start. */
@@ -87,6 +94,14 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     'rollout_paused',
     '1 when a rollout waits for somebody: it is paused, or no share of the workers can be made',
     ({ rollout }) => Number(rollout?.isPaused ?? false),
+  );
+  gauge(
+    'rollout_leading',
+    '1 when this control plane leads the rollout that is under way',
+    ({ rollout }) => Number(rollout?.ledHereSinceMs !== undefined),
+  );
+  gauge('rollout_leading_since_timestamp_seconds', 'Since when it leads it', ({ rollout }) =>
+    toSeconds(rollout?.ledHereSinceMs),
   );
   gauge(
     'record_shared',

@@ -68,6 +68,7 @@ function rolloutOf(phase: Phase): RolloutState {
   return {
     ...{ revision: r2?.id ?? '', sinceMs: 1, step: 1, steps: 2, phase, text: '', workers },
     leader: undefined,
+    ledHereSinceMs: 7,
   };
 }
 
@@ -112,7 +113,7 @@ test('each value is that of the state', (t) => {
     isStoreReachable: false,
     storeSuccessAtMs: 9_000,
     revisions: { accepted: 3, refused: 2, taken_back: 1 },
-    rollout: { isPaused: false, workers: 2 },
+    rollout: { isPaused: false, workers: 2, ledHereSinceMs: 7 },
     isRecordShared: true,
     isForgetful: false,
     workers: { in_force: 3, pending: 2, refused: 1 },

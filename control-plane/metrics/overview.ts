@@ -41,6 +41,7 @@ export function toOverview(
     rollout: rollout && {
       isPaused: rollout.phase === 'paused' || rollout.phase === 'indivisible',
       workers: rollout.workers.chosen,
+      ledHereSinceMs: rollout.ledHereSinceMs,
     },
     isRecordShared: alone === undefined && trouble === undefined,
     isForgetful,

@@ -33,6 +33,8 @@ export interface RecordKeeper extends RevisionMemory {
   readonly contentId: string;
   /** Whether this control plane wrote the record. */
   readonly leads: boolean;
+  /** Since when, as it is known here, the control plane that decides has decided on the rollout on record: wall time. */
+  readonly ledSinceMs: number;
   /** Whether nobody decides on what is on record: it ended, or its leader has stopped. */
   readonly isVacant: boolean;
   /** Why the record cannot be read or written now, for people. */
@@ -126,6 +128,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let trouble: string | undefined;
   let alone: string | undefined;
   let isForgetful = false;
+  let ledSinceMs = 0;
   let isKnown = false;
   let denials = 0;
   let queue: Promise<unknown> = Promise.resolve();
@@ -144,6 +147,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   }
 
   function learn(version: string | undefined, record: RolloutRecord): void {
+    const before = known.record;
+    const isSame =
+      before.leader.id === record.leader.id && before.rollout?.id === record.rollout?.id;
+    if (!isSame) ledSinceMs = clock.wallMs();
     known = toKnown(version, record);
     own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
     listener();
@@ -268,6 +275,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     isForgetful = !parsed?.ok;
     if (!parsed?.ok) return;
     known = toKnown(undefined, parsed.record);
+    ledSinceMs = clock.wallMs();
     isKnown = true;
     if (kept?.isAlone) alone = 'when it was written last';
   }
@@ -295,6 +303,9 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     verdictOf: (revision, content) => verdictOf(known.record, revision, content),
     get leads() {
       return leads();
+    },
+    get ledSinceMs() {
+      return ledSinceMs;
     },
     get isVacant() {
       if (trouble !== undefined) return false;

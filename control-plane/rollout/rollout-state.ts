@@ -15,11 +15,15 @@ export interface RolloutState {
   readonly workers: { readonly having: number; readonly chosen: number; readonly others: number };
   /** Which control plane decides; undefined where there is only this one, and while none does. */
   readonly leader: RolloutLeader | undefined;
+  /** Since when this control plane decides, also where it is the only one: wall time. Undefined while it does not. */
+  readonly ledHereSinceMs: number | undefined;
 }
 
 export interface RolloutLeader {
   readonly name: string;
   readonly isThis: boolean;
+  /** As it is known here: wall time. */
+  readonly sinceMs: number;
   /** The leader before, which has stopped; undefined where this one began. */
   readonly after: string | undefined;
 }

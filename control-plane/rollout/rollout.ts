@@ -392,10 +392,16 @@ export function createRollout(deps: RolloutDeps): Rollout {
           chosen: chosen.length,
           others: (view?.connected ?? 0) - chosen.length,
         },
+        ledHereSinceMs: open !== undefined && keeper.leads ? keeper.ledSinceMs : undefined,
         leader:
           open === undefined || isAlone
             ? undefined
-            : { name: record.leader.name, isThis: keeper.leads, after: record.after || undefined },
+            : {
+                name: record.leader.name,
+                isThis: keeper.leads,
+                sinceMs: keeper.ledSinceMs,
+                after: record.after || undefined,
+              },
       };
     },
     warning: foresee,

@@ -221,17 +221,44 @@ test('of several that could lead one does, and one alone says so', async (t) => 
   t.is(fleet.readRecord()?.after, name);
   const leads = [...fleet.planes.values()].filter(({ keeper }) => keeper.leads);
   t.is(leads.length, 1);
-  t.deepEqual(leads[0]?.rollout.state()?.leader, {
+  t.like(leads[0]?.rollout.state()?.leader, {
     name: leads[0]?.name,
     isThis: true,
     after: name,
   });
   const [follower] = [...fleet.planes.values()].filter(({ keeper }) => !keeper.leads);
-  t.deepEqual(follower?.rollout.state()?.leader, {
+  t.like(follower?.rollout.state()?.leader, {
     name: leads[0]?.name,
     isThis: false,
     after: name,
   });
+});
+
+test('since when a control plane leads is known to it and to those that follow it', async (t) => {
+  const fleet = await startSimulatedFleet(t, { ...both, planes: ['a', 'b', 'c'] });
+  const stateOf = (name: string) => fleet.planes.get(name)?.rollout.state();
+  const leaderNow = () => fleet.readRecord()?.leader.name ?? '';
+  const isWithin = (ms = 0, [from, to]: readonly [number, number]) => from <= ms && ms <= to;
+  const publishedMs = fleet.clock.wallMs();
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(3);
+  const begun = [publishedMs, fleet.clock.wallMs()] as const;
+  await fleet.pass(4);
+  const first = leaderNow();
+  t.true(isWithin(stateOf(first)?.ledHereSinceMs, begun));
+  const [follower = ''] = [...fleet.planes.keys()].filter((each) => each !== first);
+  t.is(stateOf(follower)?.ledHereSinceMs, undefined);
+  t.true(isWithin(stateOf(follower)?.leader?.sinceMs, begun), 'a sign of life changes nothing');
+
+  const killedMs = fleet.clock.wallMs();
+  fleet.killPlane(first, follower);
+  await fleet.pass(12);
+  const second = leaderNow();
+  t.not(second, first);
+  const after = [killedMs + 1, fleet.clock.wallMs()] as const;
+  t.true(isWithin(stateOf(second)?.ledHereSinceMs, after));
+  const third = [...fleet.planes.keys()].find((each) => each !== second) ?? '';
+  t.true(isWithin(stateOf(third)?.leader?.sinceMs, after));
 });
 
 test('control planes that do not reach each other follow the record all the same', async (t) => {

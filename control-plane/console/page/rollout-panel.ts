@@ -80,7 +80,7 @@ export function RolloutPanel({ rollout, reload }: RolloutProps) {
       : [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
   return html`<section class="panel" aria-label="Rollout">
     <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
-    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
+    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toAge(leader.since)}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },
       (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
