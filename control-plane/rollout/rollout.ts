@@ -288,7 +288,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
   /** Here at once, everywhere when it is on record. */
   async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
     now.takenBack = { reason, by };
-    now.offered = undefined;
     const { endedBefore } = now;
     const written = write((record) =>
       withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore }),

@@ -133,7 +133,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const outcome = build(whole);
     const content = outcome.ok ? outcome.built.content : undefined;
     const before = newest;
-    newest = {
+    const now: Newest = {
       whole,
       content,
       problems: outcome.ok ? outcome.warnings : outcome.problems,
@@ -142,16 +142,17 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       isWaiting: false,
       saidBefore: findSaidBefore(whole, content, before),
     };
+    newest = now;
     seen.add(whole.id);
     const [oldest = ''] = seen;
     if (seen.size > maxSeen) seen.delete(oldest);
     if (!outcome.ok) {
-      refuse(outcome.problems, before);
+      refuse(now, outcome.problems, before);
       return;
     }
     const { built } = outcome;
     const goesBack = isBack(whole, built);
-    const takenBack = findTakenBack(whole, built);
+    const takenBack = findTakenBack(now, built);
     const problem = takenBack ?? findGuarded(whole, built);
     if (problem !== undefined) {
       // Its author wants the revision on trial no more all the same.
@@ -159,8 +160,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         noteWithdrawn(whole);
         served.change({ trial: undefined });
       }
-      newest = { ...newest, isHeldBack: takenBack === undefined };
-      refuse([...outcome.warnings, problem], before);
+      const isHeldBack = takenBack === undefined;
+      refuse({ ...now, isHeldBack }, [...outcome.warnings, problem], before);
       return;
     }
     say.warnings(outcome.warnings);
@@ -168,7 +169,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       noteWithdrawn(whole);
       const isAnswer = before?.invalidSinceMs !== undefined || served.now.inForce === undefined;
       serve(whole, built, { isAtOnce: true, trial: undefined }, isAnswer);
-    } else tryOut(whole, built);
+    } else tryOut(now, built);
   }
 
   /** Nobody is to have the revision on trial any more. */
@@ -179,19 +180,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     say.withdrawn(trial.revision, by);
   }
 
-  function refuse(problems: readonly Problem[], before: Newest | undefined): void {
-    if (newest === undefined) return;
-    newest = { ...newest, problems, invalidSinceMs: before?.invalidSinceMs ?? clock.wallMs() };
+  function refuse(now: Newest, problems: readonly Problem[], before: Newest | undefined): void {
+    newest = { ...now, problems, invalidSinceMs: before?.invalidSinceMs ?? clock.wallMs() };
     refused++;
-    say.refused(newest.whole, problems, served.now.inForce?.revision.id);
+    say.refused(now.whole, problems, served.now.inForce?.revision.id);
   }
 
-  /** To what everybody has, or had before: that is an undo, which needs no steps. */
+  /** To what everybody had before: that is an undo, which needs no steps. */
   function isBack(whole: Revision, { content }: BuiltSnapshots): boolean {
-    const { inForce, trial } = served.now;
-    if (content === inForce?.built.content) return true;
-    if (content === trial?.built.content || saysTrailer(whole, stepsTrailer)) return false;
-    return memory.wasInForce(content);
+    const isTried = content === served.now.trial?.built.content || saysTrailer(whole, stepsTrailer);
+    return !isTried && memory.wasInForce(content);
   }
 
   function findSaidBefore(
@@ -206,9 +204,12 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return said?.revision === id && !seen.has(id) ? undefined : said;
   }
 
-  function findTakenBack({ id }: Revision, { content }: BuiltSnapshots): Problem | undefined {
-    const verdict = memory.verdictOf(id, content);
-    const isNews = !isDeepStrictEqual(verdict, newest?.saidBefore);
+  function findTakenBack(
+    { whole, saidBefore }: Newest,
+    { content }: BuiltSnapshots,
+  ): Problem | undefined {
+    const verdict = memory.verdictOf(whole.id, content);
+    const isNews = !isDeepStrictEqual(verdict, saidBefore);
     return verdict?.outcome === 'taken_back' && isNews ? toTakenBack(verdict.reason) : undefined;
   }
 
@@ -235,14 +236,15 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return before !== undefined && before !== content;
   }
 
-  function tryOut(whole: Revision, built: BuiltSnapshots): void {
+  function tryOut(now: Newest, built: BuiltSnapshots): void {
+    const { whole } = now;
     const { trial } = served.now;
     if (trial?.whole.id === whole.id) return;
     if (trial === undefined || saysTrailer(whole, supersedeTrailer)) {
       beginTrial(whole, built);
       return;
     }
-    if (newest !== undefined) newest = { ...newest, isWaiting: true };
+    newest = { ...now, isWaiting: true };
     say.waits(whole, trial.revision);
   }
 
@@ -303,15 +305,11 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   }
 
   /** What is remembered to be in force, where this control plane has not kept it itself. */
-  async function readBase(
-    kept: Kept | undefined,
-    found: Revision | undefined,
-  ): Promise<Kept | undefined> {
+  async function readBase(kept: Kept | undefined): Promise<Kept | undefined> {
     const wanted = memory.inForce;
     const keptContent =
       kept && 'outcome' in kept && kept.outcome.ok ? kept.outcome.built.content : undefined;
     if (wanted === undefined || keptContent === wanted.content) return kept;
-    if (found?.id === wanted.revision) return kept;
     try {
       const revision = await store.readRevision(wanted.revision);
       return revision ? { revision, outcome: build(revision) } : kept;
@@ -371,7 +369,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   return {
     async start() {
       const found = await readStore();
-      const kept = await readBase(await readKept(), found.revision);
+      const kept = await readBase(await readKept());
       if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
         servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
       }
