@@ -123,7 +123,53 @@ test('aborted: nobody has it any more, and why and by whom is on record', async 
     reason: 'wrong file',
     by: 'token ops',
   });
+  t.like(fleet.plane.rollout.memory().lastWord, { outcome: 'taken_back', reason: 'wrong file' });
   t.deepEqual(fleet.events, [], 'the audit log has who did it');
+});
+
+test('before the rollout of a revision is on record there is nothing to pause', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  t.is(await act(fleet, 'pause', 'lunch', 'ops'), 'no rollout is under way');
+});
+
+test('an undo where nothing is on its way changes nothing', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.plane.rollout.undo('undone by ops: a typo', 'ops');
+  await fleet.pass(3);
+  t.is(fleet.having(1).length, 20);
+  t.is(fleet.readRecord()?.rollout, null);
+});
+
+test('an undo ends the rollout on record also where its revision is not known yet', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.delayMs.set('b', 1_000_000);
+  fleet.store.publish(revisionOf(2));
+  await fleet.settle();
+  const b = fleet.planes.get('b');
+  t.is(b?.rollout.state(), undefined);
+  await fleet.pass(1);
+  b?.rollout.undo('undone by ops: a typo', 'ops');
+  await fleet.pass(2);
+  t.is(outcomeOf(fleet), 'taken_back');
+});
+
+test('an approval at a control plane that does not lead lets a revision through that has no share', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], workers: 1 });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(40);
+  const follower = [...fleet.planes.values()].find(({ keeper }) => !keeper.leads);
+  t.is(
+    await follower?.rollout.approve(revisionOf(1).id, 'it is a test', 'ops'),
+    'revision 000000000000 is not the newest one, which is 000000000000',
+  );
+  t.is(await follower?.rollout.approve(revisionOf(2).id, 'it is a test', 'ops'), undefined);
+  await fleet.pass(3);
+  t.is(fleet.having(2).length, 1);
+  t.is(
+    await follower?.rollout.approve(revisionOf(2).id, 'it is a test', 'ops'),
+    'revision 000000000000 is not held back',
+  );
 });
 
 test('what cannot be written is told to who wants it', async (t) => {

@@ -142,6 +142,8 @@ for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds)
     t.is(counts.reads, 1);
     await look(1, false);
     t.is(counts.reads, 2);
+    await look(hearMs, false);
+    t.is(counts.reads, 2, 'once');
   });
 
   test(`with ${kind} a control plane goes on alone after ${denials} refused writes`, async (t) => {
@@ -166,6 +168,49 @@ test('after a failure nothing is tried for two seconds', async (t) => {
   clock.advance(1);
   t.false(await one.write(begin));
   t.is(counts.swaps, 2);
+});
+
+test('after a failure the record is read again after two seconds, whether or not others may change it', async (t) => {
+  const { counts, look, text, one } = await startTwo();
+  text.mode = 'away';
+  await one.write(begin);
+  await look(1_999, false);
+  t.is(counts.reads, 1, 'at the start');
+  await look(1, false);
+  t.is(counts.reads, 2);
+});
+
+test('where nothing is open nobody decides, whoever wrote the record', async (t) => {
+  const { look, one, two } = await startTwo();
+  await one.write((record) => ({ ...record, after: 'x' }));
+  await look(1_000);
+  t.is(two.record.leader.name, 'one');
+  t.true(two.isVacant);
+});
+
+test('started alone, it decides in place of whoever led when its copy was kept', async (t) => {
+  const { one, own, open, text } = await startTwo();
+  await one.write(begin);
+  const kept = await own.read();
+  if (kept !== undefined) own.keep({ ...kept, plane: 'another', isAlone: true });
+  text.mode = 'away';
+  const again = open('again');
+  await again.start();
+  t.is(again.record.leader.name, 'one');
+  t.true(again.isVacant);
+});
+
+test('a record keeper that is stopped closes the text', async (t) => {
+  const { open, shared } = createTwo(directoryTiming);
+  let isClosed = false;
+  const closing = open('closing', {
+    ...shared,
+    close() {
+      isClosed = true;
+    },
+  });
+  await closing.stop();
+  t.true(isClosed);
 });
 
 test('a write that others are faster than again and again is given up after three', async (t) => {

@@ -2,11 +2,11 @@
 // decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
 // left, or has given no sign of life for the length of a lease (behaviour: one-leader). Where the place takes no
 // writes, the record is kept in the state directory alone until it does.
-import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
+import { toDigest } from '../snapshot/snapshot.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import type { OwnText } from './own-text.ts';
 import {
@@ -373,6 +373,5 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
 
 /** Without the signs of life. */
 function toContentId(record: RolloutRecord): string {
-  const text = toRecordText({ ...record, beat: 0 });
-  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+  return toDigest(toRecordText({ ...record, beat: 0 }));
 }

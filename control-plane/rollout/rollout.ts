@@ -372,12 +372,11 @@ export function createRollout(deps: RolloutDeps): Rollout {
     },
     state() {
       const { running } = following;
-      if (running === undefined) return undefined;
+      if (running === undefined || view === undefined) return undefined;
       const { record } = keeper;
       const open = openRolloutOf(record);
       const { revision, sinceMs, pools } = running;
-      const isSeen = running.takenBack === undefined && view?.trial.revision === revision;
-      const members = isSeen ? (view?.members ?? []) : [];
+      const members = running.takenBack === undefined ? view.members : [];
       const chosen = members.filter(({ isChosen }) => isChosen);
       const isAlone = deps.askPeers === undefined && keeper.leads;
       return {
@@ -389,7 +388,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
         workers: {
           having: chosen.filter(({ state }) => state === 'in_force').length,
           chosen: chosen.length,
-          others: (view?.connected ?? 0) - chosen.length,
+          others: view.connected - chosen.length,
         },
         ledHereSinceMs: open !== undefined && keeper.leads ? keeper.ledSinceMs : undefined,
         leader:

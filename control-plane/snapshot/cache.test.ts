@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
@@ -14,7 +16,10 @@ import type { NodeIdentity } from './snapshot.ts';
 /** One group of nodes gets what no revision changes. */
 const groups = `groups:\n  - name: mailers\n    match: { id: mailer }\n    domains: [mail]\n`;
 /** Revision z removes everything, and x is invalid; the others have a domain of their name. */
-function revisionOf(name: string, { id = name, message = '' } = {}): Revision {
+function revisionOf(
+  name: string,
+  { id = name, message }: { readonly id?: string; readonly message?: string } = {},
+): Revision {
   const texts = {
     'a.yaml': ruleText(name, 1).replace('hour', name === 'x' ? 'huor' : 'hour'),
     'mail.yaml': ruleText('mail', 1),
@@ -460,8 +465,153 @@ function contentOf(name: string): string {
 const isTakenBack = { revision: 'other', outcome: 'taken_back', reason: 'errors' } as const;
 
 test('the first revision of all is in force at once', async (t) => {
-  const { tell, told } = await startCache(t);
+  const { tell, told, log } = await startCache(t);
   t.deepEqual([tell(), told()], ['a in force', '']);
+  t.deepEqual(log.lines, ['notice Revision a is in force: 2 domains, 2 limits']);
+});
+
+test('the log says what becomes of each revision', async (t) => {
+  const harness = await startCache(t);
+  const { publish, cache, log } = harness;
+  const since = () =>
+    log.lines.splice(0).map((line) => line.replace(/ is not served: .*/s, ' is not served'));
+  since();
+  publish('a', { id: 'a2' });
+  t.deepEqual(since(), [
+    'info Revision a2 is in force: 2 domains, 2 limits; nothing changes for the workers',
+  ]);
+  publish('b');
+  publish('c');
+  t.deepEqual(since(), [
+    'notice Revision c waits until b, which is on trial, is in force or taken back',
+  ]);
+  takeBack(harness);
+  t.deepEqual(since(), ['error Revision b of a store is not served']);
+  cache.endTrial();
+  t.deepEqual(since(), ['notice Revision c is in force: 2 domains, 2 limits']);
+  publish('x');
+  t.deepEqual(since(), ['error Revision x of a store is not served']);
+  publish('c', { id: 'c2' });
+  t.deepEqual(since(), [
+    'notice Revision c2 is in force: 2 domains, 2 limits; nothing changes for the workers',
+  ]);
+  publish('d', { message: 'x\n\nRollout: now' });
+  t.deepEqual(since(), ['info Revision d ("x") is in force: 2 domains, 2 limits']);
+});
+
+test('a warning is said once, and again after revisions without it', async (t) => {
+  const { store, publish, log } = await startCache(t, { rollsOut: false });
+  const warned = (id: string) => {
+    const { files, ...rest } = revisionOf('a', { id });
+    const group = '  - name: none\n    match: { id: none }\n    domains: [none]\n';
+    store.publish({
+      ...rest,
+      files: files.map(({ path, text }) => ({
+        path,
+        text: path === nodeGroupsFile ? `${text}${group}` : text,
+      })),
+    });
+    return log.lines.splice(0).filter((line) => line.includes("'none' matches no domain")).length;
+  };
+  t.deepEqual([warned('w1'), warned('w2')], [1, 0]);
+  publish('a', { id: 'a2' });
+  t.is(warned('w3'), 1);
+});
+
+test('what was given to all at once is told apart from what came through a trial', async (t) => {
+  const { publish, cache } = await startCache(t);
+  t.true(cache.state().inForce?.isAtOnce);
+  publish('b');
+  cache.endTrial();
+  t.false(cache.state().inForce?.isAtOnce);
+});
+
+test('the same revision that comes again is the one that is known', async (t) => {
+  const { publish, cache } = await startCache(t);
+  publish('a');
+  publish('x');
+  publish('x');
+  t.deepEqual(cache.state().counts, { accepted: 1, refused: 1, takenBack: 0 });
+});
+
+test('what a control plane serves after it was closed changes no more', async (t) => {
+  const { publish, cache, tell } = await startCache(t, { rollsOut: false });
+  await cache.close();
+  publish('b');
+  t.is(tell(), 'a in force');
+});
+
+test('while it is not known what was said of revisions, the newest one waits for that', async (t) => {
+  const memory = { ...createMemory(), isKnown: false };
+  const { cache, tell, publish } = await startCache(t, { memory });
+  t.is(tell(), 'nothing in force');
+  publish('b');
+  t.is(tell(), 'nothing in force');
+  memory.isKnown = true;
+  cache.reconsider();
+  t.is(tell(), 'b in force');
+  const other = { ...createMemory(), isKnown: false };
+  t.is((await startCache(t, { memory: other, rollsOut: false })).tell(), 'a in force');
+});
+
+test('what all others have in force is in force here as well, beside the trial', async (t) => {
+  const { publish, cache, tell, told, log } = await startCache(t);
+  publish('b');
+  cache.offerTrial(toCanary);
+  told();
+  cache.followInForce(revisionOf('x'));
+  t.is(tell(), 'a in force, b on trial');
+  cache.followInForce(revisionOf('c'));
+  t.is(tell(), 'c in force, b on trial');
+  t.is(told(), 'other c');
+  t.false(cache.state().inForce?.isAtOnce);
+  t.is(cache.state().counts.accepted, 2);
+  t.is(log.lines.at(-1), 'notice Revision c is in force: 2 domains, 2 limits');
+});
+
+test('what was taken back here is followed where others try it again, and is refused no more', async (t) => {
+  const harness = await startCache(t);
+  harness.publish('b');
+  takeBack(harness);
+  t.is(harness.tell(), 'a in force, b refused');
+  t.true(harness.cache.followTrial(revisionOf('b')));
+  t.is(harness.tell(), 'a in force, b on trial');
+});
+
+test('a revision that was followed does not wait for itself when it arrives', async (t) => {
+  const { cache, publish, tell } = await startCache(t);
+  cache.followTrial(revisionOf('d'));
+  publish('d');
+  t.is(tell(), 'a in force, d on trial');
+});
+
+test('old content that is tried in steps is no undo when it comes again without them', async (t) => {
+  const { publish, tell, memory } = await startCache(t);
+  memory.past.add(contentOf(old));
+  publish(old, { message: 'x\n\nRollout: steps' });
+  publish(old, { id: 'old2' });
+  t.is(tell(), 'a in force, old on trial, old2 waits');
+});
+
+test('what is said of the trial is not said of a newer revision that is invalid', async (t) => {
+  const harness = await startCache(t);
+  harness.publish('b');
+  harness.publish('x');
+  takeBack(harness);
+  const { newest } = harness.cache.state();
+  t.is(newest?.revision.id, 'x');
+  t.false(newest?.problems.some(({ rule }) => rule === 'taken-back'));
+});
+
+test('a revision that is tried again, and waits, is tried when the one before it is taken back', async (t) => {
+  const harness = await startCache(t);
+  harness.publish('b');
+  takeBack(harness);
+  harness.publish('c');
+  harness.publish('b', { id: 'b3' });
+  t.is(harness.tell(), 'a in force, c on trial, b3 waits');
+  takeBack(harness);
+  t.is(harness.tell(), 'a in force, b3 on trial');
 });
 
 test('without a rollout every good revision is in force at once', async (t) => {
@@ -603,6 +753,53 @@ test('started during a trial: workers keep what they have, and it goes on with n
   const second = await restart(t, first);
   t.is(second.tell(), 'a in force, b on trial');
   t.is(second.cache.current(nodes[0] ?? nodeOf(''))?.resources.has('a'), true);
+});
+
+/** A store that cannot be read. */
+const away = (store: RevisionStore): RevisionStore => ({
+  ...store,
+  read: () => Promise.reject(new Error('no route to it')),
+});
+
+test('started while the store cannot be read: what was in force before is, and the log says how old it is', async (t) => {
+  const first = await startCache(t);
+  await first.cache.close();
+  const { memory, folder } = first;
+  const { tell, log, cache } = await startCache(t, { store: away(first.store), memory, folder });
+  t.is(tell(), 'a in force');
+  t.false(cache.state().inForce?.isAtOnce);
+  t.regex(
+    log.lines.join('\n'),
+    /^warning The store a store cannot be read \(no route to it\): the last good revision a, .* old, is in force: 2 domains, 2 limits$/,
+  );
+});
+
+test('started while neither the store nor the copy can be read: both are said', async (t) => {
+  const first = await startCache(t);
+  await first.cache.close();
+  const { memory, folder } = first;
+  writeFileSync(join(folder, 'last-good.revision.json'), 'damaged');
+  const { tell, log } = await startCache(t, { store: away(first.store), memory, folder });
+  t.is(tell(), 'nothing in force');
+  t.regex(log.lines.join('\n'), /^error The last good revision cannot be restored: /);
+});
+
+test('started on a removal that nobody has seen: it is held back', async (t) => {
+  const first = await startCache(t, { rollsOut: false });
+  await first.cache.close();
+  first.publish('z');
+  const { store, memory, folder } = first;
+  const next = await startCache(t, { store, memory, folder, rollsOut: false });
+  t.is(next.tell(), 'a in force, z held back');
+});
+
+test('started without a rollout on something new: it is in force, and nothing else is said to be', async (t) => {
+  const first = await startCache(t, { rollsOut: false });
+  await first.cache.close();
+  first.publish('b');
+  const { store, memory, folder } = first;
+  const next = await startCache(t, { store, memory, folder, rollsOut: false });
+  t.deepEqual(next.log.lines, ['notice Revision b is in force: 2 domains, 2 limits']);
 });
 
 test('started with an empty state directory during a trial: what was in force is read from the store', async (t) => {

@@ -1,8 +1,7 @@
 // Tells whether two builds are the same to every node, and keeps equal snapshots of them the same objects, by
 // which senders see that there is nothing to send.
-import { createHash } from 'node:crypto';
 import type { GroupSnapshots } from './build.ts';
-import type { Snapshot } from './snapshot.ts';
+import { type Snapshot, toDigest } from './snapshot.ts';
 
 /** The previous object where the content is equal. */
 export function keepIdentities(
@@ -27,5 +26,5 @@ export function toContent(groups: readonly GroupSnapshots[]): string {
       others.version,
     ]),
   );
-  return createHash('sha256').update(shown).digest('hex').slice(0, 32);
+  return toDigest(shown);
 }

@@ -2,6 +2,7 @@
 // of SnapshotProvider build them and choose those of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { toFieldHead, toStringField } from './field-bytes.ts';
 
 export interface Resource {
   /** Unique within a snapshot. */
@@ -38,14 +39,12 @@ export interface SnapshotProvider {
 
 /** `config` is an encoded RateLimitConfig. */
 export function createResource(name: string, config: Buffer): Resource {
-  const typeUrl = Buffer.from(rateLimitConfigTypeUrl);
   const any = Buffer.concat([
-    Buffer.from([0x0a, typeUrl.length]),
-    typeUrl,
-    Buffer.from([0x12, ...toVarint(config.length)]),
+    toStringField(1, rateLimitConfigTypeUrl),
+    toFieldHead(2, config.length),
     config,
   ]);
-  return { name, version: toVersion(any), any };
+  return { name, version: toDigest(any), any };
 }
 
 /** Throws when two resources have the same name, which is a defect of the caller. */
@@ -60,17 +59,10 @@ export function createSnapshot(resources: Iterable<Resource>): Snapshot {
 export function toContentVersion(
   resources: Iterable<readonly [string, { readonly version: string }]>,
 ): string {
-  return toVersion(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
+  return toDigest(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
 }
 
-function toVersion(content: Buffer | string): string {
+/** 32 hexadecimal digits that stand for this content. */
+export function toDigest(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex').slice(0, 32);
-}
-
-function toVarint(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
-  bytes.push(rest);
-  return bytes;
 }
