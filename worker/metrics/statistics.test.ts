@@ -250,8 +250,7 @@ test('with every output off, numbers are still there to be looked at', async (t)
   const { statistics, metrics, clock } = setUp(t, {});
   await statistics.start();
   metrics.counter('c').add(1);
-  // The look at the event loop.
-  t.is(clock.pending, 1);
+  t.is(clock.pending, 0);
   const snapshot = metrics.snapshot();
   t.is(snapshot.get('c'), 1);
   t.true((snapshot.get('ratelimit.node.rss_bytes') ?? 0) > 1_000_000);

@@ -1,6 +1,6 @@
 // The worker's statistics as a whole: the registry, the enabled outputs, and their intervals.
 
-import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { type Clock, repeatAfter, systemClock } from '../../shared/clock.ts';
 import type { LineOutput } from '../../shared/line-output.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
@@ -102,7 +102,8 @@ export function createStatistics({ options, log, clock }: StatisticsDeps): Stati
         endpoint = createPullEndpoint({ registry, target: pull, mapping, extraTags, log, clock });
         await endpoint.start();
       }
-      stopMeasuring = measureNode({ metrics: registry, clock });
+      // The event loop is late by real time, whatever clock the worker has.
+      stopMeasuring = measureNode({ metrics: registry, clock: systemClock });
       sinks = createSinks(registry, options, { log, clock });
       if (sinks.length === 0) return;
       cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
