@@ -58,6 +58,7 @@ const toGroup = (text: string, index: number): NodeGroup => {
 
 const places = (count: number) => Array.from({ length: count }, (_, index) => placeAt(index));
 
+const none = { having: 0, others: 0, mayBeElsewhere: false };
 const running: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
@@ -86,7 +87,7 @@ function decideOn(given: Given): Decision {
     isLacked: false,
     members,
     connected: members.length,
-    gone: { having: 0, others: 0 },
+    gone: none,
     judgement: judged.good,
     unknown: undefined,
     isGathered: true,
@@ -344,12 +345,12 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   // Workers that vanish.
   [
     'one of three with it is gone: goes on',
-    { view: { gone: { having: 1, others: 0 } } },
+    { view: { gone: { ...none, having: 1, others: 0 } } },
     noChange('holding', 'is watched for another 1m'),
   ],
   [
     'two of four with it are gone: takes back',
-    { view: { gone: { having: 2, others: 0 } } },
+    { view: { gone: { ...none, having: 2, others: 0 } } },
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
   [
@@ -357,33 +358,45 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     {
       open: { chosen: places(1) },
       members: workers(19, {}, 1),
-      view: { gone: { having: 1, others: 0 } },
+      view: { gone: { ...none, having: 1, others: 0 } },
     },
     takesBack('1 of 1 worker with it is gone; 1 worker had it'),
   ],
   [
+    'the only one with it is gone, or where nobody is asked: nobody gets it in its place',
+    {
+      open: { chosen: places(1) },
+      members: workers(19, {}, 1),
+      view: { gone: { having: 1, others: 0, mayBeElsewhere: true } },
+    },
+    noChange(
+      'holding',
+      'waits: 1 of 1 worker with it is gone, or at another control plane, which is not asked',
+    ),
+  ],
+  [
     'as many are gone elsewhere: goes on',
-    { plan: '50%:60s', members: workers(4), view: { gone: { having: 2, others: 2 } } },
+    { plan: '50%:60s', members: workers(4), view: { gone: { ...none, having: 2, others: 2 } } },
     noChange('holding', 'is watched for another 1m'),
   ],
   [
     'fewer are gone elsewhere: takes back',
-    { members: workers(5), view: { gone: { having: 2, others: 2 } } },
+    { members: workers(5), view: { gone: { ...none, having: 2, others: 2 } } },
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
   [
     'the only one elsewhere is gone as well: goes on',
-    { members: workers(1), view: { gone: { having: 2, others: 1 } } },
+    { members: workers(1), view: { gone: { ...none, having: 2, others: 1 } } },
     gives(0, [], ''),
   ],
   [
     'all have it, and many are gone: takes back',
-    { members: workers(2), view: { gone: { having: 2, others: 0 } } },
+    { members: workers(2), view: { gone: { ...none, having: 2, others: 0 } } },
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
   [
     'those that it is on its way to do not have it',
-    { members: workersOf(20, { pending: 2 }), view: { gone: { having: 1, others: 0 } } },
+    { members: workersOf(20, { pending: 2 }), view: { gone: { ...none, having: 1, others: 0 } } },
     takesBack('1 of 1 worker with it is gone; 3 workers had it'),
   ],
 
@@ -391,7 +404,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'one is gone while it is unknown whether the others of the share have it: goes on',
     {
       members: workers(19, {}, 1),
-      view: { gone: { having: 1, others: 0 }, unknown: 'waits for peer b' },
+      view: { gone: { ...none, having: 1, others: 0 }, unknown: 'waits for peer b' },
       open: { chosen: places(4) },
     },
     noChange('holding', 'waits for peer b'),
@@ -400,7 +413,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'half of the share is gone while a peer is unknown: takes back',
     {
       members: workers(19, {}, 2),
-      view: { gone: { having: 2, others: 0 }, unknown: 'waits for peer b' },
+      view: { gone: { ...none, having: 2, others: 0 }, unknown: 'waits for peer b' },
       open: { chosen: places(4) },
     },
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),

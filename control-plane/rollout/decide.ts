@@ -115,7 +115,7 @@ function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
     }
   }
   const gone = findGone(view, open, chosen);
-  if (gone !== undefined) return takeBack(gone);
+  if (gone !== undefined && !view.gone.mayBeElsewhere) return takeBack(gone);
   return isGiven(open) && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
 }
 
@@ -150,6 +150,11 @@ function decideToGoOn(view: View, open: RolloutOnRecord, options: GoOnOptions): 
       phase: toFollowerPhase(view, open),
       text: unknown ?? none,
     };
+  }
+  const gone = findGone(view, open, chosen);
+  if (gone !== undefined) {
+    const text = `waits: ${gone}, or at another control plane, which is not asked`;
+    return { change: undefined, phase: toFollowerPhase(view, open), text };
   }
   if (view.isAwaited) {
     const text = 'waits for the workers that had it, which have left, to come back';

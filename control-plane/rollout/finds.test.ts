@@ -249,6 +249,22 @@ test('a control plane that asks no peers takes nothing back for workers that may
   t.is(a?.cache.state().trial?.revision.id, revisionOf(2).id);
 });
 
+test('a control plane that asks no peers gives a revision to nobody in the place of workers that it misses', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=20%,hold=1h' });
+  fleet.reach.set('a', 'denied');
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  const having = () => fleet.having(2).filter(({ plane }) => plane === 'a');
+  t.is(having().length, 2);
+  for (const worker of having()) fleet.disconnect(worker, 'broken');
+  await fleet.pass(120);
+  t.is(having().length, 0);
+  t.regex(
+    fleet.planes.get('a')?.rollout.state()?.text ?? '',
+    /^waits: 2 of 2 workers with it are gone, or at /,
+  );
+});
+
 test('an abort is not passed over by a control plane that had still to learn of the end before it', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));

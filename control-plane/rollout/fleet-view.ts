@@ -21,6 +21,8 @@ export interface Look extends Pick<View, 'trial' | 'next' | 'leads' | 'isVacant'
   readonly overLimitPoints: number;
   readonly own: Pick<RolloutFacts, 'workers' | 'gone'>;
   readonly peers: PeerFacts;
+  /** Whether there are peers that this control plane does not ask. */
+  readonly hasOthers: boolean;
 }
 
 export interface FleetView {
@@ -134,7 +136,11 @@ export function createFleetView(clock: Clock): FleetView {
 
   /** Those that have come back, or may still, are not gone, also when the control plane to which they have come gives
    * no answer any more. */
-  function countGone(gone: readonly GoneFacts[], known: ReadonlySet<string>, nowMs: number): Gone {
+  function countGone(
+    gone: readonly GoneFacts[],
+    known: ReadonlySet<string>,
+    nowMs: number,
+  ): Omit<Gone, 'mayBeElsewhere'> {
     const sinceMs = nowMs - step.sinceMs;
     const left = new Map<string, GoneFacts>();
     for (const each of gone) {
@@ -209,7 +215,10 @@ export function createFleetView(clock: Clock): FleetView {
         next,
         members,
         connected: byKey.size,
-        gone: countGone([...own.gone, ...peers.gone], toGoneKeys(byKey.values()), nowMs),
+        gone: {
+          ...countGone([...own.gone, ...peers.gone], toGoneKeys(byKey.values()), nowMs),
+          mayBeElsewhere: look.hasOthers,
+        },
         judgement: judge(workers, look),
         unknown: peers.unknown,
         isLacked: peers.lacks,

@@ -14,11 +14,11 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
-import { createFleetView, type Look } from './fleet-view.ts';
+import { createFleetView } from './fleet-view.ts';
 import { createFollowing, type Running } from './following.ts';
 import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { isGiven, type Pools } from './pools.ts';
+import { isGiven } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -192,8 +192,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
       open: open?.revision === revision ? open : undefined,
       pools,
       overLimitPoints: plan.overLimitPoints,
-      own: readOwn(pools),
+      own: readOwnFacts(deps, pools, clock.monotonicMs()),
       peers: readPeers(),
+      hasOthers: deps.askPeers !== undefined && !asksPeers(),
       leads: keeper.leads,
       isVacant: keeper.isVacant,
       isLed: clock.monotonicMs() - ledAtMs < ledMs,
@@ -221,12 +222,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function readPeers(): PeerFacts {
     return asksPeers() ? peerWatch.read(keeper.contentId) : noPeers;
-  }
-
-  /** A worker that has left may be at a peer: who does not ask the peers cannot miss it. */
-  function readOwn(pools: Pools): Look['own'] {
-    const { workers, gone } = readOwnFacts(deps, pools, clock.monotonicMs());
-    return { workers, gone: deps.askPeers === undefined || asksPeers() ? gone : [] };
   }
 
   /** `seen`: the record that it was decided on. */

@@ -18,6 +18,8 @@ export interface Member extends PlacedWorker {
 export interface Gone {
   readonly having: number;
   readonly others: number;
+  /** They may be at another control plane, which is not asked. */
+  readonly mayBeElsewhere: boolean;
 }
 
 /** Times are counted while this process watches: what passed while it stood still is no evidence. */
