@@ -34,7 +34,10 @@ function describePlace(place: Place): JsonSchema {
       if: { required: ['unlimited'], properties: { unlimited: { const: true } } },
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: { not: { required: ['unit'] } },
-      else: { required: ['unit', 'requests_per_unit'] },
+      else: {
+        required: ['unit', 'requests_per_unit'],
+        properties: { unit: { not: { enum: [null, ''] } }, requests_per_unit: { type: 'integer' } },
+      },
     }),
   };
 }
@@ -49,17 +52,26 @@ function describeValue(row: RuleKey): JsonSchema {
     case 'text':
       if (row.words) return describeWords(row.words);
       // Numbers and booleans are taken as the text they are written with.
-      return { type: ['string', 'integer', 'boolean', ...(row.isRequired ? [] : ['null'])] };
+      return row.pattern
+        ? { type: 'string', pattern: row.pattern }
+        : {
+            type: ['string', 'integer', 'boolean', ...(row.isRequired ? [] : ['null'])],
+            ...(row.isRequired && { minLength: 1 }),
+          };
     case 'count':
-      return { type: 'integer', minimum: row.min, maximum: row.max };
+      return { type: ['integer', 'null'], minimum: row.min, maximum: row.max };
     case 'flag':
     case 'limit_flag':
       return { type: ['boolean', 'null'] };
     case 'map':
       // Beside a $ref all other keywords are ignored, even the description.
-      return { allOf: [{ $ref: refOf(row.holds) }] };
+      return { anyOf: [{ $ref: refOf(row.holds) }, { type: 'null' }] };
     case 'list':
-      return { type: ['array', 'null'], items: { $ref: refOf(row.holds) } };
+      return {
+        type: ['array', 'null'],
+        items: { $ref: refOf(row.holds) },
+        ...(row.items && { minItems: row.items[0], maxItems: row.items[1] }),
+      };
     case 'data':
       return { type: ['object', 'null'] };
   }
@@ -70,7 +82,8 @@ function describeWords(words: readonly string[]): JsonSchema {
   const anyCase = words.map((word) =>
     [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(''),
   );
-  return { anyOf: [{ enum: words }, { type: 'string', pattern: `^(${anyCase.join('|')})$` }] };
+  const pattern = `^(${anyCase.join('|')})?$`;
+  return { anyOf: [{ enum: words }, { type: 'string', pattern }, { type: 'null' }] };
 }
 
 function refOf(place: Place): string {

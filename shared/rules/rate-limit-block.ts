@@ -14,7 +14,7 @@ import { listOf, type MapReader } from './map-reader.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import type { RateLimitBlock, Replacement } from './rule-document.ts';
 import { checkKeys, type KeyFindings, readList, readText } from './rule-fields.ts';
-import { maxCount } from './rule-keys.ts';
+import { leastListed, maxCount, mostListed } from './rule-keys.ts';
 import { type Unit, unitFromNumber, units } from './unit.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
 
@@ -100,9 +100,6 @@ export function describeLimit(node: TreeNode): string {
 function describeLimitList(node: TreeNode): string | undefined {
   return node.kind === 'map' ? "for one limit write 'rate_limit'" : undefined;
 }
-
-const leastListed = 2;
-const mostListed = 8;
 
 /** The limits of `rate_limits`; undefined when there is no list. */
 export function readLimitList(descriptor: MapReader): readonly RateLimitBlock[] | undefined {

@@ -7,6 +7,9 @@ import { units } from './unit.ts';
 export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces' | 'lease';
 
 export const maxCount = 0xffff_ffff;
+/** How many limits `rate_limits` has. */
+export const leastListed = 2;
+export const mostListed = 8;
 
 interface Row {
   /** As it is written in YAML. */
@@ -22,6 +25,8 @@ interface TextRow extends Row {
   readonly type: 'text';
   /** The only words allowed, in any case of letters; without it, any text. */
   readonly words?: readonly string[];
+  /** A regular expression for editors that each text fits; numbers and booleans do not. */
+  readonly pattern?: string;
   readonly isRequired?: boolean;
 }
 
@@ -63,6 +68,8 @@ interface LimitFlagRow extends Row {
 interface NestedRow extends Row {
   readonly type: 'map' | 'list';
   readonly holds: Place;
+  /** Of a list that is given. */
+  readonly items?: readonly [least: number, most: number];
 }
 
 /** A mapping of anything. */
@@ -118,7 +125,8 @@ export const ruleKeys = [
     places: ['descriptor'],
     type: 'list',
     holds: 'rate_limit',
-    meaning: 'in place of `rate_limit`: 2 to 8 limits that all hold',
+    items: [leastListed, mostListed],
+    meaning: `in place of \`rate_limit\`: ${leastListed} to ${mostListed} limits that all hold`,
   },
   {
     name: 'descriptors',
@@ -241,12 +249,16 @@ export const ruleKeys = [
     name: 'share',
     places: ['lease'],
     type: 'text',
+    isRequired: true,
+    pattern: '^[0-9.]+%$',
     meaning: 'of what is left, such as `5%`, at most `50%`; required',
   },
   {
     name: 'for',
     places: ['lease'],
     type: 'text',
+    isRequired: true,
+    pattern: '^[+0-9.]+[a-zµμ]',
     meaning: 'how long it lasts, `50ms` to `10s`; required',
   },
   {
@@ -257,7 +269,7 @@ export const ruleKeys = [
   },
   {
     name: 'name',
-    places: ['rate_limit', 'replaces'],
+    places: ['rate_limit'],
     type: 'text',
     meaning: 'for `replaces`, and shown in answers',
   },
@@ -267,6 +279,13 @@ export const ruleKeys = [
     type: 'list',
     holds: 'replaces',
     meaning: 'a list of `name: ...`; those rules do not count for the same request',
+  },
+  {
+    name: 'name',
+    places: ['replaces'],
+    type: 'text',
+    isRequired: true,
+    meaning: 'the name of a rule that does not count; required',
   },
 ] as const satisfies readonly RuleKey[];
 

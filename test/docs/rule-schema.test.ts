@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
+import { isError } from '../../shared/rules/problem.ts';
+import { type Place, ruleKeys } from '../../shared/rules/rule-keys.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: false }).compile(
@@ -35,6 +38,39 @@ test('each sample names the schema', (t) => {
     );
   }
 });
+
+const kinds: readonly unknown[] = [null, {}, [], [{}], 'text', '', 7, 1.5, true];
+/** A key with such a value, in a place where it may stand, in a document that is fine without it. */
+function documentWith(key: string, place: Place, value: unknown): object {
+  const change = { [key]: value };
+  const lease = { share: '5%', for: '1s', ...(place === 'lease' && change) };
+  const replaced = { name: 'other', ...(place === 'replaces' && change) };
+  const rateLimit = {
+    ...{ unit: 'minute', requests_per_unit: 5, algorithm: 'token_bucket', lease },
+    ...{ replaces: [replaced], ...(place === 'rate_limit' && change) },
+  };
+  const isOfLists = key === 'rate_limits' && value !== null;
+  const descriptor = {
+    ...{ key: 'a', value: 'b*' },
+    ...(isOfLists ? {} : { rate_limit: rateLimit }),
+    ...(place === 'descriptor' && change),
+  };
+  return { domain: 'd', descriptors: [descriptor], ...(place === 'document' && change) };
+}
+
+for (const row of ruleKeys) {
+  for (const place of row.places) {
+    test(`the schema takes what check takes as ${row.name} of ${place}`, (t) => {
+      for (const value of kinds) {
+        const document = documentWith(row.name, place, value);
+        const { problems } = parseRuleDocument(JSON.stringify(document), 'r.yaml');
+        const errors = problems.filter(isError).map(({ message }) => message);
+        const text = `${row.name}: ${JSON.stringify(value)}`;
+        t.is(isValid(document), errors.length === 0, `${text} ${errors.join('; ')}`);
+      }
+    });
+  }
+}
 
 const limit = { unit: 'minute', requests_per_unit: 1 };
 const mistakes: readonly (readonly [what: string, descriptor: object])[] = [
