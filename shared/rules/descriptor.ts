@@ -76,7 +76,7 @@ function readDescriptor(
   if (isNamed && flags.shareThreshold && !value.endsWith('*') && !isValueExplained) {
     const found = `but found key '${toExcerpt(composite)}'`;
     const message = `share_threshold can only be used with wildcard values (ending in '*'), ${found}`;
-    const hint = "remove share_threshold, or give the descriptor a value that ends in '*'";
+    const hint = describeSharing(value);
     fields.error('invalid-share-threshold', 'share_threshold', message, hint);
   }
   const metadata = readMetadata(fields);
@@ -125,6 +125,15 @@ function describeJoined(first: TreeMap, second: TreeMap): string {
   if (canBeListed(limits)) parts.push(`rate_limits: [${limits.map(toFlowMap).join(', ')}]`);
   const isOneEnough = parts.length === 0 || (limits.length > 1 && !canBeListed(limits));
   return isOneEnough ? 'keep one of them' : `keep one item, with ${listOf(parts)}`;
+}
+
+/** What to write in place of share_threshold beside a value that does not end in `*`. */
+function describeSharing(value: string): string {
+  const apart = 'remove share_threshold, and each value counts by itself';
+  const star = value.indexOf('*');
+  if (star === -1) return `${apart}; or give it a value that ends in '*'`;
+  const shared = toExcerpt(value.slice(0, star + 1));
+  return `${apart}; or write '${shared}', and all values that begin so count together`;
 }
 
 /** Warns of what is legal on a descriptor without a limit of its own, and hardly ever meant. `isExempt`:
