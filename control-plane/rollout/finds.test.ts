@@ -376,3 +376,19 @@ test('a revision that another control plane takes back at the moment of its begi
     t.true(newest?.problems.some(({ rule }) => rule === 'taken-back'));
   }
 });
+
+test('an undo in steps goes on where a control plane that was alone has served it under another id', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(5);
+  fleet.reach.set('a', 'denied');
+  fleet.store.publish(again(3, 1, 'back\n\nRollout: steps'));
+  await fleet.pass(12);
+  t.is(fleet.planes.get('a')?.cache.state().inForce?.revision.id, revisionOf(3).id);
+  fleet.store.publish(again(4, 1));
+  await fleet.pass(2);
+  fleet.reach.delete('a');
+  await fleet.pass(60);
+  t.is(fleet.having(1).length, 20);
+  t.deepEqual(fleet.readRecord()?.verdicts, []);
+});

@@ -141,8 +141,12 @@ export function createFollowing(deps: FollowingDeps): Following {
     if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
     const place = await store.locate(open.revision, newest.revision.id);
     const isNewest = newest.revision.id === open.revision;
+    // Nobody has gone on from it where the newest one has the same content.
     const isPast =
-      !isNewest && place?.isIncluded === true && newest.revision.id === inForce?.revision.id;
+      !isNewest &&
+      place?.isIncluded === true &&
+      newest.revision.id === inForce?.revision.id &&
+      newest.content !== open.content;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
     // Another one has come meanwhile.

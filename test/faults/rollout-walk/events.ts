@@ -76,13 +76,18 @@ const events = {
     const before = past.length > 0 ? revisions.find(random.pick(past).revision) : undefined;
     if (before === undefined || before.content === 0) return undefined;
     const message = random.pick([undefined, 'back\n\nRollout: now', 'back\n\nRollout: steps']);
-    const isImmediate = message?.endsWith('steps') !== true;
+    // What is on trial already goes on with its steps.
+    const isTried = [...fleet.planes.values()].some(({ cache }) => {
+      const { trial } = cache.state();
+      return trial && revisions.find(trial.revision.id)?.content === before.content;
+    });
+    const isImmediate = message?.endsWith('now') === true || (message === undefined && !isTried);
     const { revision, published } = revisions.create({
       content: before.content,
       ...(message ? { message } : {}),
       at: second,
       isImmediate,
-      what: `what was in force before${isImmediate ? '' : ', in steps'}`,
+      what: `what was in force before${message?.endsWith('steps') ? ', in steps' : ''}`,
     });
     fleet.store.publish(revision);
     return toText(published);

@@ -145,10 +145,14 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const { reason } = rollout;
     if (/has taken its place|^as somebody says|^too little traffic/.test(reason)) return undefined;
     let at = lieAt;
-    if (/ refuses it/.test(reason)) at = refusedAt;
+    if (/ refuses it/.test(reason)) at = isAnyRefusing() ? Number.POSITIVE_INFINITY : refusedAt;
     if (/ gone/.test(reason)) at = leftAt;
     const isTrue = at >= rolloutSince - slack - reportSeconds;
     return isTrue ? undefined : `content ${content} is good, and ${rollout.outcome}: ${reason}`;
+  }
+
+  function isAnyRefusing(): boolean {
+    return fleet.workers.some(({ answer, nacked }) => answer === 'refuse' || nacked !== undefined);
   }
 
   /** What was taken back is tried again when it comes as another revision, and not by itself. */
@@ -329,7 +333,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
     if (key !== given.key) given = { ...given, key, limit: Math.max(given.limit, shareOf(most)) };
-    if (isOpen && isSharedByAll()) connectedWhileAlone.count = 0;
+    // One that does not run may come back with a record of its own.
+    const isEachThere = planes.length === planeNames.length;
+    if (isOpen && isEachThere && isSharedByAll()) connectedWhileAlone.count = 0;
     if (!isSharedByAll()) {
       // Each rolls out to its own workers.
       const own = planes.map(({ name }) =>
@@ -492,7 +498,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
       const at = takenBackAt.get(told);
       if (at === undefined || told === tried || second - at <= pollSeconds + slack) continue;
       const well = wellSince.get(plane);
-      if (well === undefined) continue;
+      // By the record that it has for itself it may be tried again.
+      const isAlone = fleet.planes.get(plane)?.keeper.alone !== undefined;
+      if (well === undefined || isAlone) continue;
       // It has the worker from before.
       if (contentOf(worker.has) === told) continue;
       const { newest } = revisions;
@@ -592,9 +600,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     noteAborted: (rollout) => void aborted.add(rollout),
     check(second) {
       if (fleet.workers.some(({ lies }) => lies !== undefined)) lieAt = second;
-      if (fleet.workers.some(({ answer, nacked }) => answer === 'refuse' || nacked !== undefined)) {
-        refusedAt = second;
-      }
+      if (isAnyRefusing()) refusedAt = second;
       if (fleet.workers.some(({ plane }) => plane === undefined)) leftAt = second;
       observe(second);
       observeRollout(second);
