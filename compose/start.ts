@@ -8,6 +8,33 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { listenForStopSignals } from '../shared/stop-signals.ts';
 
+const help = `npm start: Ratelane on this machine, to try it. It takes no options.
+
+Starts a control plane on the rules of compose/rules, and a worker that it feeds and that counts in its own memory.
+Once both serve, it prints requests to try. Ctrl-C stops both, and nothing is kept.
+
+Variables of the environment change where they listen:
+  PORT                        the worker's HTTP port, for /json            (8080)
+  GRPC_PORT                   the worker's gRPC port                       (8081)
+  DEBUG_PORT                  the worker's debug port                      (6070)
+  CONFIG_GRPC_XDS_SERVER_URL  where the control plane serves the worker    (127.0.0.1:18000)
+  RATELANE_ADMIN_ADDRESS      the admin API and the console                (127.0.0.1:18001)
+
+All settings of the worker work as well: npm run -s worker -- --help
+Each program by itself: npm run -s worker, npm run -s control-plane -- serve --help
+With Redis and Envoy: compose/README.md
+`;
+const [option] = process.argv.slice(2);
+if (option !== undefined) {
+  const isHelp = ['-h', '--help'].includes(option);
+  if (isHelp) process.stdout.write(help);
+  else
+    process.stderr.write(
+      `npm start takes no options, and got ${JSON.stringify(option)}\n\n${help}`,
+    );
+  process.exit(isHelp ? 0 : 2);
+}
+
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const rulesFolder = pathOf('rules');
 const stateFolder = mkdtempSync(join(tmpdir(), 'ratelane-start-'));

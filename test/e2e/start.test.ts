@@ -51,6 +51,26 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
+test('npm start -- --help says what it starts, and where that can be changed, and starts nothing', async (t) => {
+  const args = ['compose/start.ts', '--help'];
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: root, timeout: 20_000 });
+  t.is(stderr, '');
+  for (const name of Object.keys(await freePorts())) {
+    t.regex(stdout, new RegExp(`^ {2}${name} `, 'm'));
+  }
+  t.notRegex(stdout, /level=/);
+  const other = run(process.execPath, ['compose/start.ts', '--port=1'], {
+    cwd: root,
+    timeout: 20_000,
+  });
+  const { code, stderr: told } = (await t.throwsAsync(other)) as Error & {
+    code: number;
+    stderr: string;
+  };
+  t.is(code, 2);
+  t.regex(told, /^npm start takes no options, and got "--port=1"\n/);
+});
+
 test('the printed commands give what is printed beside them', async (t) => {
   // A copy of the tree, since the newcomer changes a rule.
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-start-test-'));
