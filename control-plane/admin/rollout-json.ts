@@ -110,7 +110,7 @@ export function toReachText(
   leader: RolloutJson['leader'],
 ): string {
   const whose = leader === null || leader.isThis ? '' : ' of this control plane';
-  const has = having === 1 ? 'has' : 'have';
+  const has = having === 1 || chosen === 1 ? 'has' : 'have';
   const rest = others === 1 ? '1 other does not' : `${others} others do not`;
   return `${having} of ${toCountText(chosen, 'worker')}${whose} ${has} it, ${rest}`;
 }

@@ -9,6 +9,7 @@ import {
 } from '../snapshot/snapshot.ts';
 import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
+import { toReachText } from './rollout-json.ts';
 import { toStatusJson } from './status-report.ts';
 import type { WorkerSnapshots } from './worker-json.ts';
 
@@ -289,6 +290,14 @@ test('a revision that is taken back says so before that is on record', (t) => {
     verdict: 'pending',
     text: 'revision 222222222222 is taken back (errors 9.0 %): revision 111111111111 stays in force',
   });
+});
+
+test('the workers of a rollout are counted in plain English', (t) => {
+  const textOf = (having: number, chosen: number, others: number) =>
+    toReachText({ having, chosen, others }, null);
+  t.is(textOf(0, 1, 2), '0 of 1 worker has it, 2 others do not');
+  t.is(textOf(1, 3, 1), '1 of 3 workers has it, 1 other does not');
+  t.is(textOf(2, 3, 0), '2 of 3 workers have it, 0 others do not');
 });
 
 test('a control plane that does not lead a rollout speaks of its own workers alone', (t) => {

@@ -100,6 +100,19 @@ test('what is undone while the record cannot be written leaves the workers at on
   t.is(fleet.plane.rollout.state(), undefined);
 });
 
+test('aborted while the record cannot be written: who wants it is told that the workers go back all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.text.mode = 'away';
+  t.regex(
+    (await act(fleet, 'abort', 'wrong file', 'ops')) ?? '',
+    /cannot be written \(no route to it\); the workers of this control plane go back all the same$/,
+  );
+  await fleet.pass(1);
+  t.is(fleet.having(2).length, 0);
+});
+
 test('promoted: everybody gets it now', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));

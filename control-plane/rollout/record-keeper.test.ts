@@ -49,6 +49,7 @@ function createTwo(timing: LeaseTiming) {
   const two = open('two', text);
   return {
     clock,
+    log,
     text,
     shared,
     counts,
@@ -157,6 +158,20 @@ for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds)
     t.is(one.alone, 'may only read');
   });
 }
+
+test('a place that refuses a second write has not been there again in between', async (t) => {
+  const { log, text, one, look } = await startTwo(gitTiming);
+  text.mode = 'denied';
+  for (let denied = 1; denied < gitTiming.denials; denied++) {
+    t.false(await one.write(begin));
+    t.regex(one.trouble ?? '', /cannot be written \(may only read\)/);
+    await look(gitTiming.poll);
+  }
+  t.deepEqual(
+    log.lines.map((line) => line.replace(/^\S+ /, '')),
+    ['Rollout: the shared record cannot be written (may only read); no step is taken until it can'],
+  );
+});
 
 test('after a failure nothing is tried for two seconds', async (t) => {
   const { clock, counts, text, one } = await startTwo();

@@ -184,12 +184,15 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   }
 
   function noteReachable(): void {
-    if (trouble !== undefined) log.notice(`Rollout: ${shared.description} is there again`);
+    // One that can be read and refused the last write is as it was.
+    if (trouble !== undefined && denials === 0)
+      log.notice(`Rollout: ${shared.description} is there again`);
     trouble = undefined;
   }
 
   function fail(reason: string): void {
-    if (trouble === undefined) log.warning(`Rollout: ${reason}; no step is taken until it can`);
+    if (trouble === undefined && denials <= 1)
+      log.warning(`Rollout: ${reason}; no step is taken until it can`);
     trouble = reason;
     restUntilMs = clock.monotonicMs() + retryMs;
   }

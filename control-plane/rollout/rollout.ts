@@ -355,7 +355,9 @@ export function createRollout(deps: RolloutDeps): Rollout {
       ? await takeBack(running, reason, by)
       : await writeAction(open, action, reason, by);
     if (isDone) return undefined;
-    return keeper.trouble ?? 'the rollout has changed meanwhile: look at its state and try again';
+    const why =
+      keeper.trouble ?? 'the rollout has changed meanwhile: look at its state and try again';
+    return isHere ? `${why}; the workers of this control plane go back all the same` : why;
   }
 
   return {

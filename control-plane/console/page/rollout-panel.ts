@@ -65,7 +65,7 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
 function toReachText({ workers: { having, chosen, others }, leader }: RolloutJson): string {
   const whose = leader === null || leader.isThis ? '' : ' of this control plane';
   const rest = others === 1 ? '1 other does not' : `${toNumber(others)} others do not`;
-  return `${toNumber(having)} of ${toCount(chosen, 'worker')}${whose} ${having === 1 ? 'has' : 'have'} it, ${rest}`;
+  return `${toNumber(having)} of ${toCount(chosen, 'worker')}${whose} ${having === 1 || chosen === 1 ? 'has' : 'have'} it, ${rest}`;
 }
 
 /** Where it stands, and what may be done with it. */
