@@ -336,7 +336,12 @@ export function checkMessages(check: Check): void {
       largeRequests,
     );
     const message = Buffer.alloc(2000);
-    const headers = [...grpcRequest(path), ['grpc-timeout', '30S']] as const;
+    const headers = [
+      ...grpcRequest(path),
+      ['grpc-timeout', '30S'],
+      ['grpc-encoding', 'gzip'],
+    ] as const;
+    const zipped = gzipSync(message);
     const ends = {
       'with its bytes': (id: number) => [toData(id, toMessage(message), flags.endStream)],
       'in parts': (id: number) => [
@@ -346,6 +351,9 @@ export function checkMessages(check: Check): void {
       'in a frame of its own': (id: number) => [
         toData(id, toMessage(message)),
         toData(id, Buffer.alloc(0), flags.endStream),
+      ],
+      'with compressed bytes': (id: number) => [
+        toData(id, Buffer.concat([Buffer.of(1), toUInt32(zipped.length), zipped]), flags.endStream),
       ],
       'with trailers': (id: number) => [
         toData(id, toMessage(message)),
