@@ -14,7 +14,7 @@ import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
 
 /** Time for the rest when decisions in flight have ended. */
-const closeGraceMs = 5_000;
+export const closeGraceMs = 5_000;
 
 /**
  * Runs until a signal ends it. Exit codes: 0 stopped, 1 not started (the reason is on standard

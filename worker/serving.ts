@@ -75,7 +75,7 @@ export interface ServingDeps {
 }
 
 /** Time limit for callers that do not stop sending requests. */
-const leaveLimitMs = 2_000;
+export const leaveLimitMs = 2_000;
 
 /** Timing of look-ups of memory-cache nodes. */
 const dnsTimeoutMs = 2_000;

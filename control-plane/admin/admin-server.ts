@@ -48,25 +48,25 @@ export interface AdminServer {
 const maxYamlBytes = maxBodyBytes / 4;
 
 /** Authenticated connections: each is bounded by `maxBodyBytes`, and people and pipelines are few. */
-const maxConnections = 256;
+export const maxConnections = 256;
 /** How often refused connections are logged. */
 const refusalIntervalMs = 60_000;
 
 /** Unauthenticated connections, with probes and webhooks: each has time for one request. */
-const maxUnauthenticated = 3000;
+export const maxUnauthenticated = 3000;
 /** TLS connections: each holds four times as much. */
-const maxUnauthenticatedTls = 1024;
-const unauthenticatedLimitMs = 15_000;
+export const maxUnauthenticatedTls = 1024;
+export const unauthenticatedLimitMs = 15_000;
 /** Backlog: not more than there may be connections, so that none is closed before it has been looked at. */
 const backlog = 1024;
 /** Bytes of all bodies being read: enough for two of the largest. */
-const maxHeldBytes = 2 * maxBodyBytes;
-const bodyTimeoutMs = 30_000;
+export const maxHeldBytes = 2 * maxBodyBytes;
+export const bodyTimeoutMs = 30_000;
 
 /** A write to a slow Git host takes a while, with no data on the connection. */
 const timeouts = { connectionTimeout: 180_000, requestTimeout: 60_000, keepAliveTimeout: 72_000 };
 /** Time limit before the caller has authenticated. */
-const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
+export const headTimeouts = { headersTimeout: 10_000, connectionsCheckingInterval: 1000 };
 
 export async function createAdminServer(
   deps: AdminServerDeps,

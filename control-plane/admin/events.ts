@@ -22,7 +22,7 @@ export interface Events {
   stop(): void;
 }
 
-const maxListeners = 64;
+export const maxListeners = 64;
 const lookMs = 500;
 const figuresMs = 5_000;
 

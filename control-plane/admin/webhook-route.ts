@@ -25,7 +25,7 @@ export interface WebhookDeps {
 }
 
 /** Enough for a push with many commits. */
-const maxBytes = 5 * 1024 * 1024;
+export const maxBytes = 5 * 1024 * 1024;
 
 /** The answer does not wait for the store: senders give up after some seconds. */
 export async function addWebhookRoute(

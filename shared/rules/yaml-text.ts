@@ -13,7 +13,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
 import { findOddCharacter } from './odd-character.ts';
 
-const maxTextLength = 4 * 1024 * 1024;
+export const maxTextLength = 4 * 1024 * 1024;
 /** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;
 /** In a longer line no slip is looked for beyond this. */

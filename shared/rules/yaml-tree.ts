@@ -21,7 +21,7 @@ import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
 
 /** Limit of nodes read through aliases: a few nested anchors can stand for billions. */
-const maxAliasedNodes = 500_000;
+export const maxAliasedNodes = 500_000;
 /** An unknown alias is compared with these anchors only. */
 const maxGuessedAnchors = 100;
 

@@ -25,7 +25,7 @@ import { createWaitingLine } from './waiting-line.ts';
  * another lane. */
 const maxOperations = 512;
 /** Limit of requests that wait to be sent; further ones fail at once, which is better than a late answer. */
-const maxWaiting = 65_536;
+export const maxWaiting = 65_536;
 /** With this many waiting requests a batch is not held back. */
 const manyRequests = 16;
 /** Batches in flight that are always allowed: two, so that one slow reply does not delay everything; more

@@ -18,7 +18,7 @@ export interface OverLimitCache {
 }
 
 /** The reference's cache never uses less; smaller settings keep working as they did there. */
-const leastBytes = 512 * 1024;
+export const leastBytes = 512 * 1024;
 /** V8's overhead of a map entry and a string header, rounded up. */
 const bytesPerEntry = 96;
 /** How many removed keys are remembered, for decisions that wait for an answer. */

@@ -36,10 +36,10 @@ export interface DebugDeps {
 
 const defaultCpuSeconds = 30;
 const defaultHeapSeconds = 10;
-const maxProfileSeconds = 120;
+export const maxProfileSeconds = 120;
 /** Nothing is sent while a profile is taken. */
 const stallLimitMs = (maxProfileSeconds + 30) * 1000;
-const maxConnections = 128;
+export const maxConnections = 128;
 
 type Handler = (
   request: FastifyRequest,

@@ -29,7 +29,7 @@ import { createBodyReader } from './request-body.ts';
 
 /** Bytes of all bodies being read. */
 export const maxAllBodiesBytes = 32 * 1024 * 1024;
-const maxConnections = 10_000;
+export const maxConnections = 10_000;
 /** Above every time limit of a decision. */
 const stallLimitMs = 60_000;
 

@@ -44,8 +44,8 @@ export interface PlainHttpDeps extends HttpTarget {
 }
 
 /** Time limits for the headers and for the whole request, and how often they are checked. */
-const headersLimitMs = 10_000;
-const requestLimitMs = 30_000;
+export const headersLimitMs = 10_000;
+export const requestLimitMs = 30_000;
 const limitCheckMs = 1000;
 /** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
 const keepAliveMs = 72_000;

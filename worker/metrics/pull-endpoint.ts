@@ -48,7 +48,7 @@ const metricsPerTurn = 250;
 export const maxAnswers = 8;
 export const answerLimitMs = 60_000;
 const stallLimitMs = 10_000;
-const maxConnections = 128;
+export const maxConnections = 128;
 const waitingBytes = 64 * 1024;
 
 export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {

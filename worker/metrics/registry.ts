@@ -85,7 +85,7 @@ export const foldedCountName = 'ratelimit.service.folded_metric_names';
 
 /** A value in a metric key can be as long as a request may be; a name longer than this is folded,
  * so that the bound on names is one on memory. */
-const maxRuntimeKeyLength = 1024;
+export const maxRuntimeKeyLength = 1024;
 
 export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): MetricsRegistry {
   const counters = new Map<string, CounterCell>();

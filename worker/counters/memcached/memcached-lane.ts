@@ -12,7 +12,7 @@ import { type Change, createPendingChanges } from './pending-changes.ts';
 /** Keys in one command, which keeps lines short enough for proxies. */
 const maxKeysPerGet = 64;
 /** Limit of pending changes of a lane; further ones are not counted. */
-const maxPendingChanges = 65_536;
+export const maxPendingChanges = 65_536;
 /** memcached reads lifetimes above 30 days as dates. */
 const maxRelativeSeconds = 2_592_000;
 

@@ -16,7 +16,7 @@ import { createMemcachedNodes, type MemcachedNodesOptions } from './memcached-no
 import type { ResolveSrv } from './srv-record.ts';
 
 /** Limit of unanswered requests; further ones fail at once, which is better than a late answer. */
-const maxOpen = 65_536;
+export const maxOpen = 65_536;
 /** How late a deadline may be noticed. One timer for all requests, running only while some are open. */
 const sweepMs = 25;
 const noNodeIntervalMs = 30_000;
