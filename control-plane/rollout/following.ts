@@ -3,7 +3,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
@@ -41,7 +40,6 @@ export interface Following {
   /** Whether the store does not have the revision of the open rollout any more. */
   readonly lacks: boolean;
   follow(): void;
-  stop(): void;
 }
 
 export interface FollowingDeps {
@@ -70,7 +68,6 @@ export function createFollowing(deps: FollowingDeps): Following {
   let lacking: string | undefined;
   /** What is in force on record, and not here, when it was last looked for. */
   let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
-  let isStopped = false;
 
   function begin(trial: TrialState | undefined, plan: RolloutPlan, record: RolloutRecord): void {
     if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
@@ -83,7 +80,6 @@ export function createFollowing(deps: FollowingDeps): Following {
       offered: undefined,
       takenBack: undefined,
     };
-    serves = undefined;
   }
 
   /** What is on record is not the rollout of the revision on trial, or not any more. */
@@ -107,25 +103,17 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   function offer(now: Running, open: RolloutOnRecord): void {
-    serves = keeper.contentId;
     if (now.takenBack !== undefined || isSameShare(now.offered, open)) return;
     now.offered = open;
     const { poolOf } = now.pools;
     const isWithin = createIsWithin(open);
-    /** A node is asked for at each change. */
-    const known = new WeakMap<NodeIdentity, boolean>();
-    snapshots.offerTrial((node) => {
-      const isIn =
-        known.get(node) ??
-        isWithin({ pool: poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) });
-      known.set(node, isIn);
-      return isIn;
-    });
+    snapshots.offerTrial((node) =>
+      isWithin({ pool: poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) }),
+    );
   }
 
   /** The revision of this rollout is not on trial here: it is not known yet, or there is a newer one. */
   function seek(open: RolloutOnRecord): void {
-    serves = undefined;
     const nowMs = clock.monotonicMs();
     if (snapshots.state().withdrawn?.revision === open.revision) return;
     if (sought.id === open.id && nowMs - sought.atMs < retryMs) return;
@@ -137,8 +125,8 @@ export function createFollowing(deps: FollowingDeps): Following {
 
   async function find(open: RolloutOnRecord): Promise<void> {
     await store.trigger();
-    const { newest, inForce, trial } = snapshots.state();
-    if (isStopped || newest === undefined || trial?.revision.id === open.revision) return;
+    const { newest, inForce } = snapshots.state();
+    if (newest === undefined) return;
     const place = await store.locate(open.revision, newest.revision.id);
     const isNewest = newest.revision.id === open.revision;
     // Nobody has gone on from it where the newest one has the same content.
@@ -148,14 +136,15 @@ export function createFollowing(deps: FollowingDeps): Following {
       newest.revision.id === inForce?.revision.id &&
       newest.content !== open.content;
     const revision = isPast ? undefined : await store.readRevision(open.revision);
-    if (isStopped || openRolloutOf(keeper.record)?.id !== open.id) return;
+    const now = snapshots.state();
+    if (openRolloutOf(keeper.record)?.id !== open.id) return;
     // Another one has come meanwhile.
-    if (snapshots.state().newest?.revision.id !== newest.revision.id) return;
-    const isThere = snapshots.state().store.failingSinceMs === undefined;
+    if (now.newest?.revision.id !== newest.revision.id) return;
+    const isThere = now.store.failingSinceMs === undefined;
     lacking = revision === undefined && isThere ? open.id : undefined;
-    if (revision !== undefined && snapshots.state().trial?.revision.id !== open.revision) {
-      snapshots.followTrial(revision);
-    } else if (isPast || keeper.isVacant || keeper.leads) {
+    if (now.trial?.revision.id === open.revision) return;
+    if (revision !== undefined) snapshots.followTrial(revision);
+    else if (isPast || keeper.isVacant || keeper.leads) {
       await deps.giveWay(open, newest.revision.id);
     }
   }
@@ -176,7 +165,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         const isStill =
           keeper.record.inForce[0]?.content === wanted.content &&
           snapshots.state().inForce?.revision.id === inForce?.revision.id;
-        if (revision !== undefined && isStill && !isStopped) snapshots.followInForce(revision);
+        if (revision !== undefined && isStill) snapshots.followInForce(revision);
       },
       () => {
         // The store is away: its own state says so, and it is looked for again.
@@ -209,15 +198,13 @@ export function createFollowing(deps: FollowingDeps): Following {
       if (plan !== undefined) {
         begin(state.trial, plan, record);
         if (running !== undefined && open?.revision !== running.revision) settle(running, record);
+        const isHere = open === undefined || open.revision === running?.revision;
+        serves = isHere ? keeper.contentId : undefined;
         if (running !== undefined && open?.revision === running.revision) offer(running, open);
         else if (open !== undefined && !state.trial?.supersedes) seek(open);
-        else serves = open === undefined ? keeper.contentId : undefined;
         catchUp(record);
       }
       reconsider(state, record);
-    },
-    stop() {
-      isStopped = true;
     },
   };
 }

@@ -314,6 +314,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   async function write(change: ChangeRecord): Promise<boolean> {
+    if (isStopped) return false;
     isWriting = true;
     const isWritten = await keeper.write(change);
     isWriting = false;
@@ -446,7 +447,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
     },
     async stop() {
       isStopped = true;
-      following.stop();
       for (const end of stops) end();
       const late = Promise.withResolvers<void>();
       const cancel = clock.after(handOverMs, late.resolve);
