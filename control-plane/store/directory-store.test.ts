@@ -322,6 +322,24 @@ test('no revision is removed as long as the index cannot be written', async (t) 
   t.regex(log.lines.at(-1) ?? '', /cannot be kept for a rollback: EISDIR/);
 });
 
+test('an index of the history that cannot be read is said once, and again when it was readable', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', '1');
+  const { store, log } = openStore(t, folder);
+  await store.read();
+  const index = join(folder.path, 'state/directory-history/history.json');
+  const said = () =>
+    log.lines.filter((line) => line.includes('history.json cannot be read')).length;
+  for (const times of [1, 2]) {
+    rmSync(index, { force: true });
+    mkdirSync(index);
+    for (let look = 0; look < 3; look++) await store.history(5);
+    t.is(said(), times);
+    rmSync(index, { recursive: true });
+    await store.history(5);
+  }
+});
+
 test('a damaged history is said, and does not stop the store', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');

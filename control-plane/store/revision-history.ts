@@ -31,12 +31,26 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
   const index = join(folder, 'history.json');
   const fileOf = (id: string) => join(folder, `${id}.revision.json`);
 
-  async function list(): Promise<readonly RevisionInfo[]> {
-    const text = await readFile(index, 'utf8').catch((error: unknown) => {
-      if (codeOf(error) !== 'ENOENT') log.warning(`${index} cannot be read: ${errorText(error)}`);
+  /** Why the index could not be read, when it was looked at last: that is at each look at the store. */
+  let failure: string | undefined;
+
+  async function readIndex(): Promise<string> {
+    try {
+      const text = await readFile(index, 'utf8');
+      failure = undefined;
+      return text;
+    } catch (error) {
+      const before = failure;
+      failure = codeOf(error) === 'ENOENT' ? undefined : errorText(error);
+      if (failure !== undefined && failure !== before) {
+        log.warning(`${index} cannot be read: ${failure}`);
+      }
       return '[]';
-    });
-    return parseIndex(text) ?? [];
+    }
+  }
+
+  async function list(): Promise<readonly RevisionInfo[]> {
+    return parseIndex(await readIndex()) ?? [];
   }
 
   /** Entries within the bounds, without those whose files were removed. */
