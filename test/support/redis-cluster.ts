@@ -25,6 +25,8 @@ export interface RedisCluster {
 }
 
 export interface RedisClusterOptions {
+  /** As of RedisServerOptions. */
+  readonly program?: string;
   readonly replica?: boolean;
   readonly tls?: readonly string[];
   /** In force once the cluster is formed; unless given longer than a busy machine holds a node up. */
@@ -49,7 +51,7 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
   const count = masterCount + (options.replica ? 1 : 0);
   const all: RedisServer[] = [];
   for (let index = 0; index < count; index++) {
-    all.push(await startClusterNode(formingTimeoutMs, tls));
+    all.push(await startClusterNode(formingTimeoutMs, tls, options.program));
   }
   const masters = all.slice(0, masterCount);
   const replica = all[masterCount];
@@ -142,8 +144,10 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
 export function startClusterNode(
   nodeTimeoutMs: number,
   tls?: readonly string[],
+  program?: string,
 ): Promise<RedisServer> {
   return startRedisServer({
+    ...(program !== undefined && { program }),
     tls,
     args: async () => [
       ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)],

@@ -39,6 +39,8 @@ export interface RedisServer {
 }
 
 export interface RedisServerOptions {
+  /** `redis-server` unless given: the path of one that speaks its protocol. */
+  readonly program?: string;
   /** A unix socket instead of a port. */
   readonly unix?: boolean;
   /** Makes it a sentinel: the lines of its file of configuration. */
@@ -102,7 +104,9 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
       options.sentinel === undefined
         ? [...listening, '--dir', folder, ...serverSettings]
         : [await writeSentinelFile(options.sentinel), '--sentinel', ...listening];
-    const started = spawn('redis-server', [...args, ...furtherArgs], { stdio: 'ignore' });
+    const started = spawn(options.program ?? 'redis-server', [...args, ...furtherArgs], {
+      stdio: 'ignore',
+    });
     await once(started, 'spawn');
     endWithUs(started);
     try {
