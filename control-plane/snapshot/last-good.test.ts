@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
@@ -49,4 +49,25 @@ test('a revision that could not be written is written when it comes again', asyn
   lastGood.keep(revisionOf('first'));
   await lastGood.settled();
   t.is((await lastGood.read())?.id, 'first');
+});
+
+test('what is kept already is not written again, also after a start', async (t) => {
+  const stateDirectory = mkdtempSync(join(tmpdir(), 'last-good-'));
+  t.teardown(() => rmSync(stateDirectory, { recursive: true, force: true }));
+  const file = join(stateDirectory, 'last-good.revision.json');
+  const log = createRecordedLog();
+  const first = createLastGood({ stateDirectory, store: 'here', log });
+  first.keep(revisionOf('first'));
+  await first.settled();
+  const second = createLastGood({ stateDirectory, store: 'here', log });
+  await second.read();
+  for (const lastGood of [first, second]) {
+    rmSync(file, { force: true });
+    lastGood.keep(revisionOf('first'));
+    await lastGood.settled();
+    t.false(existsSync(file));
+  }
+  second.keep(revisionOf('second'));
+  await second.settled();
+  t.true(existsSync(file));
 });

@@ -1,0 +1,55 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { toDomainResource } from './domain-resource.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const ours = (fields: string) =>
+  ruleText('shop', 1).replace('key: k', `key: k\n    value: a*\n    ${fields}`);
+
+function documentOf(text: string, path: string): RuleDocument {
+  const { document } = parseRuleDocument(text, path);
+  if (document === undefined) throw new Error('the rules of this test are wrong');
+  return document;
+}
+
+test('the same documents are encoded once, and others anew', (t) => {
+  const [one, two, three] = [1, 2, 3].map((count) =>
+    documentOf(ruleText('shop', count), `${count}.yaml`),
+  );
+  if (!one || !two || !three) throw new Error('there are three');
+  const made = (...documents: RuleDocument[]) => toDomainResource('shop', documents, encode);
+  const first = made(one, two);
+  t.is(made(one, two), first);
+  t.not(made(one), first);
+  const other = made(one, three);
+  t.not(other.ours.version, first.ours.version);
+  t.not(made(one, two, three).ours.version, other.ours.version);
+  t.not(made(two, one).ours.version, first.ours.version);
+  t.not(
+    toDomainResource('shop', [two, one], (message) => encode(message)),
+    made(two, one),
+  );
+  t.is(made().ours.name, 'shop', 'a domain without documents');
+});
+
+test('each document with fields of our own is told of, and no other one', (t) => {
+  const documents = [
+    documentOf(ours('share_threshold: true'), 'a.yaml'),
+    documentOf(ruleText('shop', 2), 'b.yaml'),
+  ];
+  const { leftOut, notes } = toDomainResource('shop', documents, encode);
+  t.deepEqual(leftOut, ['descriptors[0].share_threshold']);
+  t.deepEqual(
+    notes.map(({ file, message }) => [file, message]),
+    [
+      [
+        'a.yaml',
+        "share_threshold of domain 'shop' (one place) cannot be sent to workers that are not Ratelane's; they get the rules without",
+      ],
+    ],
+  );
+  t.deepEqual(toDomainResource('shop', documents.slice(1), encode).notes, []);
+});
