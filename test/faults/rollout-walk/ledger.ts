@@ -1,5 +1,6 @@
 // What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
 // nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
+import { isDeepStrictEqual } from 'node:util';
 import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
 import {
   openRolloutOf,
@@ -94,7 +95,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   /** By content: when the record said that it is taken back. */
   const takenBackAt = new Map<number, number>();
   let recordWrong: string | undefined;
-  let countsDifferSince: number | undefined;
+  const countsDifferSince = new Map<string, number>();
   const reasonMissingSince = new Map<string, number>();
   const otherInForceSince = new Map<string, number>();
   const said = createSaid({ fleet, revisions, planeNames, standing, pollSeconds, note });
@@ -511,17 +512,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
     return undefined;
   }
 
-  /** Who has what is said as it is, by the control plane that leads. */
+  /** Who has what is said as it is: of all workers by the control plane that leads, of its own by each other one. */
   function checkCounts(second: number): string | undefined {
-    const plane = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
-    const rollout = record?.rollout;
-    const state = plane?.rollout.state();
+    const open = record && openRolloutOf(record);
     const isQuiet =
-      plane !== undefined &&
+      open !== undefined &&
       isSharedByAll() &&
-      state !== undefined &&
-      rollout?.revision === state.revision &&
-      (rollout.outcome === 'running' || rollout.outcome === 'paused') &&
       planeNames.every((name) => wellFor(name, second) > 12) &&
       fleet.workers.every((worker) => {
         const entry = known.get(worker);
@@ -532,27 +528,30 @@ export function createLedger(deps: LedgerDeps): Ledger {
         );
       });
     if (!isQuiet) {
-      countsDifferSince = undefined;
+      countsDifferSince.clear();
       return undefined;
     }
-    note('who has it is said as it is');
-    const content = contentOfRevision(rollout.revision);
-    const told = fleet.workers.filter(
-      (worker) => worker.plane !== undefined && contentOf(worker.told) === content,
-    );
-    const having = told.filter(
-      ({ has, told: snapshot, nacked }) =>
-        has?.version === snapshot?.version && nacked === undefined,
-    ).length;
-    const is = { having, chosen: told.length, others: countConnected() - told.length };
-    const said = state.workers;
-    const isSame =
-      is.having === said.having && is.chosen === said.chosen && is.others === said.others;
-    if (isSame) countsDifferSince = undefined;
-    else countsDifferSince ??= second;
-    return countsDifferSince !== undefined && second - countsDifferSince > 4 + peerSeconds
-      ? `${plane.name} says ${JSON.stringify(said)}, and it is ${JSON.stringify(is)} (content ${content})`
-      : undefined;
+    const content = contentOfRevision(open.revision);
+    for (const { name, keeper, rollout } of fleet.planes.values()) {
+      const state = rollout.state();
+      if (state?.revision !== open.revision) continue;
+      note('who has it is said as it is');
+      const counted = fleet.workers.filter(
+        ({ plane }) => plane === name || (keeper.leads && plane !== undefined),
+      );
+      const told = counted.filter((worker) => contentOf(worker.told) === content);
+      const having = told.filter(
+        ({ has, told: snapshot, nacked }) =>
+          has?.version === snapshot?.version && nacked === undefined,
+      ).length;
+      const is = { having, chosen: told.length, others: counted.length - told.length };
+      if (isDeepStrictEqual(is, state.workers)) countsDifferSince.delete(name);
+      else if (!countsDifferSince.has(name)) countsDifferSince.set(name, second);
+      if (second - (countsDifferSince.get(name) ?? second) > 4 + peerSeconds) {
+        return `${name} says ${JSON.stringify(state.workers)}, and it is ${JSON.stringify(is)} (content ${content})`;
+      }
+    }
+    return undefined;
   }
 
   /** All control planes that are well agree with the record. */
