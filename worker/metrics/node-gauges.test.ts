@@ -3,7 +3,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { afterPause } from '../../shared/fine-pause.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { measureNode } from './node-gauges.ts';
+import { measureNode, toBusyPercent } from './node-gauges.ts';
 import { createRegistry } from './registry.ts';
 
 function setUp() {
@@ -30,6 +30,54 @@ test('an event loop that sleeps is not busy', async (t) => {
   }
   // The least, because the process may stand still at any time.
   t.true(Math.min(...busy) < 50, busy.join(', '));
+});
+
+test('an event loop that works is busy', async (t) => {
+  const busy: number[] = [];
+  for (let turn = 0; turn < 5; turn++) {
+    const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
+    const stop = measureNode({ metrics, clock: systemClock });
+    const untilMs = performance.now() + 150;
+    while (performance.now() < untilMs);
+    await new Promise((resolve) => systemClock.after(1, () => resolve(undefined)));
+    busy.push(metrics.snapshot().get('ratelimit.node.event_loop_busy_percent') ?? 0);
+    stop();
+  }
+  // The most, because the process may stand still at any time.
+  t.true(Math.max(...busy) > 50, busy.join(', '));
+  t.true(Math.max(...busy) <= 100, busy.join(', '));
+});
+
+test('how busy the event loop was is its share of all the time', (t) => {
+  t.is(toBusyPercent([]), 0);
+  t.is(toBusyPercent([{ busyMs: 0, allMs: 0 }]), 0);
+  t.is(
+    toBusyPercent([
+      { busyMs: 30, allMs: 100 },
+      { busyMs: 0, allMs: 20 },
+    ]),
+    25,
+  );
+  t.is(toBusyPercent([{ busyMs: 50, allMs: 50 }]), 100);
+  t.is(toBusyPercent([{ busyMs: -1, allMs: 50 }]), 0, 'a pause that ended before it was counted');
+});
+
+test('the memory and the age of the process are shown', (t) => {
+  const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
+  measureNode({ metrics, clock: createManualClock() });
+  const before = Math.floor(process.uptime());
+  const values = metrics.snapshot();
+  const after = Math.floor(process.uptime());
+  const of = (name: string) => values.get(`ratelimit.node.${name}`) ?? -1;
+  t.true(of('heap_used_bytes') > 0);
+  t.true(of('heap_total_bytes') >= of('heap_used_bytes'));
+  t.true(of('rss_bytes') > 0);
+  t.true(of('external_bytes') > 0);
+  t.true(of('uptime_seconds') >= before && of('uptime_seconds') <= after);
+});
+
+test('before the first look the event loop was not late', (t) => {
+  t.deepEqual(setUp().read(), { max: 0, p99: 0 });
 });
 
 test('each reader of a minute learns of a late event loop, also right after another one', (t) => {

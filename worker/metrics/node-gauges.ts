@@ -74,7 +74,7 @@ function readLoopTimes(): Pick<Look, 'busyMs' | 'allMs'> {
   return { busyMs: active - pausedMs(), allMs: active + idle };
 }
 
-function toBusyPercent(looks: readonly Look[]): number {
+export function toBusyPercent(looks: readonly Pick<Look, 'busyMs' | 'allMs'>[]): number {
   let busyMs = 0;
   let allMs = 0;
   for (const look of looks) {

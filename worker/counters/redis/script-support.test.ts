@@ -26,6 +26,26 @@ for (const said of [
   test(`a server without scripts: ${said}`, (t) => t.true(isRefused(said)));
 }
 
+test('that scripts are refused is said once, and once when it is over', (t) => {
+  const log = createRecordedLog();
+  const support = createScriptSupport('redis a:1', 'KVSTORE_URL', log);
+  support.worked();
+  t.is(support.describe(), undefined);
+  t.deepEqual(log.lines, []);
+  for (let again = 0; again < 3; again++) support.refused('token_bucket', 'k', 'ERR no: disabled');
+  t.deepEqual(log.lines.splice(0), [
+    'error redis a:1: no scripts (EVALSHA): ERR no: disabled; decisions on sliding windows and token buckets fail, the others go on; write algorithm: fixed_window, or name a server with scripts in KVSTORE_URL',
+  ]);
+  t.is(
+    support.describe(),
+    'no scripts (EVALSHA): ERR no: disabled; sliding windows and token buckets fail',
+  );
+  support.worked();
+  support.worked();
+  t.deepEqual(log.lines, ['notice redis a:1: scripts are executed again']);
+  t.is(support.describe(), undefined);
+});
+
 for (const said of [
   "OOM command not allowed when used memory > 'maxmemory'.",
   'MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes',
