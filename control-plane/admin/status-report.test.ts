@@ -97,7 +97,7 @@ function statusOf(
       alone: undefined,
       trouble: undefined,
       isForgetful: false,
-      lastWord: undefined,
+      words: [],
       ...memory,
     },
   });

@@ -60,7 +60,7 @@ const memory: MemoryState = {
   alone: undefined,
   trouble: undefined,
   isForgetful: false,
-  lastWord: undefined,
+  words: [],
 };
 
 function rolloutOf(phase: Phase): RolloutState {

@@ -136,7 +136,7 @@ test('aborted: nobody has it any more, and why and by whom is on record', async 
     reason: 'wrong file',
     by: 'token ops',
   });
-  t.like(fleet.plane.rollout.memory().lastWord, { outcome: 'taken_back', reason: 'wrong file' });
+  t.like(fleet.plane.rollout.memory().words[0], { outcome: 'taken_back', reason: 'wrong file' });
   t.deepEqual(fleet.events, [], 'the audit log has who did it');
 });
 

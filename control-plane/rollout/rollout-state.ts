@@ -51,8 +51,8 @@ export interface MemoryState {
   readonly trouble: string | undefined;
   /** It is in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;
-  /** The newest of what is remembered. */
-  readonly lastWord: LastWord | undefined;
+  /** What is remembered of revisions that were not simply served, the newest first. */
+  readonly words: readonly LastWord[];
 }
 
 /** Of a revision that was not simply served. */

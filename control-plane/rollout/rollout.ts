@@ -406,7 +406,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       alone: keeper.alone,
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
-      lastWord: keeper.record.verdicts[0],
+      words: keeper.record.verdicts,
     }),
     act,
     async approve(revision, reason, by) {

@@ -46,7 +46,7 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
     return body.rules[0].limits[0] === '3 per hour';
   });
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  t.regex(plane.output(), /audit: roll back to [0-9a-f]{12}: done/);
+  t.regex(plane.output(), /audit: roll back to [0-9a-f]{12}: the limit was right: done/);
 
   await page.goto(consoleUrl(plane, 'limited'));
   await page.getByText('customer=ada').waitFor();
@@ -194,7 +194,10 @@ browserTest('a revision that no share of the workers can have first is approved'
   t.regex(place.plane.output(), /audit: approve revision [0-9a-f]{12}: they are twins: done/);
 
   await page.getByRole('button', { name: /^Roll back to/ }).click();
-  t.regex(await dialog.innerText(), /All workers get it at once, without steps/);
+  t.regex(
+    await dialog.innerText(),
+    /Now of 2 workers .*\.\s+All 2 get what \w{12} has at once, without steps\./,
+  );
   t.deepEqual(violations, []);
 });
 

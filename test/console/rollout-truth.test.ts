@@ -114,6 +114,44 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   t.deepEqual(violations, []);
 });
 
+browserTest('an undo says who has what, and what became of the revision lasts', async (t) => {
+  const place = await startTrial(t);
+  const { newest, inForce } = (await place.plane.fetch('/status')).body;
+  const [tried, served] = [newest, inForce].map(({ id }) => id.slice(0, 12));
+  const { page } = await visit(t, place, 'revisions');
+  const dialog = page.getByRole('dialog');
+  const undo = new RegExp(
+    `Now of 2 workers 1 has ${tried} on trial, 1 has ${served} in force\\.\\s+All 2 get what ${served} has at once, without steps, and the rollout of ${tried} ends\\.`,
+  );
+  await page.getByRole('button', { name: 'Take back…' }).click();
+  t.regex(await dialog.innerText(), undo);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: `Roll back to ${served}` }).click();
+  t.regex(await dialog.innerText(), undo);
+  const violations = await look(page, 'trial-dialog-roll-back');
+  await page.getByLabel('Reason, for the audit log').fill('too many complaints');
+  await dialog.getByRole('button', { name: 'Roll back' }).click();
+  const named = `Roll back to ${served}: too many complaints`;
+  const list = new RegExp(
+    `${served} ✓ in force .* ${named} .*${tried} ! taken back .* Taken back by local, [^:]+: undone by local: ${named}\\.`,
+  );
+  await shows(page, list);
+  t.regex(place.plane.output(), new RegExp(`audit: r${named.slice(1)}: done`));
+  t.is(await page.getByRole('button', { name: /^Roll back to/ }).count(), 0);
+  // What was taken back is not what the revision after it is compared with.
+  await page
+    .getByRole('button', { name: `What changed in ${served}` })
+    .first()
+    .click();
+  await shows(page, /Nothing changes for requests\./);
+  violations.push(...(await look(page, 'revisions-taken-back')));
+  t.is(await place.plane.end('SIGTERM'), 0);
+  await place.plane.start();
+  await page.reload();
+  await shows(page, list);
+  t.deepEqual(violations, []);
+});
+
 browserTest('a refusal is red, and says how many workers refuse', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { xdsAddress: address } = place.plane;

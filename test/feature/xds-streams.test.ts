@@ -249,7 +249,7 @@ test('clients that name resources are in force with what they named, and after c
         alone: undefined,
         trouble: undefined,
         isForgetful: false,
-        lastWord: undefined,
+        words: [],
       },
     }).workers;
   const all = { connected: 2, inForce: 2, onTrial: 0, pending: 0, refused: 0, gone: 0 };

@@ -1,6 +1,7 @@
 // `/revisions`: the history of the store, the files of a revision, the changes between two, and a new one
 // made of all files at once.
 import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { optional, part } from '../../../shared/router/path-part.ts';
@@ -10,6 +11,7 @@ import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
+import { lastWordJson, toLastWordJson } from '../rollout-json.ts';
 import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
@@ -18,7 +20,10 @@ const listedRevision = Type.Object({
   ...revisionFields,
   inForce: Type.Boolean(),
   newest: Type.Boolean(),
+  /** What was said last of it; null where it was simply served, and where that is forgotten. */
+  said: orNull(lastWordJson),
 });
+export type ListedRevisionJson = Type.Static<typeof listedRevision>;
 const wholeRevision = Type.Object({
   ...revisionFields,
   valid: Type.Boolean(),
@@ -79,12 +84,17 @@ export class Default extends AdminController {
     const latest = (id: string | undefined) => history.findIndex((revision) => revision.id === id);
     const inForceAt = latest(inForce?.revision.id);
     const newestAt = latest(newest?.revision.id);
+    const { words } = this.api.rollout.memory();
     return {
-      revisions: history.map((revision, index) => ({
-        ...toRevisionJson(revision),
-        inForce: index === inForceAt,
-        newest: index === newestAt,
-      })),
+      revisions: history.map((info, index) => {
+        const said = words.find(({ revision }) => revision === info.id);
+        return {
+          ...toRevisionJson(info),
+          inForce: index === inForceAt,
+          newest: index === newestAt,
+          said: said ? toLastWordJson(said) : null,
+        };
+      }),
     };
   }
 

@@ -24,7 +24,9 @@ export class Default extends AdminController {
       expectedRevision: Type.Optional(
         Type.String({ maxLength: 64, description: 'The newest revision, as far as is known' }),
       ),
-      message: Type.Optional(Type.String({ maxLength: 4096 })),
+      message: Type.Optional(
+        Type.String({ maxLength: 4096, description: 'Why, for the audit log' }),
+      ),
       allowRemoval,
       rollout,
     }),
@@ -35,9 +37,10 @@ export class Default extends AdminController {
   async POST({ revision, expectedRevision, message, ...asked }: Fields<typeof Default.POST>) {
     const made = await this.change(`roll back to ${toShortId(revision)}`, async () => {
       const target = await this.findRevision(revision);
+      const where = `${toShortId(target.id)}${message === undefined ? '' : `: ${message}`}`;
       const request = {
-        what: `roll back to ${toShortId(target.id)}`,
-        message: message ?? `Roll back to ${toShortId(target.id)}`,
+        what: `roll back to ${where}`,
+        message: `Roll back to ${where}`,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
         allowsRemoval: asked.allowRemoval === true,

@@ -18,8 +18,8 @@ export class Default extends AdminController {
   });
 
   GET() {
-    const { lastWord } = this.api.rollout.memory();
-    return { rollout: this.toState(), last: lastWord ? toLastWordJson(lastWord) : null };
+    const [last] = this.api.rollout.memory().words;
+    return { rollout: this.toState(), last: last ? toLastWordJson(last) : null };
   }
 
   private toState() {

@@ -1,25 +1,21 @@
 // What changed, who changed it, what is wrong with it, and the way back.
 import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
+import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
 import type { ProblemJson } from '../../admin/problem-json.ts';
-import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
-import { toAge, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
+import { toAge, toAgo, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Page, ReadingState, Table } from './parts.ts';
+import { toHavingText, toUndoText } from './reach.ts';
 import { useResource } from './resource.ts';
 import { RolloutPanel } from './rollout-panel.ts';
 import { replaceRoute } from './route.ts';
 import { SessionContext, useRefusal } from './session.ts';
-
-interface ListedRevision extends RevisionJson {
-  readonly inForce: boolean;
-  readonly newest: boolean;
-}
 
 interface Difference {
   readonly files: readonly { readonly path: string; readonly change: string }[];
@@ -27,11 +23,11 @@ interface Difference {
 }
 
 export function RevisionsPage({ params, status }: PageProps) {
-  const history = useResource<{ readonly revisions: readonly ListedRevision[] }>(
+  const history = useResource<{ readonly revisions: readonly ListedRevisionJson[] }>(
     'revisions?limit=50',
     'revisions',
   );
-  const [target, setTarget] = useState<ListedRevision | undefined>(undefined);
+  const [target, setTarget] = useState<ListedRevisionJson | undefined>(undefined);
   const revisions = history.value?.revisions ?? [];
   const open = params.get('open') ?? '';
   const refusal = useRefusal();
@@ -45,15 +41,17 @@ export function RevisionsPage({ params, status }: PageProps) {
         ? html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`
         : html`<${Table} caption="Revisions, the newest first" columns=${['Revision', 'When', 'Who', 'Why', '']}
             rows=${revisions.flatMap((revision, index) => {
-              const { id, at, author, message, inForce, newest } = revision;
-              const before = revisions[index + 1];
+              const { id, at, author, message, inForce, newest, said } = revision;
+              // What was in force when it came.
+              const before = revisions.slice(index + 1).find((each) => !isUnserved(each));
               const isOpen = open === toShortId(id);
               return [
                 html`<tr key=${`${id} ${at}`}>
-                  <td><code>${toShortId(id)}</code> ${inForce && html`<${Badge} tone="good">in force<//>`} ${newest && !inForce && html`<${Badge} tone="wait">newest<//>`}</td>
+                  <td><code>${toShortId(id)}</code> ${inForce && html`<${Badge} tone="good">in force<//>`} ${newest && !inForce && html`<${Badge} tone="wait">${status.value?.rollout?.revision === id ? 'on trial' : 'newest'}<//>`}
+                    ${said && html`<${Badge} tone=${isUnserved(revision) ? 'bad' : 'plain'}>${said.outcome.replace('_', ' ')}<//>`}</td>
                   <td title=${toTime(at)}>${toAge(at)}</td>
                   <td>${author === null ? '–' : toShown(author)}</td>
-                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}</td>
+                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${said && html`<div class="quiet">${toSaidText(said)}</div>`}</td>
                   <td class="actions">
                     ${
                       before !== undefined &&
@@ -62,7 +60,8 @@ export function RevisionsPage({ params, status }: PageProps) {
                       onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
                     }
                     ${
-                      !newest &&
+                      id !== status.value?.newest?.id &&
+                      !isUnserved(revision) &&
                       html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''}
                       aria-label=${`Roll back to ${toShortId(id)}`} onClick=${() => setTarget(revision)}>Roll back…</button>`
                     }
@@ -94,11 +93,23 @@ export function RevisionsPage({ params, status }: PageProps) {
           status.reload();
         }}>
         <p>A new revision gets the files that ${toShortId(target.id)} had${target.author && `, by ${toShown(target.author)}`}, ${toTime(target.at)}.
-          ${rollout ? ' All workers get it at once, without steps; a rollout that is under way ends with it.' : ''} What changes for requests:</p>
+        </p>
+        ${status.value && html`<p>${toHavingText(status.value)} ${toUndoText(status.value, target.id)}</p>`}
+        <p>What changes for requests:</p>
         <${Changes} from=${status.value?.newest?.id ?? target.id} to=${target.id} />
       <//>`
     }
   <//>`;
+}
+
+function isUnserved({ said }: ListedRevisionJson): boolean {
+  return said?.outcome === 'taken_back' || said?.outcome === 'held_back';
+}
+
+/** Such as `Taken back by bob, 2 min ago: too many complaints.` */
+function toSaidText({ outcome, by, at, reason }: NonNullable<ListedRevisionJson['said']>): string {
+  const who = by === null ? '' : ` by ${by}`;
+  return `${toSentence(`${outcome.replace('_', ' ')}${who}, ${toAgo(at)}: ${reason}`)}.`;
 }
 
 interface ChangesProps {
@@ -120,10 +131,13 @@ function Changes({ from, to }: ChangesProps) {
         ${toShown(text)} <span class="quiet">${toShown(domain)}${(ruleAfter ?? ruleBefore) !== null && html`, <code>${toShown(ruleAfter ?? ruleBefore ?? '')}</code>`}</span></li>`,
     )}</ul>
     ${changes.length > mostChanges && html`<p class="quiet">and ${changes.length - mostChanges} more</p>`}
-    <p class="quiet">${toCount(files.length, 'file')}: ${files
-      .slice(0, 10)
-      .map(({ path, change }) => `${toShown(path)} ${change}`)
-      .join(', ')}${files.length > 10 && ', …'}</p>
+    ${
+      files.length > 0 &&
+      html`<p class="quiet">${toCount(files.length, 'file')}: ${files
+        .slice(0, 10)
+        .map(({ path, change }) => `${toShown(path)} ${change}`)
+        .join(', ')}${files.length > 10 && ', …'}</p>`
+    }
   </div>`;
 }
 
@@ -139,7 +153,7 @@ function NewestState({ status, reload }: NewestProps) {
   // Of one that no share of the workers can have first, the rollout says it.
   const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
-    ${rollout && html`<${RolloutPanel} rollout=${rollout} reload=${reload} />`}
+    ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${status} reload=${reload} />`}
     ${isForRemoval && html`<${HeldBack} id=${newest.id} text=${text} reload=${reload} />`}
     ${
       problems.length > 0 &&

@@ -2,10 +2,12 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RolloutJson } from '../../admin/rollout-json.ts';
+import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
 import { toAge, toCount, toNumber, toSentence, toShortId, toShown } from './format.ts';
 import { Badge } from './parts.ts';
+import { toHavingText, toUndoText } from './reach.ts';
 import { hrefOf } from './route.ts';
 import { useRefusal } from './session.ts';
 
@@ -43,6 +45,7 @@ const actions: Readonly<
 
 interface RolloutProps {
   readonly rollout: RolloutJson;
+  readonly status: StatusJson;
   reload(): void;
 }
 
@@ -69,7 +72,7 @@ function toReachText({ workers: { having, chosen, others }, leader }: RolloutJso
 }
 
 /** Where it stands, and what may be done with it. */
-export function RolloutPanel({ rollout, reload }: RolloutProps) {
+export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
   const { revision, step, steps, phase, text, workers, since, leader } = rollout;
   const [action, setAction] = useState<Action | undefined>(undefined);
   const refusal = useRefusal();
@@ -104,7 +107,8 @@ export function RolloutPanel({ rollout, reload }: RolloutProps) {
         onClose=${(done: boolean) => {
           setAction(undefined);
           if (done) reload();
-        }}><p>${actions[action].what}</p><//>`
+        }}><p>${toHavingText(status)}</p>
+          <p>${action === 'abort' && status.inForce !== null ? toUndoText(status, status.inForce.id) : actions[action].what}</p><//>`
     }
     <p class="quiet"><a href=${hrefOf('fleet')}>Look at the workers</a></p>
   </section>`;
