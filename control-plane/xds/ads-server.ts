@@ -9,7 +9,7 @@
 
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import { limitConnections } from '../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -21,6 +21,7 @@ import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { type Connection, createConnection } from './connection.ts';
 import { createDiscoveryStream, type DiscoveryStream } from './discovery-stream.ts';
+import { createEntrance } from './entrance.ts';
 import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
 import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
@@ -28,11 +29,16 @@ import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts'
 import { createKeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
 import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
+import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
 /** What happens to many streams at once is said this often. */
 const eventIntervalMs = 5_000;
+
+/** Connections that wait to be accepted; those beyond are tried again by their clients a second later. The kernel may
+ * allow fewer (net.core.somaxconn). */
+const backlog = 10_000;
 
 export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
@@ -70,7 +76,8 @@ export interface AdsServer {
 }
 
 export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
-  const { clock, log, snapshots, authorize, metrics = noMetrics } = deps;
+  const { log, snapshots, authorize, metrics = noMetrics } = deps;
+  const clock = createPatientClock(deps.clock);
   const limits: AdsLimits = { ...defaultLimits, ...options.limits };
   const workers = createWorkerRegistry(clock);
   const toEvents = (write: (text: string) => void) =>
@@ -90,15 +97,28 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     timeoutMs: limits.requestMs,
   });
   const server = createHttp2Server(limits, options.tls);
+  const listener = createServer({ pauseOnConnect: true });
   const maxConnections = options.tls ? limits.maxTlsConnections : limits.maxConnections;
-  const connectionLimit = limitConnections(server, {
+  const connectionLimit = limitConnections(listener, {
     max: maxConnections,
-    maxHandshakes: options.tls ? limits.maxHandshakes : limits.maxUnsettled,
     onClosed(which) {
       const text = `xDS: there are ${maxConnections} connections already: the one that was ${which} was closed`;
       events.warning.report(text, 'too_many_connections');
     },
     clock,
+  });
+  const entrance = createEntrance({
+    clock,
+    max: limits.maxOpening,
+    openingMs: limits.openingMs,
+    // With the settings; under TLS the client speaks first.
+    greet(socket) {
+      if (options.tls === undefined) server.emit('connection', socket);
+    },
+    read(socket) {
+      if (options.tls !== undefined) server.emit('connection', socket);
+      socket.resume();
+    },
   });
   let calls = 0;
   let stopping: Promise<void> | undefined;
@@ -142,8 +162,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const connection = createConnection(session, { clock, limits, onClose });
     connections.set(session, connection);
     const { socket } = session;
-    if (options.tls) connectionLimit.use(socket, connection.use);
-    else session.once('localSettings', () => connectionLimit.use(socket, connection.use));
+    session.once('localSettings', () => {
+      connectionLimit.use(socket, connection.use);
+      entrance.opened(socket);
+    });
   }
 
   function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -215,8 +237,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
   async function stopOnce(graceMs: number): Promise<void> {
     stopWatching();
-    const closed = server.listening ? once(server, 'close') : undefined;
-    if (closed !== undefined) server.close();
+    const closed = listener.listening ? once(listener, 'close') : undefined;
+    if (closed !== undefined) listener.close();
+    entrance.close();
     for (const stream of [...streams.sotw, ...streams.delta]) {
       stream.finish(grpcStatus.unavailable, 'the control plane is stopping');
     }
@@ -231,6 +254,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     events.warning.flush();
   }
 
+  listener.on('connection', entrance.come);
   server.on('session', onSession);
   server.on('stream', onStream);
   server.on('sessionError', () => {});
@@ -243,18 +267,18 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     async start() {
       const where = `${options.host}:${options.port}`;
       try {
-        server.listen({ host: options.host, port: options.port });
-        await once(server, 'listening');
+        listener.listen({ host: options.host, port: options.port, backlog });
+        await once(listener, 'listening');
       } catch (error) {
         const text = `the xDS server cannot listen on ${where}: ${errorText(error)}`;
         throw new AppError('cannot_start', text, { cause: error });
       }
       // A listener that fails later, such as for want of file descriptors, keeps what it has.
-      server.on('error', (error) => {
+      listener.on('error', (error) => {
         events.warning.report(`xDS: the listener failed: ${errorText(error)}`, 'listener');
       });
       stopWatching = snapshots.onChange(fanOut.start);
-      return (server.address() as AddressInfo).port;
+      return (listener.address() as AddressInfo).port;
     },
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);

@@ -5,6 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createConnection } from './connection.ts';
 import { defaultLimits } from './limits.ts';
+import { createPatientClock } from './patient-clock.ts';
 
 async function openSession(t: ExecutionContext): Promise<ServerHttp2Session> {
   const server = createServer();
@@ -43,5 +44,18 @@ test('a connection without calls is closed after a period', async (t) => {
   t.true(session.closed);
   clock.advance(defaultLimits.keepaliveTimeoutMs);
   if (!session.destroyed) await once(session, 'close');
+  t.true(session.destroyed);
+});
+
+test('a client is not closed for an answer that came while the process stood still', async (t) => {
+  const session = await openSession(t);
+  const clock = createManualClock();
+  const limits = { ...defaultLimits, keepaliveMs: 1_000 };
+  const deps = { clock: createPatientClock(clock), limits, onClose: () => {} };
+  createConnection(session, deps).openCall();
+  clock.advance(limits.keepaliveMs);
+  clock.stall(limits.keepaliveTimeoutMs + 1_000);
+  t.false(session.destroyed);
+  clock.advance(limits.keepaliveTimeoutMs);
   t.true(session.destroyed);
 });

@@ -1,15 +1,14 @@
 // Limits on slow and hostile clients.
-import { maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 
 export interface AdsLimits {
   /** Connections at once, without TLS and with it; for one more the least used is closed. */
   readonly maxConnections: number;
   readonly maxTlsConnections: number;
-  /** TLS handshakes at once that are not finished; for one more the oldest is closed. */
-  readonly maxHandshakes: number;
-  /** Without TLS: connections at once that have not accepted our settings; for one more the oldest is
-   * closed. Until then a client may send 64 KiB of headers, whatever the settings. */
-  readonly maxUnsettled: number;
+  /** Connections that are opened at once: the TLS handshake is not finished, or the server's settings are not
+   * accepted, until when a client may send 64 KiB of headers. Others wait for their turn, unread; while they do, those
+   * that take longer than `openingMs` are closed. */
+  readonly maxOpening: number;
+  readonly openingMs: number;
   /** Streams at once, over all connections; more are refused with RESOURCE_EXHAUSTED. */
   readonly maxStreams: number;
   /** Streams of one connection, as HTTP/2 announces it; proxies carry many. */
@@ -40,8 +39,8 @@ export const defaultLimits: AdsLimits = {
   // else.
   maxConnections: 10_000,
   maxTlsConnections: 3_000,
-  maxHandshakes: maxUnfinishedHandshakes,
-  maxUnsettled: 2_000,
+  maxOpening: 500,
+  openingMs: 10_000,
   maxStreams: 10_000,
   maxStreamsPerConnection: 1_000,
   // gRPC's own default. A reconnecting delta client names all that it holds.

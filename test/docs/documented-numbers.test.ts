@@ -67,7 +67,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| bodies that the admin API reads | ${mib(maxBodyBytes)} each, read only when the token fits; ${mib(webhook.maxBytes)} of a webhook, whose signature comes after; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each:`,
     `| callers that listen to \`/events\` | ${maxListeners};`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)};`,
-    `| ${count(xds.maxUnsettled)}; for one more the oldest goes;`,
+    `| ${count(xds.maxOpening)} are read at once, the others wait for their turn; then the oldest goes if it has had ${time(xds.openingMs)};`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} on a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} requests a second; a stream that does not read is cut after ${time(xds.drainTimeoutMs)}`,
     `| questions about counters | ${maxDescriptors} descriptors`,
     `a worker answers ${maxOpen} at once`,

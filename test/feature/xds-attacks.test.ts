@@ -129,19 +129,46 @@ function connectMany(t: ExecutionContext, port: number, count: number, bytes: Bu
   return { closed: () => sockets.filter(({ closed }) => closed).length };
 }
 
-test('of unfinished TLS handshakes the oldest goes, and workers come through', async (t) => {
-  const { cert, key } = serverCertificate;
-  const limits = { maxHandshakes: 50 };
-  const ads = await startAttacked(t, { tls: { certificate: cert, key }, limits });
-  // A handshake record whose rest does not come.
-  const hello = Buffer.from('16030100c8010000c40303', 'hex');
-  const { closed } = connectMany(t, ads.port, 150, hello);
-  await eventually('all but the newest are gone', () => closed() === 100);
-  await ads.newcomer();
-  await ads.change();
-  const timedOut = ads.log.lines.filter((line) => line.includes('timeout'));
-  t.deepEqual(timedOut, [], 'they were closed for others, and not because of the time');
-});
+for (const { what, tls, bytes } of [
+  {
+    what: 'that do not finish their TLS handshake',
+    tls: { certificate: serverCertificate.cert, key: serverCertificate.key },
+    // A handshake record whose rest does not come.
+    bytes: Buffer.from('16030100c8010000c40303', 'hex'),
+  },
+  {
+    what: 'that do not accept the settings',
+    tls: undefined,
+    // HEADERS of 16,000 bytes, of which some come, and CONTINUATION would follow.
+    bytes: Buffer.concat([
+      Buffer.from(preface),
+      Buffer.from([0x00, 0x3e, 0x80, 0x01, 0, 0, 0, 0, 0x01, 0x82]),
+    ]),
+  },
+]) {
+  test(`connections ${what} make room when they take too long, and workers come through`, async (t) => {
+    const clock = createManualClock();
+    const limits = { maxOpening: 20, openingMs: 1_000 };
+    const ads = await startAttacked(t, { ...(tls && { tls }), limits, clock });
+    const { closed } = connectMany(t, ads.port, 60, bytes);
+    await eventually('all but the newest are gone', () => {
+      clock.advance(limits.openingMs);
+      return closed() === 40;
+    });
+    let isServed = false;
+    const newcomer = ads.newcomer().then(() => {
+      isServed = true;
+    });
+    await eventually('a newcomer is served', () => {
+      clock.advance(limits.openingMs);
+      return isServed;
+    });
+    await newcomer;
+    await ads.change();
+    const timedOut = ads.log.lines.filter((line) => line.includes('timeout'));
+    t.deepEqual(timedOut, [], 'they were closed for others, and not because of the time');
+  });
+}
 
 for (const { what, bytes } of [
   { what: 'silent connections', bytes: '' },
@@ -158,13 +185,3 @@ for (const { what, bytes } of [
     t.is(ads.server.workers.list().length, 3);
   });
 }
-
-test('of connections that do not accept the settings the oldest go, with the headers they have begun', async (t) => {
-  const ads = await startAttacked(t, { limits: { maxUnsettled: 20 } });
-  // HEADERS of 16,000 bytes, of which some come, and CONTINUATION would follow.
-  const begun = Buffer.from([0x00, 0x3e, 0x80, 0x01, 0, 0, 0, 0, 0x01, 0x82]);
-  const { closed } = connectMany(t, ads.port, 60, Buffer.concat([Buffer.from(preface), begun]));
-  await eventually('all but the newest are gone', () => closed() === 40);
-  await ads.newcomer();
-  await ads.change();
-});
