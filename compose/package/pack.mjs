@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSbom, isCarriedNode } from './sbom.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
 const {
@@ -15,12 +16,14 @@ const {
   ...manifest
 } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const optional = Object.entries(manifest.optionalDependencies);
-// A package with a bin would put another `node` on the path of who installs this one.
 manifest.optionalDependencies = Object.fromEntries(
-  optional.filter(([name]) => !name.startsWith('node-')),
+  optional.filter(([name]) => !isCarriedNode(name)),
 );
 manifest.engines = { node: '>=24' };
 
+const [npm, ...first] = process.env.npm_execpath
+  ? [process.execPath, process.env.npm_execpath]
+  : ['npm'];
 const folder = mkdtempSync(join(tmpdir(), 'ratelane-package-'));
 try {
   for (const path of ['dist', 'LICENSE', 'compose/package/ratelane']) {
@@ -28,9 +31,7 @@ try {
   }
   cpSync(join(root, 'compose', 'package', 'README.md'), join(folder, 'README.md'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
-  const [npm, ...first] = process.env.npm_execpath
-    ? [process.execPath, process.env.npm_execpath]
-    : ['npm'];
+  writeFileSync(join(folder, 'sbom.cdx.json'), createSbom(root, [npm, ...first]));
   const { status } = spawnSync(npm, [...first, 'pack', folder, ...process.argv.slice(2)], {
     stdio: 'inherit',
     cwd: process.env.INIT_CWD ?? root,

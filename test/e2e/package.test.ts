@@ -67,7 +67,9 @@ test.serial('what is packed is small: programs, without sources and tests', (t) 
     paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path)),
     [],
   );
-  for (const path of ['README.md', 'LICENSE', 'dist/worker/main.js']) t.true(paths.includes(path));
+  for (const path of ['README.md', 'LICENSE', 'dist/worker/main.js', 'sbom.cdx.json']) {
+    t.true(paths.includes(path), path);
+  }
 });
 
 test.serial('the command lists its programs and prints its version', async (t) => {
