@@ -734,3 +734,54 @@ test('while the record is being written nothing else is put on it', async (t) =>
   await fleet.pass(5);
   t.is(fleet.text.writes, 2, 'what is in force, and what is held back');
 });
+
+test('a leader that asks lives, also when it changes nothing for long', async (t) => {
+  const fleet = await startWithSecond(
+    t,
+    {},
+    { planes: ['a', 'b'], plan: 'canary=50%,hold=1h', workers: 40 },
+  );
+  await fleet.pass(10);
+  const leader = fleet.readRecord()?.leader.name ?? '';
+  const follower = fleet.planes.get(leader === 'a' ? 'b' : 'a');
+  fleet.standStill(leader);
+  fleet.effects.set(2, { overLimit: 1 });
+  for (let second = 0; second < 6; second++) {
+    follower?.rollout.tellPeer(follower.keeper.contentId);
+    await fleet.pass(1);
+  }
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  await fleet.pass(6);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+});
+
+test('a control plane that is stopped while nothing is rolled out has nothing to tell', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  await fleet.pass(10);
+  fleet.questions.length = 0;
+  await fleet.stopPlane('a', 'b');
+  t.deepEqual(fleet.questions, []);
+});
+
+test('a control plane that cannot hand over is stopped after three seconds', async (t) => {
+  const fleet = await startWithSecond(t, {}, {});
+  await fleet.pass(5);
+  const { swap } = fleet.text;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fleet.text.swap = async (...args) => {
+    await promise;
+    return swap(...args);
+  };
+  let isStopped = false;
+  const stopping = fleet.plane.rollout.stop().then(() => {
+    isStopped = true;
+  });
+  fleet.clock.advance(2_999);
+  await new Promise(setImmediate);
+  t.false(isStopped);
+  fleet.clock.advance(1);
+  await new Promise(setImmediate);
+  t.true(isStopped);
+  resolve();
+  await stopping;
+});

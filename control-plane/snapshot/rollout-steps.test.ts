@@ -41,9 +41,12 @@ const larger = 'each step has to be larger than the one before';
 const refused: readonly (readonly [string, string])[] = [
   [steps(21), 'more than 20 steps'],
   ['', "'' is no step, such as '5%:30s'"],
+  ['.5%', "'.5%' is no step, such as '5%:30s'"],
+  ['5.%', "'5.%' is no step, such as '5%:30s'"],
   ['101%', "'101%' is no step, such as '5%:30s'"],
   ['5.1234%', "'5.1234%' is no step, such as '5%:30s'"],
   ['5%:', "'5%:' is no step, such as '5%:30s'"],
+  ['5%:1', "the hold '1': the unit is missing (one of ns, us, ms, s, m, h)"],
   ['5%:999ms', "the hold '999ms' is not 1s to 24h"],
   ['5%:86400001ms', "the hold '86400001ms' is not 1s to 24h"],
   ['1%,1%', larger],
