@@ -113,6 +113,24 @@ test('aborted while the record cannot be written: who wants it is told that the 
   t.is(fleet.having(2).length, 0);
 });
 
+test('what is aborted while the record cannot be written stays so over a restart, and is on record then', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.text.mode = 'away';
+  await act(fleet, 'abort', 'wrong file', 'ops');
+  await fleet.pass(3);
+  for (const restart of ['away', 'fine'] as const) {
+    fleet.text.mode = restart;
+    fleet.killPlane('a');
+    await fleet.startPlane('a');
+    for (const worker of fleet.workers) fleet.connect(worker, 'a');
+    await fleet.pass(60);
+    t.is(fleet.having(2).length, 0, restart);
+  }
+  t.like(fleet.readRecord()?.rollout, { outcome: 'taken_back', reason: 'wrong file' });
+});
+
 test('promoted: everybody gets it now', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));

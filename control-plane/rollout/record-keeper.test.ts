@@ -5,7 +5,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { SharedText } from '../store/shared-text.ts';
-import type { RolloutOnRecord, RolloutRecord } from './record.ts';
+import { parseRecord, type RolloutOnRecord, type RolloutRecord, withEnd } from './record.ts';
 import {
   createRecordKeeper,
   directoryTiming,
@@ -288,4 +288,25 @@ test('shared again, the copy in the state directory says so, and refusals are co
   text.mode = 'denied';
   await one.write(begin);
   t.is(one.alone, undefined, 'it may be a passing refusal');
+});
+
+test('of what the process before could not write, what was taken back is written at the start', async (t) => {
+  for (const isKept of [true, false]) {
+    const { text, one, open } = await startTwo();
+    await one.write(begin);
+    const end = (record: RolloutRecord) =>
+      withEnd(record, 'taken_back', { reason: 'a typo', by: 'ops', atMs: 5 });
+    text.mode = 'away';
+    t.false(await one.write(end));
+    if (isKept) one.keepTakenBack(end);
+    text.mode = 'fine';
+    const again = open('again');
+    await again.start();
+    const onRecord = parseRecord(text.content ?? '');
+    const outcome = onRecord.ok && onRecord.record.rollout?.outcome;
+    t.deepEqual(
+      [outcome, again.record.rollout?.outcome],
+      Array(2).fill(isKept ? 'taken_back' : 'running'),
+    );
+  }
 });

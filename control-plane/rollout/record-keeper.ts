@@ -50,6 +50,8 @@ export interface RecordKeeper extends RevisionMemory {
   /** Changes the record, and leads from then on. False when nothing was written: the change has become
    * pointless, another control plane was faster again and again, or `trouble` says why. */
   write(change: ChangeRecord): Promise<boolean>;
+  /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
+  keepTakenBack(change: ChangeRecord): void;
   /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
   tend(isWaiting: boolean): void;
   /** A peer knows a record with this content: where that is another one, it is read soon. */
@@ -130,6 +132,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let isForgetful = false;
   let ledSinceMs = 0;
   let isKnown = false;
+  /** As the process before knew the record. */
+  let before: RolloutRecord | undefined;
   let denials = 0;
   let queue: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -147,13 +151,23 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   }
 
   function learn(version: string | undefined, record: RolloutRecord): void {
-    const before = known.record;
-    const isSame =
-      before.leader.id === record.leader.id && before.rollout?.id === record.rollout?.id;
+    const { leader, rollout } = known.record;
+    const isSame = leader.id === record.leader.id && rollout?.id === record.rollout?.id;
     if (!isSame) ledSinceMs = clock.wallMs();
     known = toKnown(version, record);
-    own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
+    keepOwn(record);
     listener();
+  }
+
+  function keepOwn(record: RolloutRecord): void {
+    own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
+  }
+
+  /** The process before may have taken it back from its workers when that could not be written. */
+  function endTakenBack(theirs: RolloutRecord): RolloutRecord {
+    const open = openRolloutOf(theirs);
+    const isTakenBack = before?.verdicts.some(({ rollout }) => rollout && rollout === open?.id);
+    return before && isTakenBack ? toOwn(mergeRecords(theirs, before)) : theirs;
   }
 
   async function read(): Promise<void> {
@@ -169,9 +183,15 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       }
       noteReachable();
       if (found?.version === known.version) return;
-      if (theirs !== undefined) learn(found?.version, theirs);
-      // One that somebody has removed is written again with the next change.
-      else known = { ...known, version: undefined };
+      if (theirs === undefined) {
+        // One that somebody has removed is written again with the next change.
+        known = { ...known, version: undefined };
+        return;
+      }
+      const record = endTakenBack(theirs);
+      before = undefined;
+      learn(found?.version, record);
+      if (record !== theirs) await swap(record);
     } catch (error) {
       if (alone === undefined) fail(`${shared.description} cannot be read (${errorText(error)})`);
     }
@@ -278,6 +298,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     isForgetful = !parsed?.ok;
     if (!parsed?.ok) return;
     known = toKnown(undefined, parsed.record);
+    before = parsed.record;
     ledSinceMs = clock.wallMs();
     isKnown = true;
     if (kept?.isAlone) alone = 'when it was written last';
@@ -347,6 +368,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
         }
         return false;
       });
+    },
+    keepTakenBack(change) {
+      const changed = change(known.record);
+      if (changed !== undefined) keepOwn(changed);
     },
     tend(isWaiting) {
       const nowMs = clock.monotonicMs();

@@ -284,11 +284,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
     now.takenBack = { reason, by };
     const { endedBefore } = now;
-    const written = write((record) =>
-      withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore }),
-    );
+    const change: ChangeRecord = (record) =>
+      withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore });
+    const written = write(change);
     snapshots.offerTrial(() => false);
     const isWritten = await written;
+    if (!isWritten && keeper.trouble !== undefined) keeper.keepTakenBack(change);
     if (isWritten && by === '') {
       tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
     }
