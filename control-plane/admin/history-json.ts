@@ -12,7 +12,7 @@ const slotJson = Type.Object({
   errors: Type.Number({ description: 'Requests that could not be decided' }),
 });
 
-/** Counts of slots of five seconds, the oldest first. */
+/** Counts of slots of five seconds, the oldest first; a report counts for the time that it covers. */
 export const historyJson = Type.Object({ slots: Type.Array(slotJson) }, { title: 'History' });
 export type HistoryJson = Type.Static<typeof historyJson>;
 
@@ -36,7 +36,14 @@ export const ruleSeriesJson = Type.Object(
 );
 
 export function toHistoryJson(slots: readonly TrafficSlot[]): HistoryJson {
-  return { slots: slots.map(({ atMs, ...counts }) => ({ at: toTime(atMs), ...counts })) };
+  return {
+    slots: slots.map(({ atMs, decisions, overLimit, errors }) => ({
+      at: toTime(atMs),
+      decisions: round(decisions),
+      overLimit: round(overLimit),
+      errors: round(errors),
+    })),
+  };
 }
 
 /** The sum of what several control planes say. */

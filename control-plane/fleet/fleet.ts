@@ -143,7 +143,9 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   function takeReport(member: Member, report: ReportMessage): void {
     const totals = toTotals(report.totals);
     member.figures = toFigures(report, totals, member.totals, clock.wallMs());
-    if (member.totals !== undefined) history.take(toPassed(totals, member.totals));
+    if (member.totals !== undefined) {
+      history.take(toPassed(totals, member.totals), report.seconds);
+    }
     member.totals = totals;
     member.tally.take(report, totals, member.figures.version, clock.monotonicMs());
     ruleRates.take(member, report.rules, report.seconds);

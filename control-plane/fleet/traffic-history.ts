@@ -14,9 +14,10 @@ export interface TrafficSlot {
 export type TrafficCounts = Omit<TrafficSlot, 'atMs'>;
 
 export interface TrafficHistory {
-  /** What a worker has counted since its last report. */
-  take(counts: TrafficCounts): void;
-  /** The last 15 minutes, or since the start; the oldest first, without the slot that is not over. */
+  /** What a worker has counted in that many seconds until now. */
+  take(counts: TrafficCounts, seconds: number): void;
+  /** The last 15 minutes, or since the start; the oldest first, without the slots that reports may still add to: the one
+   * that is not over, and the one before it. */
   read(): TrafficSlot[];
 }
 
@@ -29,18 +30,28 @@ export function createTrafficHistory(clock: Clock): TrafficHistory {
   const slotOfNow = () => Math.floor(clock.monotonicMs() / slotMs);
   const first = slotOfNow();
 
+  function add(slot: number, { decisions, overLimit, errors }: TrafficCounts, share: number): void {
+    const before = slots.get(slot) ?? none;
+    slots.set(slot, {
+      decisions: before.decisions + decisions * share,
+      overLimit: before.overLimit + overLimit * share,
+      errors: before.errors + errors * share,
+    });
+  }
+
   return {
-    take(counts) {
+    take(counts, seconds) {
+      const nowMs = clock.monotonicMs();
       const now = slotOfNow();
-      const before = slots.get(now) ?? none;
-      slots.set(now, {
-        decisions: before.decisions + counts.decisions,
-        overLimit: before.overLimit + counts.overLimit,
-        errors: before.errors + counts.errors,
-      });
+      // Reports come at any time: each slot gets its share of the time that a report covers.
+      const spanMs = Math.min(Math.max(seconds * 1000, 1) || 1, slotCount * slotMs);
+      const startMs = nowMs - spanMs;
+      for (let slot = Math.floor(startMs / slotMs); slot <= now; slot++) {
+        const fromMs = Math.max(startMs, slot * slotMs);
+        add(slot, counts, (Math.min(nowMs, (slot + 1) * slotMs) - fromMs) / spanMs);
+      }
       for (const slot of slots.keys()) {
-        if (slot > now - slotCount) break;
-        slots.delete(slot);
+        if (slot <= now - slotCount) slots.delete(slot);
       }
     },
     read() {
@@ -48,7 +59,7 @@ export function createTrafficHistory(clock: Clock): TrafficHistory {
       // Slots follow the monotonic clock; a step of the wall clock moves all of them.
       const start = Math.floor(clock.wallMs() / slotMs) - now;
       const oldest = Math.max(first, now - slotCount);
-      return Array.from({ length: now - oldest }, (_, index) => {
+      return Array.from({ length: Math.max(0, now - 1 - oldest) }, (_, index) => {
         const slot = oldest + index;
         return { atMs: (start + slot) * slotMs, ...(slots.get(slot) ?? none) };
       });

@@ -1,6 +1,6 @@
 // What the pages say in the middle of a rollout, with a worker that is dead, and without a control plane.
 import test, { type ExecutionContext } from 'ava';
-import { closeBrowser, look } from '../support/browser.ts';
+import { closeBrowser, look, openTab } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { connectStreamWorker } from '../support/stream-worker.ts';
@@ -151,6 +151,35 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
   await shows(page, list);
   t.deepEqual(violations, []);
 });
+
+browserTest(
+  'the chart says since when, names each minute once, and tells its values',
+  async (t) => {
+    const place = await startTrial(t);
+    await eventually('there are slots', async () => {
+      return (await place.plane.fetch('/traffic')).body.slots.length > 2;
+    });
+    const { page } = await openTab(t);
+    await page.addInitScript(`
+    globalThis.drawn = [];
+    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+      clearRect(...given) { drawn = []; clearRect.apply(this, given); },
+      fillText(...given) { drawn.push(given[0]); fillText.apply(this, given); },
+    });
+  `);
+    await page.goto(consoleUrl(place.plane, 'fleet'));
+    await shows(page, /Requests per second, since \d\d:\d\d decisions over limit errors/);
+    const labels = await page.evaluate<string[]>('drawn.filter((text) => text.includes(":"))');
+    t.true(labels.length > 0);
+    t.deepEqual(labels, [...new Set(labels)]);
+    const chart = page.getByRole('img', { name: /^A chart of the requests per second since/ });
+    const box = await chart.boundingBox();
+    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 40, (box?.y ?? 0) + 60);
+    await shows(page, /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/);
+    t.deepEqual(await look(page, 'trial-chart'), []);
+  },
+);
 
 browserTest('a refusal is red, and says how many workers refuse', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });

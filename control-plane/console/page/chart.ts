@@ -1,9 +1,9 @@
 // The traffic of the last minutes over time.
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
 import type { HistoryJson } from '../../admin/history-json.ts';
-import { toRate } from './format.ts';
+import { toClock, toRate, toTime } from './format.ts';
 
 interface ChartProps {
   readonly history: HistoryJson;
@@ -12,12 +12,16 @@ interface ChartProps {
 const slotSeconds = 5;
 const leastSpanSeconds = 180;
 const height = 190;
+/** Between labels, in seconds: they tell minutes, and none of them twice. */
+const wholeMinutes = [60, 120, 300, 600];
 
 /** The tiles above it say the newest values in words. */
 export function TrafficChart({ history }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
-  const data = toData(history);
+  /** Where the pointer is. */
+  const [index, setIndex] = useState<number | undefined>(undefined);
+  const data = useMemo(() => toData(history), [history]);
   const latest = useRef(data);
   latest.current = data;
 
@@ -26,7 +30,7 @@ export function TrafficChart({ history }: ChartProps) {
     if (element === null) return;
     const draw = () => {
       chart.current?.destroy();
-      chart.current = new UPlot(toOptions(element), latest.current, element);
+      chart.current = new UPlot(toOptions(element, setIndex), latest.current, element);
     };
     const resized = new ResizeObserver(() => {
       chart.current?.setSize({ width: element.clientWidth, height });
@@ -48,11 +52,16 @@ export function TrafficChart({ history }: ChartProps) {
 
   useEffect(() => chart.current?.setData(data), [data]);
 
+  const { slots } = history;
+  const slot = index === undefined ? undefined : slots[index];
+  const told = (count: number | undefined) =>
+    count === undefined ? '' : ` ${toRate(count / slotSeconds)}`;
+  const from = Date.parse(slots[0]?.at ?? '');
   return html`<figure class="chart">
-    <figcaption>Requests per second, the last 15 minutes
-      <span class="key ok">decisions</span><span class="key over">over limit</span><span class="key error">errors</span>
+    <figcaption>Requests per second, ${slot === undefined ? `since ${toClock(from)}` : `at ${toTime(slot.at).slice(11)}`}
+      <span class="key ok">decisions${told(slot?.decisions)}</span><span class="key over">over limit${told(slot?.overLimit)}</span><span class="key error">errors${told(slot?.errors)}</span>
     </figcaption>
-    <div ref=${place} role="img" aria-label="A chart of the requests per second of the last 15 minutes"></div>
+    <div ref=${place} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
   </figure>`;
 }
 
@@ -66,7 +75,11 @@ function toData({ slots }: HistoryJson): UPlot.AlignedData {
   ];
 }
 
-function toOptions(element: HTMLElement): UPlot.Options {
+/** `point`: of which slot the pointer is, undefined where it is elsewhere. */
+function toOptions(
+  element: HTMLElement,
+  point: (index: number | undefined) => void,
+): UPlot.Options {
   const style = getComputedStyle(element);
   // A canvas wants the colour of now, which only a property of the element has.
   const colour = (name: string) => {
@@ -78,10 +91,17 @@ function toOptions(element: HTMLElement): UPlot.Options {
     width: element.clientWidth,
     height,
     legend: { show: false },
-    cursor: { show: false },
+    cursor: { y: false, drag: { x: false, y: false } },
+    hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? undefined)] },
     padding: [8, 24, 0, 0],
     axes: [
-      { ...axis, size: 32, values: (_chart, times) => times.map(toClock) },
+      {
+        ...axis,
+        size: 32,
+        incrs: wholeMinutes,
+        values: (_chart, times) =>
+          times.map((seconds) => toTime(new Date(seconds * 1000).toISOString()).slice(11, 16)),
+      },
       { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
     ],
     scales: {
@@ -101,10 +121,4 @@ function toOptions(element: HTMLElement): UPlot.Options {
       { label: 'errors', stroke: colour('--bad'), width: 2, points: { show: false } },
     ],
   };
-}
-
-function toClock(unixSeconds: number): string {
-  const date = new Date(unixSeconds * 1000);
-  const two = (value: number) => String(value).padStart(2, '0');
-  return `${two(date.getHours())}:${two(date.getMinutes())}`;
 }
