@@ -254,3 +254,37 @@ test('an answer of another version is none', async (t) => {
   const [answer] = await peers.ask(question, schema, undefined);
   t.is(answer?.error, 'what it answers is not of this version');
 });
+
+test('at most 32 addresses are asked, and a control plane that asks itself is none of the answers', async (t) => {
+  const asked: string[] = [];
+  const port = await listen(
+    t,
+    createHttpServer((request, response) => {
+      asked.push(request.url ?? '');
+      if (asked.length === 1) response.statusCode = 409;
+      answerOne(request, response);
+    }),
+  );
+  const peers = ofName('name.test', port, {
+    dnsProtocol: 'http:',
+    lookup: async () => toAddresses(Array.from({ length: 40 }, (_, at) => `127.0.1.${at + 1}`)),
+  });
+  const answers = await peers.ask({ ...question, path: '/workers?top=1' }, schema, token);
+  t.is(asked.length, 32);
+  t.is(answers.length, 31);
+  t.is(asked[0], `/workers?top=1&peer=${peers.id}`);
+  await peers.ask(question, schema, token);
+  t.is(asked.at(-1), `/workers?peer=${peers.id}`);
+});
+
+test('what is no answer is told by its status', async (t) => {
+  const port = await listen(
+    t,
+    createHttpServer((request, response) => {
+      response.statusCode = 410;
+      answerOne(request, response);
+    }),
+  );
+  const peers = createPeers({ sources: [toUrl(`http://127.0.0.1:${port}`)], dnsProtocol: 'http:' });
+  t.like(await askOne(peers), { error: 'HTTP 410', last: undefined });
+});

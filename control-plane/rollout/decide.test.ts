@@ -385,6 +385,15 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     takesBack('2 of 4 workers with it are gone; 4 workers had it'),
   ],
   [
+    'two of four that are known are gone, and more of the share may be at a peer that is unknown: waits',
+    {
+      open: { chosen: places(9) },
+      members: workers(2),
+      view: { gone: { having: 2, others: 0, mayBeElsewhere: false }, unknown: 'waits for peer b' },
+    },
+    noChange('holding', 'waits for peer b'),
+  ],
+  [
     'the only one elsewhere is gone as well: goes on',
     { members: workers(1), view: { gone: { ...none, having: 2, others: 1 } } },
     gives(0, [], ''),

@@ -498,3 +498,16 @@ test('workers of the share that have all left are awaited for as long as those t
   t.false(after(1_000, [worker('b'), ...others]).isAwaited);
   t.true(after(1_000, others).isAwaited);
 });
+
+test('a worker that came back is not gone for a moment that seems two seconds later, and lost again after that', (t) => {
+  const { after } = createLooks();
+  const back = worker('x');
+  after(0, all);
+  after(10_000, [...all, back], { gone: [gone('x', true, 1_000)] });
+  after(0, [...all, back], { gone: [gone('x', true, 4_000)] });
+  const havingGone = (forMs: number) =>
+    after(0, all, { gone: [gone('x', true, forMs)] }).gone.having;
+  after(10_000, all);
+  t.is(havingGone(20_000 - 11_000), 0);
+  t.is(havingGone(20_000 - 11_001), 1);
+});
