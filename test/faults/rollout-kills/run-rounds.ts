@@ -55,6 +55,8 @@ interface Fleet {
   readonly planes: readonly ControlPlaneProcess[];
   readonly workers: readonly LastingWorker[];
   put(name: string): void;
+  /** Bad ones of earlier rounds, which every control plane has taken back: nobody is ever told of them again. */
+  readonly past: string[];
 }
 
 /** Ends at the first finding. */
@@ -121,7 +123,7 @@ async function startFleet(
     startLastingWorker(t, `w-${index}`, index % 2 === 0 ? addresses : [...addresses].reverse()),
   );
   await eventually('all have the first', () => workers.every((each) => each.has('first')));
-  return { planes, workers, put: (name) => put({ 'a.yaml': ruleText(name, 1) }) };
+  return { planes, workers, past: [], put: (name) => put({ 'a.yaml': ruleText(name, 1) }) };
 }
 
 type Files = Readonly<Record<'a.yaml', string>>;
@@ -158,7 +160,7 @@ interface RoundResult {
 }
 
 async function runRound(
-  { planes, workers, put }: Fleet,
+  { planes, workers, put, past }: Fleet,
   { name, isGood, source, fault, random }: Round,
 ): Promise<RoundResult> {
   const count = () => workers.filter((each) => each.has(name)).length;
@@ -169,6 +171,7 @@ async function runRound(
   const index = random.below(planes.length);
   const plane = planes[index] as ControlPlaneProcess;
   const absentMs = random.pick(awayMs[source]);
+  const toldBefore = workers.map(({ told }) => told.length);
   const beganMs = performance.now();
   const secondsSince = (ms: number) => (performance.now() - ms) / 1000;
   put(name);
@@ -189,8 +192,10 @@ async function runRound(
     finding = `${name} ${moment}: ${String(error)}; ${count()} have it`;
   }
   if (!isGood && told().length > mostTold) finding = `${name} ${moment}: ${told().length} had it`;
-  const again = workers.find((each) => isToldAgain(each.told));
-  finding ??= again && `${again.id} was told of a bad revision again`;
+  const isPast = (text: string) => past.some((each) => text.includes(each));
+  const again = workers.find((each, at) => each.told.slice(toldBefore[at]).some(isPast));
+  finding ??= again && `${again.id} was told of a bad revision that was taken back`;
+  if (!isGood) past.push(name);
   const seconds = secondsSince(beganMs);
   const afterRepairSeconds = secondsSince(repairedMs);
   const away = fault === 'SIGSTOP' ? frozenMs : absentMs;
@@ -229,12 +234,4 @@ async function isOver(plane: ControlPlaneProcess, name: string, isGood: boolean)
   const hasName = (await plane.fetch(`/rules/${name}`)).status === 200;
   if (isGood) return hasName && newest?.id === inForce?.id;
   return last?.outcome === 'taken_back' && last.revision === newest?.id && !hasName;
-}
-
-/** A bad one comes, goes, and never comes again. */
-function isToldAgain(told: readonly string[]): boolean {
-  const names = told.map((text) => /(?:bad|refused)-\d+-/.exec(text)?.[0]);
-  return names.some(
-    (each, index) => each !== undefined && names.indexOf(each) < index && names[index - 1] !== each,
-  );
 }
