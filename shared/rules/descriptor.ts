@@ -17,9 +17,15 @@ import { descriptorFlags, toFlags } from './rule-keys.ts';
 import { adviseOnText, adviseOnValue } from './text-advice.ts';
 import { isEmptyList, type TreeMap } from './yaml-node.ts';
 
-/** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots. */
-export function readDescriptors(fields: MapReader, parentKey: string): readonly RuleDescriptor[] {
-  const level = { parentKey, firsts: new Map(), limitedKeys: findLimitedKeys(fields) };
+/** Reads `descriptors`. `parentKey` is the domain and the composite keys above, joined by dots.
+ * `isLimitElsewhere`: a limit stands where it has no effect, which has been reported. */
+export function readDescriptors(
+  fields: MapReader,
+  parentKey: string,
+  isLimitElsewhere = false,
+): readonly RuleDescriptor[] {
+  const limitedKeys = findLimitedKeys(fields);
+  const level = { parentKey, firsts: new Map(), limitedKeys, isLimitElsewhere };
   return readList(fields, 'descriptors', (item) => readDescriptor(item, level));
 }
 
@@ -28,6 +34,8 @@ interface Level {
   /** By composite key. */
   readonly firsts: Map<string, TreeMap>;
   readonly limitedKeys: ReadonlySet<string>;
+  /** Whether a limit stands where it has no effect, which has been reported. */
+  readonly isLimitElsewhere: boolean;
 }
 
 /** Keys of which a rule for all values or for a pattern has a limit, so that one value can be exempt. */
@@ -49,7 +57,7 @@ function findLimitedKeys(fields: MapReader): ReadonlySet<string> {
 
 function readDescriptor(
   fields: MapReader,
-  { parentKey, firsts, limitedKeys }: Level,
+  { parentKey, firsts, limitedKeys, isLimitElsewhere }: Level,
 ): RuleDescriptor {
   const findings = checkKeys(fields, 'descriptor');
   const key = readText(fields, 'key');
@@ -80,7 +88,8 @@ function readDescriptor(
     fields.error('invalid-share-threshold', 'share_threshold', message, hint);
   }
   const metadata = readMetadata(fields);
-  if (!limit && !fields.has('rate_limit') && !fields.has('rate_limits') && !findings.isSuspect)
+  const hasLimit = fields.has('rate_limit') || fields.has('rate_limits');
+  if (!hasLimit && !findings.isSuspect && !isLimitElsewhere)
     warnWithoutLimit(fields, isNamed && value !== '' && limitedKeys.has(key));
   return Object.freeze({
     key: key ?? '',

@@ -49,7 +49,7 @@ export function readRuleDocument(
   }
   adviseOnText(fields, 'domain', domain);
   readText(fields, 'name');
-  const descriptors = readDescriptors(fields, domain ?? '');
+  const descriptors = readDescriptors(fields, domain ?? '', fields.has('rate_limit'));
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
     const message = `domain '${toExcerpt(domain)}' has no descriptors, so nothing of it is limited`;
     reporter.advise('no-descriptors', fields.offsetOf('domain'), 'descriptors', message);

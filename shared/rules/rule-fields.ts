@@ -88,9 +88,26 @@ function reportMisplaced(fields: MapReader, names: readonly string[], place: Pla
     const [verb, it] = group.length === 1 ? ['has', 'it'] : ['have', 'them'];
     const message = `${listOf(group.map((name) => `'${name}'`))} ${verb} no effect here`;
     const offset = fields.node.entries.get(first)?.key.offset;
-    const hint = `move ${it} ${home}`;
+    const hint = `move ${it} ${home}${describeColumn(fields, offset ?? 0, place)}`;
     fields.reporter.advise('misplaced-key', offset, fields.pathOf(first), message, hint);
   }
+}
+
+/** Where the keys of that home begin; '' where the text does not show it. */
+function describeColumn({ node, reporter }: MapReader, offset: number, place: Place): string {
+  const limit = node.entries.get('rate_limit');
+  if (place === 'descriptor' && limit?.value.kind === 'null') {
+    const column = reporter.position(limit.key.offset)?.column;
+    return column === undefined ? '' : `, to column ${column + 2}`;
+  }
+  const list = node.entries.get('descriptors')?.value;
+  const items = place === 'document' && list?.kind === 'list' ? list.items : [];
+  const before = items.findLast((item) => item.kind === 'map' && item.offset < offset);
+  const first = before?.kind === 'map' ? before.entries.values().next().value : undefined;
+  // In braces the columns of keys mean nothing.
+  const isBlock = first !== undefined && first.key.offset === before?.offset;
+  const column = isBlock ? reporter.position(first.key.offset)?.column : undefined;
+  return column === undefined ? '' : `, to column ${column} where its keys begin`;
 }
 
 function describeHome(name: string, place: Place): string {

@@ -11,6 +11,7 @@ import {
 } from 'yaml';
 import { toExcerpt } from '../text-excerpt.ts';
 import type { DocumentReporter } from './document-reporter.ts';
+import { describeWrongColumn } from './key-column.ts';
 import { findOddCharacter } from './odd-character.ts';
 
 export const maxTextLength = 4 * 1024 * 1024;
@@ -140,7 +141,10 @@ function composeDocument(
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
     const offset = locateError(first, document?.contents ?? null, source);
-    const hint = describeLine(source, offset) ?? describeRepair(first);
+    const hint =
+      describeLine(source, offset) ??
+      describeColumn(first, reporter.position(offset)?.line, source) ??
+      describeRepair(first);
     reporter.error('yaml-syntax', offset, '', message, hint);
     return undefined;
   } finally {
@@ -178,6 +182,23 @@ function describeLine(text: string, offset: number): string | undefined {
     ? `write a space after the colon: '${key}: ${toExcerpt(value)}'`
     : undefined;
 }
+
+function describeColumn(
+  { code, message }: YAMLParseError,
+  line: number | undefined,
+  source: string,
+): string | undefined {
+  const isOfColumns = columnErrors.has(code) && !message.startsWith('Missing closing');
+  return isOfColumns && line !== undefined ? describeWrongColumn(source, line) : undefined;
+}
+
+/** Errors that a key at the wrong column can make. */
+const columnErrors: ReadonlySet<string> = new Set([
+  'BAD_INDENT',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'MISSING_CHAR',
+  'UNEXPECTED_TOKEN',
+]);
 
 function describeRepair({ code, message }: YAMLParseError): string | undefined {
   if (code !== 'MISSING_CHAR') return repairs.get(code);

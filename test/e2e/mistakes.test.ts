@@ -145,7 +145,7 @@ test.serial('mistake 3: YAML that is none', async (t) => {
           line: '4',
           column: '4',
           rule: 'yaml-syntax',
-          hint: 'check the indentation, and the character before this one',
+          hint: "'rate_limit' at 4:4 begins at the wrong column: move it to column 5, below 'key' at 3:5",
         },
       },
     ],
