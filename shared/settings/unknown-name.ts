@@ -29,7 +29,8 @@ export function warnUnknownNames(
     if (foreign.test(name) || isServiceLink(name, text)) return [];
     const isOurs = prefixes.some((prefix) => name.startsWith(prefix));
     const nearest = findNearest(name, known, isOurs);
-    const meant = usual[name] ?? nearest ?? findOnlyCompletion(name, known);
+    const meaning = Object.hasOwn(usual, name) ? usual[name] : undefined;
+    const meant = meaning ?? nearest ?? findOnlyCompletion(name, known);
     if (meant !== undefined) {
       return [`${name} is not a setting and is ignored: did you mean ${meant}?`];
     }
