@@ -128,6 +128,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let restUntilMs = Number.NEGATIVE_INFINITY;
   let heard: string | undefined;
   let trouble: string | undefined;
+  let isTroubleSaid = false;
   let alone: string | undefined;
   let isForgetful = false;
   let ledSinceMs = 0;
@@ -205,14 +206,16 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
 
   function noteReachable(): void {
     // One that can be read and refused the last write is as it was.
-    if (trouble !== undefined && denials === 0)
+    if (isTroubleSaid && denials === 0) {
       log.notice(`Rollout: ${shared.description} is there again`);
+      isTroubleSaid = false;
+    }
     trouble = undefined;
   }
 
   function fail(reason: string): void {
-    if (trouble === undefined && denials <= 1)
-      log.warning(`Rollout: ${reason}; no step is taken until it can`);
+    if (!isTroubleSaid) log.warning(`Rollout: ${reason}; no step is taken until it can`);
+    isTroubleSaid = true;
     trouble = reason;
     restUntilMs = clock.monotonicMs() + retryMs;
   }
@@ -273,6 +276,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     );
     alone = reason;
     trouble = undefined;
+    isTroubleSaid = false;
   }
 
   function leads(): boolean {
