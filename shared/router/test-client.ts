@@ -23,7 +23,7 @@ export interface TestClient {
   ): Promise<TestAnswer>;
 }
 
-/** Every method is public unless the options say otherwise. */
+/** Every method is public unless the options say otherwise, and what the start warns of is not printed. */
 export async function createTestClient(
   modules: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
   options: AppOptions = {},
@@ -32,6 +32,7 @@ export async function createTestClient(
   const app = await createApp({
     loadModules: () => new Map(Object.entries(modules)),
     reportError: (report) => reports.push(report),
+    warn: () => {},
     ...options,
   });
   return {

@@ -96,6 +96,8 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
         loadModules: () => new Map([['', { Echo, Markup, Stream, Guarded, Cookies }]]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
+        // Most of them have no guard.
+        warn: () => {},
       });
       const mounted = await start(app);
       try {

@@ -149,18 +149,21 @@ test.serial(
   },
 );
 
-test.serial('a change of a directory decides on a worker within a second', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write('shop.yaml', ruleText('shop', 1));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
-  await plane.start();
-  const worker = await startWorker(t, plane.xdsAddress, 'w1');
-  const delays = await measureChanges(worker, async (text) => {
-    rules.write('shop.yaml', text);
-    return performance.now();
-  });
-  checkDelays(t, delays, 1_000);
-});
+test.serial(
+  'a change of a directory decides on a worker, most of them within a second',
+  async (t) => {
+    const rules = createRulesFolder(t);
+    rules.write('shop.yaml', ruleText('shop', 1));
+    const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+    await plane.start();
+    const worker = await startWorker(t, plane.xdsAddress, 'w1');
+    const delays = await measureChanges(worker, async (text) => {
+      rules.write('shop.yaml', text);
+      return performance.now();
+    });
+    checkDelays(t, delays, 1_000);
+  },
+);
 
 test.serial('push, history and rollback, and a conflict that changes nothing', async (t) => {
   const rules = createRulesFolder(t);
