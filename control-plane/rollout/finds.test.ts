@@ -392,3 +392,18 @@ test('an undo in steps goes on where a control plane that was alone has served i
   t.is(fleet.having(1).length, 20);
   t.deepEqual(fleet.readRecord()?.verdicts, []);
 });
+
+test('an undo in steps is in steps, too, where the change that it undoes had not arrived', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.standStill('b');
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(2);
+  fleet.store.publish(again(3, 1, 'back\n\nRollout: steps'));
+  await fleet.pass(1);
+  fleet.goOn('b');
+  await fleet.pass(20);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
+  t.is(fleet.having(2).length, 18);
+});

@@ -150,13 +150,16 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   /** This control plane has not seen how what is in force came to be so: it stood still, or was cut off. */
-  function catchUp({ inForce: [wanted] }: RolloutRecord): void {
+  function catchUp(record: RolloutRecord): void {
+    const [wanted] = record.inForce;
     const { inForce, trial, newest } = snapshots.state();
     if (wanted === undefined || keeper.trouble !== undefined) return;
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
     // Its author wants it in place of what is on record, which follows.
     const isNewest = inForce?.revision.id === newest?.revision.id;
-    if (inForce?.isAtOnce && (isNewest || deps.isUnwritten(inForce.content))) return;
+    // Unless it is in steps, which this control plane took for what it served already.
+    const isTried = openRolloutOf(record)?.revision === inForce?.revision.id;
+    if (inForce?.isAtOnce && !isTried && (isNewest || deps.isUnwritten(inForce.content))) return;
     const nowMs = clock.monotonicMs();
     if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
     missed = { content: wanted.content, atMs: nowMs };
