@@ -288,3 +288,10 @@ test('what is no answer is told by its status', async (t) => {
   const peers = createPeers({ sources: [toUrl(`http://127.0.0.1:${port}`)], dnsProtocol: 'http:' });
   t.like(await askOne(peers), { error: 'HTTP 410', last: undefined });
 });
+
+test('a question whose answer speaks of no workers is asked as well', async (t) => {
+  const port = await listen(t, createHttpServer(answerOne));
+  const peers = createPeers({ sources: [toUrl(`http://127.0.0.1:${port}`)], dnsProtocol: 'http:' });
+  const [answer] = await peers.ask({ method: 'GET', path: '/workers' }, schema, token);
+  t.deepEqual(answer?.value, { workers: ['a'] });
+});
