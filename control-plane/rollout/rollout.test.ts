@@ -511,6 +511,24 @@ test('a control plane that is stopped tells its peers, which do not wait for the
   }
 });
 
+test('a control plane that is stopped while it takes a revision back tells its peers, which give it to nobody again', async (t) => {
+  for (let offset = 0; offset < 5; offset++) {
+    const fleet = await startWithSecond(
+      t,
+      {},
+      { plan: 'canary=20%,hold=60s', planes: ['a', 'b'], timing: gitTiming },
+    );
+    await fleet.pass(20 + offset);
+    const leader = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
+    const name = leader?.name ?? '';
+    const aborting = leader?.rollout.act('abort', 'bad', 'Ann');
+    await fleet.stopPlane(name, name === 'a' ? 'b' : 'a');
+    t.is(await aborting, undefined);
+    await fleet.pass(2);
+    t.deepEqual(fleet.having(2), [], `${offset}`);
+  }
+});
+
 test('a control plane that is killed and started again goes on where it was, with the same workers', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '5%:30s,25%:60s,100%', workers: 100 });
   await fleet.pass(40);

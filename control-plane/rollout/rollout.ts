@@ -448,12 +448,14 @@ export function createRollout(deps: RolloutDeps): Rollout {
     },
     async stop() {
       isStopped = true;
+      // An end may be on its way to the record.
+      const wasOpen = isOpen();
       for (const end of stops) end();
       const late = Promise.withResolvers<void>();
       const cancel = clock.after(handOverMs, late.resolve);
       await Promise.race([keeper.handOver(), late.promise]);
       cancel();
-      if (keeper.alone === undefined && isOpen()) peerWatch.ask(keeper.contentId);
+      if (keeper.alone === undefined && wasOpen) peerWatch.ask(keeper.contentId);
     },
   };
 }
