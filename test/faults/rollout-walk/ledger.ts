@@ -333,7 +333,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
-    if (key !== given.key) given = { ...given, key, limit: Math.max(given.limit, shareOf(most)) };
+    // Workers that share a node id stay together: more of them may come, as far as the step allows.
+    const count = key === given.key ? countConnected() : most;
+    given = { ...given, key, limit: Math.max(given.limit, shareOf(count)) };
     // One that does not run may come back with a record of its own.
     const isEachThere = planes.length === planeNames.length;
     if (isOpen && isEachThere && isSharedByAll()) connectedWhileAlone.count = 0;
