@@ -38,6 +38,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       valid: true,
       isHeldBack: false,
       isWaiting: false,
+      saidBefore: undefined,
       problems: [],
     },
     inForce: {
@@ -113,6 +114,7 @@ const invalid = {
   valid: false,
   isHeldBack: false,
   isWaiting: false,
+  saidBefore: undefined,
   problems: [
     problemOf('warning', 'other', 'b.yaml', 'odd'),
     problemOf('error', 'other', 'a.yaml', 'wrong'),

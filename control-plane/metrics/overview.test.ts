@@ -31,6 +31,7 @@ const newest: NonNullable<SnapshotState['newest']> = {
   valid: false,
   isHeldBack: true,
   isWaiting: false,
+  saidBefore: undefined,
   problems: [
     problemOf('warning', 'other', 'b.yaml', 'odd'),
     problemOf('error', 'other', 'a.yaml', 'wrong'),

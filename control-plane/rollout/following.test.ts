@@ -2,7 +2,7 @@
 import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
-import { emptyRecord, toRecordText } from './record.ts';
+import { emptyRecord, toRecordText, withVerdict } from './record.ts';
 import { gitTiming } from './record-keeper.ts';
 
 /** Counts how often a revision is read. */
@@ -125,4 +125,29 @@ test('while another revision is rolled out, nobody gets the newer one that is kn
   await fleet.pass(15);
   t.false(hasGot);
   t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(2).id);
+});
+
+test('what waits here and was taken back elsewhere is told with the reason before its turn', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(2);
+  const { newest } = fleet.plane.cache.state();
+  t.true(newest?.isWaiting);
+  const verdict = {
+    outcome: 'taken_back' as const,
+    revision: revisionOf(3).id,
+    content: newest?.content ?? '',
+    reason: 'errors 100 %',
+    by: 'other:1',
+    atMs: 1,
+    rollout: 'other',
+  };
+  fleet.text.content = toRecordText(withVerdict(fleet.readRecord() ?? emptyRecord, verdict));
+  fleet.text.writes++;
+  await fleet.pass(12);
+  const now = fleet.plane.cache.state().newest;
+  t.like(now, { isWaiting: false, valid: false });
+  t.regex(now?.problems[0]?.message ?? '', /errors 100 %/);
 });

@@ -176,12 +176,16 @@ export function createFollowing(deps: FollowingDeps): Following {
     );
   }
 
-  /** Somebody has approved the revision that is held back, at any control plane; or it could not be examined yet. */
+  /** Something else is known of the newest revision: at any control plane somebody has approved it where it is held
+   * back, or it was taken back where it still waits here; or it could not be examined yet. */
   function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
     if (newest === undefined) snapshots.reconsider();
-    if (!newest?.isHeldBack) return;
-    const verdict = verdictOf(record, newest.revision.id, newest.content ?? '');
-    if (verdict?.outcome === 'approved') snapshots.reconsider();
+    if (newest?.content === undefined) return;
+    const { content, isHeldBack, isWaiting, saidBefore } = newest;
+    const revision = newest.revision.id;
+    const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
+    const isOver = takenBackOf(record, { revision, content, saidBefore }) !== undefined;
+    if (isHeldBack ? isApproved : isWaiting && isOver) snapshots.reconsider();
   }
 
   return {

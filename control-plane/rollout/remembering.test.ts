@@ -29,6 +29,7 @@ const newestOf = (id: string, isHeldBack = false): NonNullable<SnapshotState['ne
   valid: !isHeldBack,
   isHeldBack,
   isWaiting: false,
+  saidBefore: undefined,
   problems: isHeldBack ? [problemOf('error', 'large-removal', '(all files)', held)] : [],
 });
 const onRecord = (...ids: readonly string[]) =>

@@ -404,6 +404,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           valid: newest.invalidSinceMs === undefined,
           isHeldBack: newest.isHeldBack,
           isWaiting: newest.isWaiting,
+          saidBefore: newest.saidBefore,
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),

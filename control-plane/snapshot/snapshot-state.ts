@@ -19,6 +19,8 @@ export interface SnapshotState {
         readonly isHeldBack: boolean;
         /** Good, and next when the revision on trial is in force or taken back. */
         readonly isWaiting: boolean;
+        /** About an earlier try of it, or of its content. */
+        readonly saidBefore: Said | undefined;
         readonly problems: readonly Problem[];
       }
     | undefined;

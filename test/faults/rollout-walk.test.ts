@@ -6,8 +6,8 @@ import { runWalk } from './rollout-walk/run-walk.ts';
 import { runWalks } from './rollout-walk/run-walks.ts';
 
 const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
-/** About 15 s of one core. */
-const walks = 120;
+/** About 25 s of one core. */
+const walks = 200;
 
 test.serial('whatever happens to a fleet, no rollout does what it may never do', async (t) => {
   t.timeout(5 * 60_000);
