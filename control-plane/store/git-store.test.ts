@@ -230,7 +230,7 @@ test('links and submodules are told, not followed', async (t) => {
     formatProblems(revision.problems),
     `link.yaml: error: a symbolic link is not followed in a Git repository
     hint: put the file itself in its place
-module: warning: a submodule is not read; it is ignored
+module: warning: a submodule is not read; it is ignored [ignored-file]
     hint: rules in it would not be read: put them into this repository`,
   );
 });

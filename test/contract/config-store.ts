@@ -67,7 +67,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(pathsOf(revision), ['a.yaml']);
     t.is(
       formatProblems(revision.problems),
-      `docs/README.md: warning: only files named *.yaml and *.yml are read; it is ignored
+      `docs/README.md: warning: only files named *.yaml and *.yml are read; it is ignored [ignored-file]
     hint: rename it if it holds rules, else move it elsewhere`,
     );
   });
