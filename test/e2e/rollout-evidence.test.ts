@@ -93,7 +93,8 @@ test('when one of two workers with an id leaves, a bad revision is still bad', a
   twin?.leave();
   await eventually(
     'it is taken back',
-    async () => (await rollout()) === null && having('bad').length === 0,
+    // The twin may have left with it.
+    async () => (await rollout()) === null && having('bad').every((each) => each === twin),
     40_000,
   );
   t.true(everTold('bad') <= 2, `${everTold('bad')} were told`);
