@@ -170,8 +170,12 @@ browserTest(
   `);
     await page.goto(consoleUrl(place.plane, 'fleet'));
     await shows(page, /Requests per second, since \d\d:\d\d decisions over limit errors/);
-    const labels = await page.evaluate<string[]>('drawn.filter((text) => text.includes(":"))');
-    t.true(labels.length > 0);
+    // The canvas is drawn after the text beside it.
+    let labels: string[] = [];
+    await eventually('it is drawn', async () => {
+      labels = await page.evaluate<string[]>('drawn.filter((text) => text.includes(":"))');
+      return labels.length > 0;
+    });
     t.deepEqual(labels, [...new Set(labels)]);
     const chart = page.getByRole('img', { name: /^A chart of the requests per second since/ });
     const box = await chart.boundingBox();
