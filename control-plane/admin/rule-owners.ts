@@ -23,10 +23,12 @@ export function ruleOwners(documents: readonly RuleDocument[]): RuleOwners {
 
 export function createRuleOwners(rows: readonly RuleRow[]): RuleOwners {
   const byName = new Map(rows.map((row) => [row.rule, row]));
+  // Workers may name thousands of keys, each long and with an end after every character.
+  const lengths = [...new Set(rows.map(({ rule }) => rule.length))].sort((a, b) => b - a);
   return {
     /** The longest known name that the key begins with, up to a `.` or `_`. */
     find(metricKey) {
-      for (let end = metricKey.length; end > 0; end--) {
+      for (const end of lengths) {
         const isEnd = end === metricKey.length || metricKey[end] === '.' || metricKey[end] === '_';
         const row = isEnd ? byName.get(metricKey.slice(0, end)) : undefined;
         if (row !== undefined) return row;
