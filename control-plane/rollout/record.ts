@@ -1,8 +1,8 @@
 // What control planes must remember together, beside the rules: how far a rollout is or how it ended, what was
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
-import { isDeepStrictEqual } from 'node:util';
 import Type from 'typebox';
 import { Value } from 'typebox/value';
+import { takenBackBy } from '../snapshot/revision-memory.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 
@@ -122,9 +122,7 @@ export function takenBackOf(
     saidBefore,
   }: Pick<TrialState, 'content' | 'saidBefore'> & { readonly revision: string },
 ): Verdict | undefined {
-  const verdict = verdictOf(record, revision, content);
-  const isNews = !isDeepStrictEqual(verdict, saidBefore);
-  return verdict?.outcome === 'taken_back' && isNews ? verdict : undefined;
+  return takenBackBy(verdictOf(record, revision, content), saidBefore);
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {

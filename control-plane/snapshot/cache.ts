@@ -2,7 +2,6 @@
 // good one while the newest is bad. Decides what becomes of a new revision; served.ts has what every node gets,
 // control-plane/rollout decides who gets a new revision first.
 
-import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -22,7 +21,7 @@ import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
-import type { RevisionMemory, Said } from './revision-memory.ts';
+import { type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
@@ -208,9 +207,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     { whole, saidBefore }: Newest,
     { content }: BuiltSnapshots,
   ): Problem | undefined {
-    const verdict = memory.verdictOf(whole.id, content);
-    const isNews = !isDeepStrictEqual(verdict, saidBefore);
-    return verdict?.outcome === 'taken_back' && isNews ? toTakenBack(verdict.reason) : undefined;
+    const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore);
+    return word && toTakenBack(word.reason);
   }
 
   function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {

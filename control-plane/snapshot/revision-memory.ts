@@ -1,4 +1,5 @@
 // What outlives a control plane of the revisions before: given by rollout/record-keeper.ts.
+import { isDeepStrictEqual } from 'node:util';
 
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
@@ -16,4 +17,13 @@ export interface Said {
   readonly revision: string;
   readonly outcome: 'held_back' | 'approved' | 'taken_back';
   readonly reason: string;
+}
+
+/** The word that takes this try back; `saidBefore` is about an earlier one. */
+export function takenBackBy<Word extends Said>(
+  said: Word | undefined,
+  saidBefore: Said | undefined,
+): Word | undefined {
+  const isNews = !isDeepStrictEqual(said, saidBefore);
+  return said?.outcome === 'taken_back' && isNews ? said : undefined;
 }
