@@ -49,21 +49,27 @@ async function startControlPlane(t: ExecutionContext) {
   return { controlPlane, linked, counters, reset };
 }
 
-test('counters are shown and reset for all workers that count together, also what their caches know', async (t) => {
+/** That count in one Redis. */
+async function startTwoWorkers(t: ExecutionContext) {
   const redis = await startRedisServer();
   t.teardown(() => redis.stop());
-  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const fleet = await startControlPlane(t);
   const store = { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
   const workers = await Promise.all(
     ['w-1', 'w-2'].map((id) =>
-      startWorker(t, { env: { ...environment(controlPlane.xdsAddress, id), ...store } }),
+      startWorker(t, { env: { ...environment(fleet.controlPlane.xdsAddress, id), ...store } }),
     ),
   );
   const callers = await Promise.all(
     workers.map(async ({ started }) => createCaller((await started).grpc.text)),
   );
   t.teardown(() => callers.forEach(({ close }) => void close()));
-  await linked(2);
+  await fleet.linked(2);
+  return { ...fleet, redis, callers };
+}
+
+test('counters are shown and reset for all workers that count together, also what their caches know', async (t) => {
+  const { redis, controlPlane, counters, reset, callers } = await startTwoWorkers(t);
   for (const key of ['k', 'bucket', 'slide']) {
     for (let round = 0; round < 3; round++) {
       for (const { decide } of callers) await decide('d', key, 'ada');
@@ -100,20 +106,7 @@ test('counters are shown and reset for all workers that count together, also wha
 });
 
 test('a reset reaches what workers hold as leases: all of the limit is there again, and no hit more', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(() => redis.stop());
-  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
-  const store = { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
-  const workers = await Promise.all(
-    ['w-1', 'w-2'].map((id) =>
-      startWorker(t, { env: { ...environment(controlPlane.xdsAddress, id), ...store } }),
-    ),
-  );
-  const callers = await Promise.all(
-    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
-  );
-  t.teardown(() => callers.forEach(({ close }) => void close()));
-  await linked(2);
+  const { counters, reset, callers } = await startTwoWorkers(t);
   const admit = async (requests: number) => {
     let admitted = 0;
     for (let index = 0; index < requests; index++) {
