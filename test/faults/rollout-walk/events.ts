@@ -64,7 +64,7 @@ const events = {
     const { revision, published } = revisions.create({
       content: before.content,
       at: second,
-      isImmediate: true,
+      isImmediate: isBack(world, before.content),
       what: 'what is in force again',
     });
     fleet.store.publish(revision);
@@ -81,7 +81,8 @@ const events = {
       const { trial } = cache.state();
       return trial && revisions.find(trial.revision.id)?.content === before.content;
     });
-    const isImmediate = message?.endsWith('now') === true || (message === undefined && !isTried);
+    const goesBack = !isTried && isBack(world, before.content);
+    const isImmediate = message?.endsWith('now') === true || (message === undefined && goesBack);
     const { revision, published } = revisions.create({
       content: before.content,
       ...(message ? { message } : {}),
@@ -365,6 +366,16 @@ function act(action: 'pause' | 'resume' | 'promote' | 'abort'): Happen {
     if (action === 'abort' && refused === undefined && isShared) world.noteAborted(open.id);
     return `${action} ${open.revision.slice(0, 4)} at ${plane.name}: ${refused ?? 'done'}`;
   };
+}
+
+/** Whether all that run know that everybody had it. One that has the record for itself alone may know that it was undone
+ * meanwhile, and takes steps then. */
+function isBack({ fleet, revisions }: World, content: number): boolean {
+  const knows = ({ keeper }: SimulatedPlane) =>
+    keeper.record.inForce.some(({ revision }) => revisions.find(revision)?.content === content);
+  return [...fleet.planes.values()].every(
+    (plane) => plane.keeper.alone === undefined || knows(plane),
+  );
 }
 
 /** The control plane may be killed meanwhile. */
