@@ -1,27 +1,41 @@
 // `diff`: what changes for requests between two sets of rules.
 
+import { errorText } from '../../shared/errors.ts';
 import { toPlaceText } from '../../shared/rules/placed-rule.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import type { RulesFile } from '../../shared/rules-file.ts';
+import { fromProblemJson, type ProblemJson } from '../admin/problem-json.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/limit-json.ts';
+import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
 import { formatChanges } from './change-text.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { readGitInput } from './input/git-input.ts';
 import { readPathInput } from './input/path-input.ts';
 import { addGitOptions, type LoadedRules, loadRules } from './input/rule-input.ts';
 import type { RuleInputResult } from './input/rule-texts.ts';
+import { parseRevision } from './revision-argument.ts';
 
-interface DiffOptions {
+interface DiffOptions extends AdminOptions {
   readonly git?: string;
   readonly gitPath?: string;
   readonly mergeDomains?: boolean;
   readonly json?: boolean;
 }
 
+interface ServerRevision {
+  readonly valid: boolean;
+  readonly files: readonly RulesFile[];
+  readonly problems: readonly ProblemJson[];
+}
+
 const gitPrefix = 'git:';
+const serverPrefix = 'server:';
 
 export const addDiff: AddCommand = (program, { io, finish, fail }) => {
   const command = program
@@ -30,11 +44,13 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
     .description(
       'Compares what two sets of rules mean for requests: limits added, removed, raised or lowered, requests newly blocked or unlimited, shadow mode, sharing, metrics. The order of files and rules does not matter.',
     )
-    .argument('<before>', 'a file, a directory, or git:REVISION with --git')
+    .argument(
+      '<before>',
+      "a file, a directory, git:REVISION with --git, or server:REVISION of a control plane, whose revisions 'history' lists",
+    )
     .argument('<after>', 'the same');
-  addGitOptions(command)
+  addAdminOptions(addGitOptions(command))
     .option('--merge-domains', 'allow several files for one domain, as MERGE_DOMAIN_CONFIG does')
-    .option('--json', 'print one JSON object')
     .addHelpText(
       'after',
       describeExitCodes(
@@ -50,13 +66,19 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
         const message = usesGit
           ? `${gitPrefix}REVISION needs --git URL; for the repository here, --git .`
           : `--git needs a side that is ${gitPrefix}REVISION`;
-        command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+        refuse(message);
+      }
+      const adminOption = givenAdminOption();
+      if (adminOption !== undefined && !sides.some((side) => side.startsWith(serverPrefix))) {
+        refuse(`${adminOption} needs a side that is ${serverPrefix}REVISION`);
       }
       const loaded: LoadedRules[] = [];
       for (const side of sides) {
         const read = await readSide(side, options);
         if (!read.ok) return fail(read.message);
-        loaded.push(loadRules(read.input, options.mergeDomains ?? false));
+        // What a server has is valid there, by its own settings.
+        const mergesDomains = options.mergeDomains ?? side.startsWith(serverPrefix);
+        loaded.push(loadRules(read.input, mergesDomains));
       }
       const valid = loaded.flatMap(({ ruleSet, documents }) =>
         ruleSet ? [{ ruleSet, documents }] : [],
@@ -73,7 +95,49 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
       finish(changes.length === 0 ? exitCodes.ok : exitCodes.no);
     });
 
-  function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
+  function refuse(message: string): never {
+    return command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+  }
+
+  /** The first option that says how to reach a control plane. */
+  function givenAdminOption(): string | undefined {
+    const names = ['adminUrl', 'tokenFile', 'ca', 'cert', 'key'];
+    const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli';
+    return command.options.find(
+      (option) => names.includes(option.attributeName()) && isGiven(option.attributeName()),
+    )?.long;
+  }
+
+  async function readServerSide(revision: string, options: DiffOptions): Promise<RuleInputResult> {
+    try {
+      parseRevision(revision);
+    } catch (error) {
+      return { ok: false, message: `'${serverPrefix}${revision}': ${errorText(error)}` };
+    }
+    const opened = await openAdminClient(options, io.environment);
+    if (!opened.ok) return opened;
+    const path = `/revisions/${encodeURIComponent(revision)}`;
+    const result = await opened.client.call({ method: 'GET', path });
+    if (!result.ok) return result;
+    const { status, value } = result.answer;
+    if (status !== 200) {
+      const refusal = formatRefusal(result.answer)
+        .trimEnd()
+        .replace(/^error: /, '');
+      return { ok: false, message: refusal };
+    }
+    const { valid, files, problems } = value as ServerRevision;
+    // The server knows by which settings it has errors.
+    const read = valid
+      ? { files, problems: [] }
+      : { files: [], problems: problems.map(fromProblemJson) };
+    return { ok: true, input: { ...read, nodeGroupsPath: nodeGroupsFile, commit: undefined } };
+  }
+
+  async function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
+    if (side.startsWith(serverPrefix)) {
+      return readServerSide(side.slice(serverPrefix.length), options);
+    }
     if (!side.startsWith(gitPrefix)) return readPathInput([side]);
     const revision = side.slice(gitPrefix.length);
     const source = { url: options.git ?? '', revision, folder: options.gitPath ?? '' };

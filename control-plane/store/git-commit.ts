@@ -61,10 +61,9 @@ export async function makeCommit(
   }
 }
 
-/** Git refuses an author without a name; an address may be anything. */
+/** Git refuses an author without a name; an address may be empty. */
 function toPerson({ name, email }: Author, otherwise: Author): Author {
-  const cleanName = clean(name);
-  return { name: cleanName === '' ? otherwise.name : cleanName, email: clean(email) || 'unknown' };
+  return { name: clean(name) || otherwise.name, email: clean(email) };
 }
 
 /** Without characters that would end the field or the line in a commit. */

@@ -396,6 +396,14 @@ test('a commit has its author, and the control plane as committer', async (t) =>
     repository.gitAtRemote('log', '-1', '--format=%an|%B', 'main'),
     'Ratelane|Change the configuration',
   );
+  await store.write(put('a.yaml', '4'), {
+    expectedRevision: undefined,
+    author: { name: 'pipeline', email: '' },
+    message: 'four',
+  });
+  t.is(repository.gitAtRemote('log', '-1', '--format=%an|%ae', 'main'), 'pipeline|');
+  t.is((await store.history(1))[0]?.author, 'pipeline');
+  t.is(repository.gitAtRemote('fsck', '--strict'), '');
 });
 
 test('a push that the remote forbids is an error with its words', async (t) => {

@@ -129,7 +129,9 @@ export async function readLog(
   for (let at = 0; at + 3 < fields.length; at += 4) {
     const [id = '', seconds = '', author = '', message = ''] = fields.slice(at, at + 4);
     const atMs = Number(seconds) * 1000;
-    infos.push({ id, atMs, author: toInfoText(author), message: toInfoText(message) });
+    // The owner of a token has no address.
+    const shown = author.replace(/ <>$/, '');
+    infos.push({ id, atMs, author: toInfoText(shown), message: toInfoText(message) });
   }
   return infos;
 }
