@@ -1,9 +1,6 @@
 import test from 'ava';
-import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createLimitedSum, fromText, toLimitedList, toLimitedPeriod } from './limited-values.ts';
-import { createRuleRates } from './rule-rates.ts';
 
-const link = {};
 const value = (name: string, count: number, error = 0) => ({
   domain: 'd',
   rule: 'd.k',
@@ -77,50 +74,4 @@ test('of what a worker sends, the largest that fit are kept, cut, and as numbers
   t.is(domain.length, 128);
   t.is(entries[0]?.value.length, 128);
   t.deepEqual([only?.count, only?.error], [0, 0]);
-});
-
-test('rates of rules are those of the last minute of all workers, and rules without hits go', (t) => {
-  const clock = createManualClock();
-  const rates = createRuleRates(() => clock.monotonicMs());
-  const rule = (name: string, hits: number) => ({
-    rule: name,
-    hits,
-    overLimit: hits / 2,
-    nearLimit: 0,
-  });
-  rates.take(link, [rule('old', 600)], 5);
-  for (let second = 5; second <= 60; second += 5) {
-    clock.advance(5_000);
-    rates.take(link, [rule('d.k', 50)], 5);
-    rates.take(link, [rule('d.k', 50)], 5);
-  }
-  const [{ hitsPerSecond = 0, overLimitPerSecond = 0 } = {}] = rates
-    .read()
-    .filter(({ rule: name }) => name === 'd.k');
-  t.is(Math.round(hitsPerSecond), 22);
-  t.is(overLimitPerSecond, hitsPerSecond / 2);
-  clock.advance(30_000);
-  t.deepEqual(
-    rates.read().map(({ rule: name }) => name),
-    ['d.k'],
-  );
-  clock.advance(3_600_000);
-  t.deepEqual(rates.read(), []);
-});
-
-test('a report over a long time, of an absurd number or of too many rules is not taken for traffic of now', (t) => {
-  const clock = createManualClock();
-  const rates = createRuleRates(() => clock.monotonicMs());
-  const rule = (name: string) => ({ rule: name, hits: 1, overLimit: 0, nearLimit: 0 });
-  rates.take(link, [rule('late')], 3_600);
-  rates.take(link, [rule('late')], Number.NaN);
-  t.deepEqual(rates.read(), []);
-  for (let batch = 0; batch < 20; batch++) {
-    rates.take(
-      link,
-      Array.from({ length: 2_500 }, (_, index) => rule(`${batch}.${index}`)),
-      5,
-    );
-  }
-  t.is(rates.read().length, 20_000);
 });

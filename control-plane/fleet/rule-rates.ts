@@ -1,8 +1,10 @@
 // What the workers count by rule, as rates over the last minute of the whole fleet. Memory goes by the number
 // of rules, not of workers. When there are too many, those of the link that tells the most are left out.
+import type { Clock } from '../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
 import { createSharedTable } from './shared-table.ts';
+import { createSlots, openSlots, slotMs } from './slots.ts';
 import { toCount } from './worker-figures.ts';
 
 export interface RuleRate {
@@ -13,7 +15,8 @@ export interface RuleRate {
   readonly nearLimitPerSecond: number;
 }
 
-/** Hits per second in each slot of five seconds of the last minute, the oldest first. */
+/** Hits per second in each slot of five seconds of a minute, the oldest first, without those that reports may still add
+ * to. */
 export interface RuleSeries {
   /** The metric key. */
   readonly rule: string;
@@ -33,8 +36,9 @@ export interface RuleRates {
   readSeries(domain: string): RuleSeries[];
 }
 
-const slotMs = 5_000;
-const slots = 12;
+/** A minute. */
+const shownSlots = 60_000 / slotMs;
+const keptSlots = shownSlots + openSlots;
 const fields = 3;
 const maxRules = 20_000;
 const maxRulesPerReport = 2_000;
@@ -42,29 +46,33 @@ const maxRulesPerReport = 2_000;
 const longestSeconds = 30;
 
 interface Row {
-  /** Three numbers for each slot. */
-  readonly counts: Float64Array;
+  /** Three numbers for each slot, to seven digits. */
+  readonly counts: Float32Array;
   /** Number of the last slot with hits. */
   last: number;
 }
 
-export function createRuleRates(monotonicMs: () => number): RuleRates {
+export function createRuleRates(clock: Clock): RuleRates {
   const rows = createSharedTable<Row>(maxRules);
-  const startMs = monotonicMs();
-  let current = Math.floor(startMs / slotMs);
+  const slots = createSlots(clock);
+  const startMs = clock.monotonicMs();
+  let current = slots.now();
+
+  function placeOf(slot: number): number {
+    return (slot % keptSlots) * fields;
+  }
 
   function moveOn(): void {
-    const now = Math.floor(monotonicMs() / slotMs);
-    const passed = Math.min(now - current, slots);
+    const now = slots.now();
+    const passed = Math.min(now - current, keptSlots);
     if (passed <= 0) return;
     for (const [rule, { counts, last }] of rows.entries()) {
-      if (now - last >= slots) {
+      if (now - last >= keptSlots) {
         rows.remove(rule);
         continue;
       }
       for (let slot = now - passed + 1; slot <= now; slot++) {
-        const at = (slot % slots) * fields;
-        counts.fill(0, at, at + fields);
+        counts.fill(0, placeOf(slot), placeOf(slot) + fields);
       }
     }
     current = now;
@@ -73,40 +81,52 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
   function rowOf(link: object, rule: string): Row | undefined {
     const known = rows.find(link, rule);
     if (known !== undefined || rule.length > maxNameLength) return known;
-    const row = { counts: new Float64Array(slots * fields), last: current };
+    const row = { counts: new Float32Array(keptSlots * fields), last: current };
     return rows.add(link, rule, row) ? row : undefined;
+  }
+
+  /** Of one field, in the minute that ends with this slot, the oldest first. */
+  function minuteOf({ counts }: Row, field: number, last: number): number[] {
+    return Array.from(
+      { length: shownSlots },
+      (_, index) => counts[placeOf(last - shownSlots + 1 + index) + field] ?? 0,
+    );
   }
 
   return {
     take(link, rules, seconds) {
       moveOn();
       if (!(seconds <= longestSeconds)) return;
-      const at = (current % slots) * fields;
+      const shares = slots.share(seconds, keptSlots);
       for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
         const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
         const row = rowOf(link, rule);
         if (row === undefined) continue;
         const { counts } = row;
         row.last = current;
-        counts[at] = (counts[at] ?? 0) + toCount(hits);
-        counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit);
-        counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit);
+        for (const { slot, share } of shares) {
+          const at = placeOf(slot);
+          counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
+          counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
+          counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
+        }
       }
     },
     leave: rows.leave,
     read() {
       moveOn();
-      const nowMs = monotonicMs();
       // The slot of now is not over.
-      const spanMs = (slots - 1) * slotMs + (nowMs - current * slotMs);
-      const seconds = Math.max(slotMs, Math.min(spanMs, nowMs - startMs)) / 1000;
-      return [...rows.entries()].map(([rule, { counts }]) => {
-        const sums = [0, 0, 0];
-        counts.forEach((count, index) => {
-          sums[index % fields] = (sums[index % fields] ?? 0) + count / seconds;
-        });
-        const [hitsPerSecond = 0, overLimitPerSecond = 0, nearLimitPerSecond = 0] = sums;
-        return { rule, hitsPerSecond, overLimitPerSecond, nearLimitPerSecond };
+      const spanMs = shownSlots * slotMs - slots.leftMs();
+      const seconds = Math.max(slotMs, Math.min(spanMs, clock.monotonicMs() - startMs)) / 1000;
+      return [...rows.entries()].map(([rule, row]) => {
+        const rate = (field: number) =>
+          minuteOf(row, field, current).reduce((sum, count) => sum + count, 0) / seconds;
+        return {
+          rule,
+          hitsPerSecond: rate(0),
+          overLimitPerSecond: rate(1),
+          nearLimitPerSecond: rate(2),
+        };
       });
     },
     readSeries(domain) {
@@ -114,13 +134,9 @@ export function createRuleRates(monotonicMs: () => number): RuleRates {
       const start = `${domain}.`;
       return [...rows.entries()]
         .filter(([rule]) => rule.startsWith(start))
-        .map(([rule, { counts }]) => {
-          // Without the slot of now, which is not over.
+        .map(([rule, row]) => {
           const series = (field: number) =>
-            Array.from({ length: slots - 1 }, (_, index) => {
-              const slot = (current + 1 + index) % slots;
-              return (counts[slot * fields + field] ?? 0) / (slotMs / 1000);
-            });
+            minuteOf(row, field, current - openSlots).map((count) => count / (slotMs / 1000));
           return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
         });
     },

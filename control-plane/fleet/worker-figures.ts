@@ -106,7 +106,8 @@ export function findP99Ms(all: readonly (readonly number[])[]): number | undefin
   return (decisionDurationBounds[index] ?? Number.POSITIVE_INFINITY) * 1000;
 }
 
-/** Sanitises an untrusted number. */
+/** Sanitises an untrusted number. Sums of many of them are finite. */
 export function toCount(value: number | undefined): number {
-  return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
+  if (value === undefined || !Number.isFinite(value) || value < 0) return 0;
+  return Math.min(value, Number.MAX_SAFE_INTEGER);
 }
