@@ -1,7 +1,8 @@
-// The traffic of the last minutes as the admin API shows it. Pure.
+// The traffic of the last hour as the admin API shows it. Pure.
 import Type from 'typebox';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
-import type { TrafficSlot } from '../fleet/traffic-history.ts';
+import { slotMs } from '../fleet/slots.ts';
+import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { toTime } from './revision-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -12,8 +13,28 @@ const slotJson = Type.Object({
   errors: Type.Number({ description: 'Requests that could not be decided' }),
 });
 
-/** Counts of slots of five seconds, the oldest first; a report counts for the time that it covers. */
-export const historyJson = Type.Object({ slots: Type.Array(slotJson) }, { title: 'History' });
+export const historySpan = Type.Optional(
+  Type.Union([Type.Literal('15m'), Type.Literal('1h')], {
+    description: '15m, in slots of 5 seconds, or 1h, in slots of 20 seconds. Without it 15m',
+  }),
+);
+export type HistorySpan = Exclude<Type.Static<typeof historySpan>, undefined>;
+
+const spans: Readonly<Record<HistorySpan, { readonly ms: number; readonly slotMs: number }>> = {
+  '15m': { ms: 900_000, slotMs },
+  '1h': { ms: 3_600_000, slotMs: 4 * slotMs },
+};
+
+export const historyJson = Type.Object(
+  {
+    until: Type.String({ format: 'date-time', description: 'Now, for the control plane' }),
+    slotSeconds: Type.Integer(),
+    /** The oldest first; a report counts for the time that it covers. Without those that no report covers, and those that
+     * reports may still add to. */
+    slots: Type.Array(slotJson),
+  },
+  { title: 'History' },
+);
 export type HistoryJson = Type.Static<typeof historyJson>;
 
 const perSecond = Type.Array(Type.Number(), { maxItems: 60 });
@@ -35,22 +56,40 @@ export const ruleSeriesJson = Type.Object(
   { title: 'RuleSeries' },
 );
 
-export function toHistoryJson(slots: readonly TrafficSlot[]): HistoryJson {
+/** The span until `nowMs`. */
+export function toHistoryJson(
+  slots: readonly TrafficSlot[],
+  span: HistorySpan,
+  nowMs: number,
+): HistoryJson {
+  const { ms, slotMs: shownMs } = spans[span];
+  const byTime = Map.groupBy(slots, ({ atMs }) => Math.floor(atMs / shownMs) * shownMs);
+  const known = [...byTime].filter(
+    ([atMs, parts]) => atMs >= nowMs - ms && parts.length === shownMs / slotMs,
+  );
+  const sum = (parts: readonly TrafficSlot[], field: keyof TrafficCounts) =>
+    round(parts.reduce((all, part) => all + part[field], 0));
   return {
-    slots: slots.map(({ atMs, decisions, overLimit, errors }) => ({
+    until: toTime(nowMs),
+    slotSeconds: shownMs / 1000,
+    slots: known.map(([atMs, parts]) => ({
       at: toTime(atMs),
-      decisions: round(decisions),
-      overLimit: round(overLimit),
-      errors: round(errors),
+      decisions: sum(parts, 'decisions'),
+      overLimit: sum(parts, 'overLimit'),
+      errors: sum(parts, 'errors'),
     })),
   };
 }
 
-/** The sum of what several control planes say. */
-export function mergeHistories(all: readonly HistoryJson[]): HistoryJson {
+/** `own` with what other control planes say of the same span, until the time of which all of them know: one that was asked
+ * a moment earlier has a slot less. */
+export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[]): HistoryJson {
+  const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
+  const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
+  const endMs = Math.max(Math.min(...ends), Math.max(...ends) - own.slotSeconds * 1000);
   const byTime = new Map<string, HistoryJson['slots'][number]>();
-  for (const slot of all.flatMap(({ slots }) => slots)) {
-    const { at, decisions, overLimit, errors } = slot;
+  for (const { at, decisions, overLimit, errors } of all.flat()) {
+    if (Date.parse(at) > endMs) continue;
     const known = byTime.get(at) ?? { at, decisions: 0, overLimit: 0, errors: 0 };
     byTime.set(at, {
       at,
@@ -59,7 +98,7 @@ export function mergeHistories(all: readonly HistoryJson[]): HistoryJson {
       errors: known.errors + errors,
     });
   }
-  return { slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)) };
+  return { ...own, slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)) };
 }
 
 /** Sums by rule. */

@@ -82,9 +82,9 @@ export interface Fleet {
   limited(wanted: WantedValues, most: number): Promise<LimitedList>;
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
-  /** Of the rules of one domain that had hits in the last minute. */
+  /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
   ruleSeries(domain: string): readonly RuleSeries[];
-  /** What all workers together decided in the last minutes. */
+  /** What all workers together decided in the last hour, without the time that no report covers. */
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
@@ -123,7 +123,7 @@ export function createFleet({ method, log, clock }: FleetDeps): Fleet {
   const members = new Map<string, Member>();
   const links = new Set<OpenLink>();
   const counters = createCounters(clock);
-  const ruleRates = createRuleRates(() => clock.monotonicMs());
+  const ruleRates = createRuleRates(clock);
   const history = createTrafficHistory(clock);
   const unmatched = createUnmatchedSamples();
   /** Those of two starts of this process differ. */

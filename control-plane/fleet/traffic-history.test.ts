@@ -35,23 +35,63 @@ test('a time that no report can cover is one within the slots that are kept', (t
   const clock = createManualClock();
   const history = createTrafficHistory(clock);
   clock.advance(5_000);
+  history.take(counts, 5);
   for (const seconds of [0, -1, Number.NaN]) history.take(counts, seconds);
-  history.take(counts, Number.POSITIVE_INFINITY);
   clock.advance(10_000);
-  const [first, second] = history.read();
-  t.true((first?.decisions ?? 0) > 30 && (first?.decisions ?? 0) <= 40);
-  t.is(second?.decisions, 0);
+  const decided = history.read().reduce((sum, { decisions }) => sum + decisions, 0);
+  t.true(decided >= 10 && decided <= 40);
+  history.take(counts, Number.POSITIVE_INFINITY);
+  t.true(history.read().length <= 720);
 });
 
-test('the last 15 minutes are kept, with nothing in them where nobody reported', (t) => {
+test('an hour is kept, and a time without reports is one that nothing is known of', (t) => {
   const clock = createManualClock();
   const history = createTrafficHistory(clock);
-  history.take(counts, 5);
-  clock.advance(20 * 60_000);
-  history.take(counts, 5);
+  const report = (times: number, decisions: number) => {
+    for (let index = 0; index < times; index++) {
+      clock.advance(5_000);
+      history.take({ decisions, overLimit: 0, errors: 0 }, 5);
+    }
+  };
+  report(24, 10);
+  clock.advance(30 * 60_000);
+  report(12, 0);
   clock.advance(5_000);
   const slots = history.read();
-  t.is(slots.length, 179);
-  t.is(slots.at(-1)?.decisions, 10);
-  t.true(slots.slice(0, -1).every(({ decisions }) => decisions === 0));
+  t.deepEqual(
+    slots.map(({ decisions }) => decisions),
+    [...Array.from({ length: 24 }, () => 10), ...Array.from({ length: 12 }, () => 0)],
+  );
+  t.is((slots[24]?.atMs ?? 0) - (slots[23]?.atMs ?? 0), 30 * 60_000 + 5_000);
+  clock.advance(28 * 60_000);
+  t.is(history.read().length, 12 + 12);
+  report(2_000, 10);
+  t.is(history.read().length, 720);
+});
+
+test('the first slot after a time without reports is known from its start or not at all', (t) => {
+  const clock = createManualClock();
+  const history = createTrafficHistory(clock);
+  clock.advance(7_500);
+  history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
+  clock.advance(5_000);
+  history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
+  clock.advance(5_000);
+  t.deepEqual(
+    history.read().map(({ decisions }) => decisions),
+    [50],
+  );
+});
+
+test('a step of the wall clock moves all slots, and a smaller difference moves none', (t) => {
+  const clock = createManualClock();
+  const history = createTrafficHistory(clock);
+  clock.advance(5_000);
+  history.take(counts, 5);
+  clock.advance(7_400);
+  const [first] = history.read();
+  clock.setWall(clock.wallMs() + 600);
+  t.deepEqual(history.read(), [first]);
+  clock.setWall(clock.wallMs() - 600 + 3_600_000);
+  t.is(history.read()[0]?.atMs, (first?.atMs ?? 0) + 3_600_000);
 });

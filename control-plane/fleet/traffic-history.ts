@@ -1,6 +1,7 @@
-// What the whole fleet decided in the last minutes, in slots of five seconds. Memory does not go by the
-// number of workers.
+// What the whole fleet decided in the last hour, in slots of five seconds. Memory does not go by the number of
+// workers or rules. A slot that no report covers is not known, which is another thing than nothing to decide.
 import type { Clock } from '../../shared/clock.ts';
+import { createSlots, openSlots, slotMs } from './slots.ts';
 
 /** Counts of one slot. */
 export interface TrafficSlot {
@@ -16,53 +17,45 @@ export type TrafficCounts = Omit<TrafficSlot, 'atMs'>;
 export interface TrafficHistory {
   /** What a worker has counted in that many seconds until now. */
   take(counts: TrafficCounts, seconds: number): void;
-  /** The last 15 minutes, or since the start; the oldest first, without the slots that reports may still add to: the one
-   * that is not over, and the one before it. */
+  /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
   read(): TrafficSlot[];
 }
 
-export const slotMs = 5_000;
-const slotCount = 180;
+/** An hour. */
+const slotCount = 3_600_000 / slotMs;
 const none: TrafficCounts = { decisions: 0, overLimit: 0, errors: 0 };
 
 export function createTrafficHistory(clock: Clock): TrafficHistory {
-  const slots = new Map<number, TrafficCounts>();
-  const slotOfNow = () => Math.floor(clock.monotonicMs() / slotMs);
-  const first = slotOfNow();
+  const slots = createSlots(clock);
+  const known = new Map<number, TrafficCounts>();
 
-  function add(slot: number, { decisions, overLimit, errors }: TrafficCounts, share: number): void {
-    const before = slots.get(slot) ?? none;
-    slots.set(slot, {
-      decisions: before.decisions + decisions * share,
-      overLimit: before.overLimit + overLimit * share,
-      errors: before.errors + errors * share,
-    });
+  function isOld(slot: number): boolean {
+    return slot < slots.now() - openSlots + 1 - slotCount;
   }
 
   return {
-    take(counts, seconds) {
-      const nowMs = clock.monotonicMs();
-      const now = slotOfNow();
-      // Reports come at any time: each slot gets its share of the time that a report covers.
-      const spanMs = Math.min(Math.max(seconds * 1000, 1) || 1, slotCount * slotMs);
-      const startMs = nowMs - spanMs;
-      for (let slot = Math.floor(startMs / slotMs); slot <= now; slot++) {
-        const fromMs = Math.max(startMs, slot * slotMs);
-        add(slot, counts, (Math.min(nowMs, (slot + 1) * slotMs) - fromMs) / spanMs);
+    take({ decisions, overLimit, errors }, seconds) {
+      for (const { slot, share, isFromStart } of slots.share(seconds, slotCount)) {
+        // Of the first slot after a time without reports only the end would be known.
+        if (!isFromStart && !known.has(slot) && !known.has(slot - 1)) continue;
+        const before = known.get(slot) ?? none;
+        known.set(slot, {
+          decisions: before.decisions + decisions * share,
+          overLimit: before.overLimit + overLimit * share,
+          errors: before.errors + errors * share,
+        });
       }
-      for (const slot of slots.keys()) {
-        if (slot <= now - slotCount) slots.delete(slot);
+      if (known.size <= slotCount + openSlots) return;
+      for (const slot of known.keys()) {
+        if (isOld(slot)) known.delete(slot);
       }
     },
     read() {
-      const now = slotOfNow();
-      // Slots follow the monotonic clock; a step of the wall clock moves all of them.
-      const start = Math.floor(clock.wallMs() / slotMs) - now;
-      const oldest = Math.max(first, now - slotCount);
-      return Array.from({ length: Math.max(0, now - 1 - oldest) }, (_, index) => {
-        const slot = oldest + index;
-        return { atMs: (start + slot) * slotMs, ...(slots.get(slot) ?? none) };
-      });
+      const end = slots.now() - openSlots;
+      return [...known]
+        .filter(([slot]) => slot <= end && !isOld(slot))
+        .sort(([a], [b]) => a - b)
+        .map(([slot, counts]) => ({ atMs: slots.toWallMs(slot), ...counts }));
     },
   };
 }

@@ -179,7 +179,7 @@ browserTest(
     t.deepEqual(labels, [...new Set(labels)]);
     const chart = page.getByRole('img', { name: /^A chart of the requests per second since/ });
     const box = await chart.boundingBox();
-    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 40, (box?.y ?? 0) + 60);
+    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 110, (box?.y ?? 0) + 60);
     await shows(page, /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/);
     t.deepEqual(await look(page, 'trial-chart'), []);
   },

@@ -1,9 +1,10 @@
-// `/traffic`: what the workers decided in the last minutes, and what the rules counted.
+// `/traffic`: what the workers decided in the last hour, and what the rules counted.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
 import {
   historyJson,
+  historySpan,
   mergeHistories,
   mergeSeries,
   ruleSeriesJson,
@@ -14,16 +15,21 @@ import { nameRules, ruleOwners } from '../rule-owners.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
-    summary: 'What all workers decided in the last 15 minutes, in slots of five seconds',
-    query: Type.Object({ peer: askingPeer }),
+    summary:
+      'What all workers decided in the last 15 minutes or the last hour, without the time that no report covers',
+    query: Type.Object({ span: historySpan, peer: askingPeer }),
     returns: { 200: historyJson },
     failures: { 409: undefined },
   });
 
-  async GET({ peer }: Fields<typeof Default.GET>) {
-    const answers = await this.askPeers('/traffic', historyJson, peer);
-    const own = toHistoryJson(this.api.fleet.history());
-    return mergeHistories([own, ...answers.flatMap(({ value }) => value ?? [])]);
+  async GET({ span = '15m', peer }: Fields<typeof Default.GET>) {
+    const answers = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
+    const { fleet, clock } = this.api;
+    const own = toHistoryJson(fleet.history(), span, clock.wallMs());
+    return mergeHistories(
+      own,
+      answers.flatMap(({ value }) => value ?? []),
+    );
   }
 
   static readonly GET_rules = op({

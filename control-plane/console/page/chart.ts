@@ -1,5 +1,6 @@
-// The traffic of the last minutes over time.
+// The traffic of the last quarter of an hour, or of the last hour.
 import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
 import type { HistoryJson } from '../../admin/history-json.ts';
@@ -7,16 +8,17 @@ import { toClock, toRate, toTime } from './format.ts';
 
 interface ChartProps {
   readonly history: HistoryJson;
+  /** What stands beside the title. */
+  readonly children?: ComponentChildren;
 }
 
-const slotSeconds = 5;
 const leastSpanSeconds = 180;
 const height = 190;
 /** Between labels, in seconds: they tell minutes, and none of them twice. */
 const wholeMinutes = [60, 120, 300, 600];
 
 /** The tiles above it say the newest values in words. */
-export function TrafficChart({ history }: ChartProps) {
+export function TrafficChart({ history, children }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
   /** Where the pointer is. */
@@ -52,26 +54,46 @@ export function TrafficChart({ history }: ChartProps) {
 
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const { slots } = history;
-  const slot = index === undefined ? undefined : slots[index];
-  const told = (count: number | undefined) =>
-    count === undefined ? '' : ` ${toRate(count / slotSeconds)}`;
+  const { slots, slotSeconds } = history;
+  const [times, ...lines] = data;
+  const second = index === undefined ? undefined : times[index];
+  const told = lines.map((line) => toToldRate(line[index ?? -1]));
   const from = Date.parse(slots[0]?.at ?? '');
+  const when =
+    second === undefined
+      ? `since ${toClock(from)}`
+      : `at ${toTime(new Date((second - slotSeconds / 2) * 1000).toISOString()).slice(11)}`;
   return html`<figure class="chart">
-    <figcaption>Requests per second, ${slot === undefined ? `since ${toClock(from)}` : `at ${toTime(slot.at).slice(11)}`}
-      <span class="key ok">decisions${told(slot?.decisions)}</span><span class="key over">over limit${told(slot?.overLimit)}</span><span class="key error">errors${told(slot?.errors)}</span>
+    <figcaption>Requests per second, ${when}
+      <span class="key ok">decisions${told[0]}</span><span class="key over">over limit${told[1]}</span><span class="key error">errors${told[2]}</span>
+      ${children}
     </figcaption>
     <div ref=${place} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
   </figure>`;
 }
 
-function toData({ slots }: HistoryJson): UPlot.AlignedData {
-  const rate = (count: number) => count / slotSeconds;
+/** Of a time that no report covers nothing is known. */
+function toToldRate(perSecond: number | null | undefined): string {
+  if (perSecond === undefined) return '';
+  return perSecond === null ? ' not known' : ` ${toRate(perSecond)}`;
+}
+
+/** At the middle of each slot until now; with a gap where one is not known. */
+function toData({ slots, slotSeconds, until }: HistoryJson): UPlot.AlignedData {
+  const known = new Map(slots.map((slot) => [Date.parse(slot.at) / 1000, slot]));
+  const [first = 0] = known.keys();
+  const count = Math.max(0, Math.floor((Date.parse(until) / 1000 - first) / slotSeconds));
+  const starts = Array.from({ length: count }, (_, index) => first + index * slotSeconds);
+  const line = (field: 'decisions' | 'overLimit' | 'errors') =>
+    starts.map((start) => {
+      const count = known.get(start)?.[field];
+      return count === undefined ? null : count / slotSeconds;
+    });
   return [
-    slots.map(({ at }) => Date.parse(at) / 1000),
-    slots.map(({ decisions }) => rate(decisions)),
-    slots.map(({ overLimit }) => rate(overLimit)),
-    slots.map(({ errors }) => rate(errors)),
+    starts.map((start) => start + slotSeconds / 2),
+    line('decisions'),
+    line('overLimit'),
+    line('errors'),
   ];
 }
 

@@ -33,7 +33,7 @@ import {
 } from './parts.ts';
 import { useResource } from './resource.ts';
 import { waitsForSomebody } from './rollout-panel.ts';
-import { hrefOf, replaceRoute } from './route.ts';
+import { hrefOf, replaceRoute, withParams } from './route.ts';
 
 /** The group of nodes that no other one names. */
 const everybody = 'default';
@@ -46,17 +46,29 @@ const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, numbe
 };
 
 export function FleetPage({ params, status }: PageProps) {
-  const history = useResource<HistoryJson>('traffic', 'figures');
+  const span = params.get('span') === '1h' ? '1h' : '15m';
+  const history = useResource<HistoryJson>(`traffic?span=${span}`, 'figures');
   const { value } = status;
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
     <${ReadingState} of=${status} />
     ${value && html`<${Warnings} status=${value} /><${MemoryNotice} status=${value} /><${Tiles} status=${value} />`}
-    ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value} />`}
+    ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value}><${Spans} span=${span} params=${params} /><//>`}
     ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
     <h2>Workers</h2>
     ${value?.fleet && html`<${Workers} fleet=${value.fleet} params=${params} />`}
     ${value?.fleet && value.fleet.links.length > 0 && html`<${Links} links=${value.fleet.links} />`}
   <//>`;
+}
+
+interface SpansProps {
+  readonly span: string;
+  readonly params: URLSearchParams;
+}
+
+function Spans({ span, params }: SpansProps) {
+  const link = (value: string, text: string) =>
+    html`<a href=${hrefOf('fleet', withParams(params, { span: value }))} aria-current=${value === span ? 'true' : undefined}>${text}</a>`;
+  return html`<nav class="spans" aria-label="Span of the chart">${link('15m', '15 min')}${link('1h', '1 h')}</nav>`;
 }
 
 interface StatusProps {
@@ -169,13 +181,8 @@ interface WorkersProps {
 function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
   const search = params.get('search') ?? '';
   const state = params.get('state') ?? '';
-  const go = (next: { search?: string; state?: string }) => {
-    const all = { ...(search && { search }), ...(state && { state }), ...next };
-    replaceRoute(
-      'fleet',
-      Object.fromEntries(Object.entries(all).filter(([, text]) => text !== '')),
-    );
-  };
+  const go = (next: { search?: string; state?: string }) =>
+    replaceRoute('fleet', withParams(params, next));
   if (workers.length + gone.length === 0) {
     return html`<${Empty} title="No worker is connected.">
       <p>A worker that is told where this control plane is gets its rules from here:</p>
@@ -207,7 +214,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
     </div>
     ${
       found.length + left.length === 0
-        ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('fleet', {})} />`
+        ? html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '', state: '' })} />`
         : html`<${Table} caption="Workers" rows=${[...found.map(toRow), ...left.map(toGoneRow)]}
             columns=${['Worker', 'Rules', 'Revision', '#Decisions/s', '#Over/s', '#Errors/s', '#p99', 'Store', 'Connected']} />`
     }`;

@@ -12,6 +12,15 @@ export function hrefOf(page: string, params: Readonly<Record<string, string>> = 
   return `#/${page}${query === '' ? '' : `?${query}`}`;
 }
 
+/** The parameters with others in place of some of them; '' takes one away. */
+export function withParams(
+  params: URLSearchParams,
+  others: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const all = Object.entries({ ...Object.fromEntries(params), ...others });
+  return Object.fromEntries(all.filter(([, text]) => text !== ''));
+}
+
 /** The address changes without a new entry in the history. */
 export function replaceRoute(page: string, params: Readonly<Record<string, string>>): void {
   history.replaceState(null, '', hrefOf(page, params));
