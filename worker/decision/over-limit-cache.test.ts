@@ -59,13 +59,36 @@ test('a decision that began before its key was removed does not bring it back', 
   t.true(cache.has('k', 0), 'what begins later may');
 });
 
-test('removed keys are remembered in bounded number', (t) => {
-  const { cache } = createCache(1);
+test('removed keys are remembered in bounded number, and one that is not comes back with a later decision', (t) => {
+  const { cache } = createCache(10_000_000);
   const before = cache.removals;
-  for (let index = 0; index <= 10_000; index++) cache.remove(`k${index}`);
-  cache.add('k0', 60, before);
-  cache.add('k1', 60, before);
-  t.deepEqual([cache.has('k0', 0), cache.has('k1', 0)], [true, false]);
+  for (let index = 0; index < 10_000; index++) cache.remove(`k${index}`);
+  cache.add('other', 60, before);
+  t.true(cache.has('other', 0), 'every removal is remembered');
+  cache.remove('k10000');
+  for (const key of ['k0', 'k1', 'another']) {
+    cache.add(key, 60, before);
+    t.false(cache.has(key, 0), `${key} may be the one that was forgotten`);
+  }
+  cache.add('another', 60, before + 1);
+  t.true(cache.has('another', 0));
+});
+
+test('removed keys count towards the size, and make room before those that are over their limit', (t) => {
+  const { cache, readGauge } = createCache(600_000);
+  cache.add('known', 60, 0);
+  const before = cache.removals;
+  const long = 'k'.repeat(1_000);
+  const fitting = Math.floor(600_000 / (96 + 2 * (long.length + 3)));
+  // One fewer, for the keys beside them.
+  for (let index = 100; index < 100 + fitting - 1; index++) cache.remove(`${long}${index}`);
+  cache.add('other', 60, before);
+  t.true(cache.has('other', 0), 'every removal is remembered');
+  for (let index = 500; index < 502; index++) cache.remove(`${long}${index}`);
+  cache.add('another', 60, before);
+  t.false(cache.has('another', 0), 'the oldest was forgotten');
+  t.true(cache.has('known', 0));
+  t.is(readGauge('evacuateCount'), 0);
 });
 
 test('a size of 0 knows nothing', (t) => {

@@ -11,7 +11,8 @@ export interface OverLimitCache {
   /** How often `remove` was called. */
   readonly removals: number;
   /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
-   * the counter may have been over its limit only before that. */
+   * the counter may have been over its limit only before that. Nor is any key where a removal since is no longer
+   * remembered. */
   add(mapKey: string, untilSeconds: number, removalsBefore: number): void;
   /** A refund brought the counter back within its limit (behaviour: refunds). */
   remove(mapKey: string): void;
@@ -32,15 +33,19 @@ const disabled: OverLimitCache = {
   remove: () => {},
 };
 
-/** `sizeInBytes` 0 gives an empty cache. At the size limit the oldest keys are dropped first. */
+/** `sizeInBytes` 0 gives an empty cache. At the size limit, which counts removed keys too, the oldest keys are dropped
+ * first. */
 export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): OverLimitCache {
   if (sizeInBytes === 0) return disabled;
   const bytesMax = Math.max(sizeInBytes, leastBytes);
   const untilByKey = new Map<string, number>();
+  /** Of both maps. */
   let bytes = 0;
   let removals = 0;
   /** The value of `removals` after the last removal of each key; the oldest first. */
   const removedAt = new Map<string, number>();
+  /** The value of `removals` after the last removal that is no longer remembered. */
+  let forgottenAt = 0;
   const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
   let lastLookupSeconds = 0;
 
@@ -74,6 +79,22 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
     if (dropped) bytes -= cost(mapKey);
     return dropped;
   };
+  const forget = (mapKey: string): void => {
+    if (removedAt.delete(mapKey)) bytes -= cost(mapKey);
+  };
+  /** Removed keys go first: they matter only to decisions under way. */
+  const makeRoom = (): void => {
+    for (const [oldest, removal] of removedAt) {
+      if (bytes <= bytesMax && removedAt.size <= removedKeysMax) break;
+      forget(oldest);
+      forgottenAt = removal;
+    }
+    for (const [oldest] of untilByKey) {
+      if (bytes <= bytesMax) break;
+      drop(oldest);
+      counts.evacuated++;
+    }
+  };
 
   return {
     has(mapKey, nowSeconds) {
@@ -95,23 +116,19 @@ export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): Ove
       return removals;
     },
     add(mapKey, untilSeconds, removalsBefore) {
-      if (removalsBefore < (removedAt.get(mapKey) ?? 0)) return;
+      if (removalsBefore < (removedAt.get(mapKey) ?? forgottenAt)) return;
       if (drop(mapKey)) counts.overwritten++;
       untilByKey.set(mapKey, untilSeconds);
       bytes += cost(mapKey);
-      for (const [oldest] of untilByKey) {
-        if (bytes <= bytesMax) break;
-        drop(oldest);
-        counts.evacuated++;
-      }
+      if (bytes > bytesMax) makeRoom();
     },
     remove(mapKey) {
       removals++;
       drop(mapKey);
-      removedAt.delete(mapKey);
+      forget(mapKey);
       removedAt.set(mapKey, removals);
-      const [oldest] = removedAt.keys();
-      if (removedAt.size > removedKeysMax && oldest !== undefined) removedAt.delete(oldest);
+      bytes += cost(mapKey);
+      makeRoom();
     },
   };
 }
