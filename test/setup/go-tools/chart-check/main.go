@@ -1,6 +1,6 @@
 // Checks a Helm chart with the libraries of Helm and Kubernetes themselves: lints it, renders it with
-// the values of a file, and reads what comes out as the API server would, strictly. Prints the
-// manifests, or what is wrong with exit code 1.
+// the values of a file, reads what comes out as the API server would, strictly, and holds pods against
+// the pod security standard "restricted". Prints the manifests, or what is wrong with exit code 1.
 //
 //	chart-check CHART VALUES [OBJECT]
 //
@@ -21,6 +21,8 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	"helm.sh/helm/v3/pkg/releaseutil"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +31,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 const namespace = "limits"
@@ -99,11 +103,34 @@ func check(folder, valuesFile string, existing cluster) error {
 func checkManifest(manifest string) error {
 	options := json.SerializerOptions{Yaml: true, Strict: true}
 	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, options)
-	_, kind, err := decoder.Decode([]byte(manifest), nil, nil)
+	object, kind, err := decoder.Decode([]byte(manifest), nil, nil)
 	if runtime.IsNotRegisteredError(err) && kind != nil && kind.Group == "monitoring.coreos.com" {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	switch pod := object.(type) {
+	case *corev1.Pod:
+		return checkSecurity(&pod.ObjectMeta, &pod.Spec)
+	case *appsv1.Deployment:
+		return checkSecurity(&pod.Spec.Template.ObjectMeta, &pod.Spec.Template.Spec)
+	}
+	return nil
+}
+
+// checkSecurity gives what a namespace that enforces the standard would refuse.
+func checkSecurity(about *metav1.ObjectMeta, pod *corev1.PodSpec) error {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks())
+	if err != nil {
+		return err
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, about, pod))
+	if result.Allowed {
+		return nil
+	}
+	return fmt.Errorf("pod security restricted: %s", result.ForbiddenDetail())
 }
 
 // cluster answers the lookups of templates for one object: a cluster that has it and nothing else.
