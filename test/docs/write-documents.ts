@@ -25,7 +25,10 @@ const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
 await writeFile(inProject('control-plane/admin/openapi.json'), description);
 await writeFile(inProject('shared/rules/window-edge.svg'), await drawWindowEdge());
 
+const chart = 'compose/helm/ratelane/files';
+const observability = 'compose/observability';
+await copyFile(inProject(`${observability}/alerts.yaml`), inProject(`${chart}/alerts.yaml`));
 await copyFile(
-  inProject('compose/observability/alerts.yaml'),
-  inProject('compose/helm/ratelane/files/alerts.yaml'),
+  inProject(`${observability}/grafana/dashboards/ratelane.json`),
+  inProject(`${chart}/dashboard.json`),
 );

@@ -121,25 +121,32 @@ for (const [title, values] of Object.entries({
   });
 }
 
-testChart('a network policy lets control planes and scrapers to the admin port', async (t) => {
+testChart('a network policy lets in control planes, and who is named', async (t) => {
+  const adminCallers = [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }];
   const scrapers = [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }];
-  for (const given of [[], scrapers]) {
-    const chart = await render(t, { networkPolicy: { enabled: true, scrapers: given } });
+  for (const given of [{}, { scrapers }, { adminCallers, scrapers }]) {
+    const chart = await render(t, { networkPolicy: { enabled: true, ...given } });
     const { spec } = chart.find('NetworkPolicy', 'sample-ratelane-control-plane');
     const callers = spec.ingress
       .filter(({ ports }: Manifest) => ports.some(({ port }: Manifest) => port === 'admin'))
       .flatMap(({ from }: Manifest) => from);
-    const [peers, ...others] = callers;
-    t.deepEqual(others, given);
+    const [peers, tests, ...others] = callers;
+    t.deepEqual(others, Object.values(given).flat());
     t.true(isPartOf(peers.podSelector.matchLabels, chart.plane.metadata.labels));
     const worker = chart.find('Deployment', 'sample-ratelane-worker').spec.template;
     t.false(isPartOf(peers.podSelector.matchLabels, worker.metadata.labels));
+    // The pod of helm test asks both programs.
+    const { labels } = chart.find('Pod', 'sample-ratelane-test').metadata;
+    t.true(isPartOf(tests.podSelector.matchLabels, labels));
+    const [grpc] = chart.find('NetworkPolicy', 'sample-ratelane-worker').spec.ingress;
+    t.true(isPartOf(grpc.from.at(-1).podSelector.matchLabels, labels));
   }
 });
 
 testChart('a rollout is a value, and what peers are told by settings wins', async (t) => {
   const chart = await render(t, {
     controlPlane: {
+      git: { url: 'https://git.example/rules.git' },
       rollout: 'canary=10%,hold=60s',
       adminTokensSecret: 'admin-tokens',
       settings: { RATELANE_PEERS: 'https://elsewhere:18001' },

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
+import { alertCauses, calmSeries, type PromtoolSeries } from '../support/alert-causes.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
@@ -36,71 +37,6 @@ const expressions: string[] = dashboard.panels.flatMap((panel: { targets: { expr
   panel.targets.map(({ expr }) => expr.replaceAll('$job', '.*')),
 );
 
-const calls = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit",job="w"}';
-const failed = (type: string) =>
-  `ratelimit_service_should_rate_limit_error{err_type="${type}",job="w"}`;
-const times = (le: string) =>
-  `ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="${le}"}`;
-/** What each alert is for, as series in the notation of promtool: `0+1x60` grows each minute. */
-const causes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  RatelaneWorkerDown: { 'up{job="sample-ratelane-worker"}': '0x60' },
-  RatelaneStoreDown: { ratelimit_redis_pool_cx_active: '0x60' },
-  RatelaneStoreErrors: { [failed('redis_error')]: '0+10x60', [calls]: '0+600x60' },
-  RatelaneBreakerOpen: { ratelimit_per_second_store_breaker_open: '1x60' },
-  RatelaneAnsweredWithoutStore: { ratelimit_failure_mode_local: '0+60x60' },
-  RatelaneRequestsRefused: { [failed('service_error')]: '0+60x60' },
-  RatelaneDecisionsSlow: {
-    [times('0.01')]: '0+10x60',
-    [times('0.1')]: '0+600x60',
-    [times('+Inf')]: '0+600x60',
-  },
-  RatelaneWorkerBusy: { ratelimit_node_event_loop_busy_percent: '90x60' },
-  RatelaneRulesRefused: { ratelimit_service_config_load_error: '0+1x60' },
-  RatelaneNoRuleMatches: { 'ratelimit_service_no_match{domain="d",job="w"}': '0+60x60' },
-  RatelaneXdsDisconnected: { ratelimit_xds_connected: '0x60' },
-  RatelaneWorkersDisagree: {
-    'ratelimit_agreement{job="w",instance="a"}': '7x60',
-    'ratelimit_agreement{job="w",instance="b"}': '8x60',
-  },
-  RatelaneClockOffset: { ratelimit_store_clock_offset_ms: '-1500x60' },
-  RatelaneMetricNamesFolded: { ratelimit_service_folded_metric_names: '0+1x60' },
-  RatelaneProcessReplaced: { ratelimit_processes_replaced: '0+1x60' },
-  RatelaneControlPlaneDown: { 'up{job="ratelane-control-plane"}': '0x60' },
-  RatelaneRevisionInvalid: { ratelane_control_plane_newest_revision_valid: '0x60' },
-  RatelaneRevisionHeldBack: { ratelane_control_plane_newest_revision_held_back: '1x60' },
-  RatelaneRolloutPaused: { ratelane_control_plane_rollout_paused: '1x60' },
-  RatelaneRecordNotShared: { ratelane_control_plane_record_shared: '0x60' },
-  RatelaneRulesStale: { ratelane_control_plane_stale: '1x60' },
-  RatelaneRulesPending: { 'ratelane_control_plane_workers{state="pending"}': '2x60' },
-  RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },
-};
-/** All is well. */
-const calm = {
-  'up{job="ratelane-worker"}': '1x60',
-  'up{job="ratelane-control-plane"}': '1x60',
-  ratelimit_redis_pool_cx_active: '10x60',
-  ratelimit_store_breaker_open: '0x60',
-  ratelimit_failure_mode_allow: '5x60',
-  [failed('redis_error')]: '5x60',
-  [calls]: '0+600x60',
-  [times('0.01')]: '0+600x60',
-  [times('+Inf')]: '0+600x60',
-  ratelimit_node_event_loop_busy_percent: '30x60',
-  ratelimit_service_config_load_error: '1x60',
-  ratelimit_xds_connected: '1x60',
-  'ratelimit_agreement{job="w",instance="a"}': '7x60',
-  'ratelimit_agreement{job="w",instance="b"}': '7x60',
-  ratelimit_store_clock_offset_ms: '-20x60',
-  ratelimit_processes_replaced: '1x60',
-  ratelane_control_plane_newest_revision_valid: '1x60',
-  ratelane_control_plane_newest_revision_held_back: '0x60',
-  ratelane_control_plane_record_shared: '1x60',
-  ratelane_control_plane_stale: '0x60',
-  'ratelane_control_plane_workers{state="in_force"}': '9x60',
-  'ratelane_control_plane_workers{state="pending"}': '0x60',
-  'ratelane_control_plane_workers{state="refused"}': '0x60',
-};
-
 const uptime = 'ratelimit_node_uptime_seconds';
 /** Alerts that are for a single event: the counter, which is shown once it has counted, and the minutes
  * for which they fire. */
@@ -124,7 +60,7 @@ testWith(test, 'promtool')('Prometheus takes its configuration and the alerts', 
 /** A time in minutes, and the alerts that fire then. */
 type Firing = readonly [minute: number, alerts: readonly string[]];
 
-function unit(series: Readonly<Record<string, string>>, ...times: readonly Firing[]) {
+function unit(series: PromtoolSeries, ...times: readonly Firing[]) {
   return {
     interval: '1m',
     input_series: toInput(series),
@@ -136,7 +72,7 @@ function unit(series: Readonly<Record<string, string>>, ...times: readonly Firin
   };
 }
 
-function toInput(series: Readonly<Record<string, string>>) {
+function toInput(series: PromtoolSeries) {
   return Object.entries(series).map(([name, values]) => ({ series: name, values }));
 }
 
@@ -154,11 +90,11 @@ async function testRules(t: ExecutionContext, tests: readonly object[]): Promise
 }
 
 testWith(test, 'promtool')('each alert fires for what it is for, and none without', async (t) => {
-  t.deepEqual(Object.keys(causes).sort(), alerts.map(({ alert }) => alert).sort());
+  t.deepEqual(Object.keys(alertCauses).sort(), alerts.map(({ alert }) => alert).sort());
   await testRules(t, [
-    ...Object.entries(causes).map(([alert, series]) => unit(series, [50, [alert]])),
-    unit(calm, [50, []]),
-    unit({ ...calm, [uptime]: '7200+60x60' }, [50, []]),
+    ...Object.entries(alertCauses).map(([alert, series]) => unit(series, [50, [alert]])),
+    unit(calmSeries, [50, []]),
+    unit({ ...calmSeries, [uptime]: '7200+60x60' }, [50, []]),
   ]);
 });
 

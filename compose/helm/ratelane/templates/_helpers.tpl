@@ -1,7 +1,8 @@
+{{/* At most 40 characters, so that the longest suffix still fits into a name of 63. */}}
 {{- define "ratelane.fullname" -}}
 {{- $chart := .Values.nameOverride | default .Chart.Name }}
 {{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name $chart) (contains $chart .Release.Name) }}
-{{- $name | trunc 40 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "ratelane.labels" -}}
@@ -28,8 +29,23 @@ app.kubernetes.io/component: {{ last . }}
 {{- include "ratelane.fullname" . }}-control-plane-peers
 {{- end }}
 
+{{/* The address at which control planes ask each other, also for commands that run in pods. */}}
+{{- define "ratelane.adminUrl" -}}
+{{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ .Release.Namespace }}.svc:18001
+{{- end }}
+
+{{- define "ratelane.peersToken" -}}
+{{- .Values.controlPlane.peersTokenSecret | default (include "ratelane.peers" .) }}
+{{- end }}
+
+{{- define "ratelane.metricsPath" -}}
+{{- coalesce .Values.worker.settings.PULLMETRICS_PATH .Values.worker.settings.PROMETHEUS_PATH "/metrics" }}
+{{- end }}
+
 {{- define "ratelane.image" -}}
-image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+{{- $version := printf ":%s" (.Values.image.tag | default .Chart.AppVersion) }}
+{{- with .Values.image.digest }}{{ $version = printf "@%s" . }}{{ end }}
+image: {{ printf "%s%s" .Values.image.repository $version | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
@@ -55,8 +71,17 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* The chart's labels, and those of the values: (list . "worker" values). */}}
+{{- define "ratelane.podLabels" -}}
+{{- $own := merge (dict "app.kubernetes.io/component" (index . 1)) (include "ratelane.labels" (first .) | fromYaml) }}
+{{- toYaml (merge $own (last .).podLabels) }}
+{{- end }}
+
 {{/* Where pods go: (list . "worker" values). Spread over zones and machines where that can be had. */}}
 {{- define "ratelane.placement" -}}
+{{- with (last .).priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- with (last .).nodeSelector }}
 nodeSelector: {{ toYaml . | nindent 2 }}
 {{- end }}
