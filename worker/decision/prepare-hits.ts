@@ -10,9 +10,9 @@ import { toMapKey } from '../map-key.ts';
 import type { Metrics } from '../metrics.ts';
 import { createCounterKeys } from './counter-keys.ts';
 import type { DecisionTrail } from './decision-trail.ts';
-import type { LimitedHit } from './descriptor-status.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
+import type { LimitedHit } from './status.ts';
 
 export interface PrepareHitsDeps {
   readonly overLimitCache: OverLimitCache;

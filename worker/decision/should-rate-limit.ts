@@ -11,9 +11,7 @@ import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts
 import type { Metrics } from '../metrics.ts';
 import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';
-import { createToStatus, type LimitedHit } from './descriptor-status.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
-import { combineStatuses, countRule } from './limit-list.ts';
 import {
   codes,
   type DescriptorStatus,
@@ -26,6 +24,7 @@ import { createPrepareHits } from './prepare-hits.ts';
 import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
+import { createStatuses, type LimitedHit } from './status.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
 export type DecisionOutcome =
@@ -168,8 +167,13 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     options,
   } = parts;
   const windowAt = createWindows(options);
-  const { nearLimitRatio } = options;
-  const toStatus = createToStatus({ overLimitCache, trail, nearLimitRatio, windowAt });
+  const { toStatus, toListStatus } = createStatuses({
+    overLimitCache,
+    metrics,
+    trail,
+    nearLimitRatio: options.nearLimitRatio,
+    windowAt,
+  });
   const { prepare, prepareList } = createPrepareHits({
     overLimitCache,
     metrics,
@@ -194,17 +198,6 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     errors.add(1);
     caller.settle({ ok: false, error });
     return undefined;
-  };
-
-  const answerList = (
-    match: Match,
-    hits: readonly LimitedHit[],
-    nowSeconds: number,
-  ): DescriptorStatus => {
-    const status = hits.map((hit) => toStatus(hit, nowSeconds)).reduce(combineStatuses);
-    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
-    countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
-    return status;
   };
 
   const isQuota = (match: Match | undefined): boolean =>
@@ -246,7 +239,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         statuses[index] =
           match === undefined || count === 1
             ? toStatus(hit, nowSeconds)
-            : answerList(match, limited.slice(next, next + count), nowSeconds);
+            : toListStatus(match, limited.slice(next, next + count), nowSeconds);
         next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }

@@ -2,8 +2,8 @@ import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import type { RuleStats } from '../metrics.ts';
-import { judgeHits, judgeKnownOver, judgeRefund, nearThreshold } from './judge-hits.ts';
 import { codes } from './message.ts';
+import { judgeHits, judgeKnownOver, judgeRefund, nearThreshold } from './status.ts';
 
 function createStats(): RuleStats {
   return createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() }).ruleStats('d.k', true);

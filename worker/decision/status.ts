@@ -1,0 +1,272 @@
+// The status of one descriptor with a limit: judges its hits by the store's answer or its fallback, counts
+// them in the statistics of the rule, and updates the local cache (behaviour: judging-hits, refunds,
+// limit-lists).
+
+import type { Window, WindowAt } from '../../shared/counting/window.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
+import type { Match } from '../../shared/rules/rule.ts';
+import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
+import type { Hit } from '../counters/store.ts';
+import type { Metrics, RuleStats } from '../metrics.ts';
+import type { DecisionTrail } from './decision-trail.ts';
+import { type Code, codes, type DescriptorStatus } from './message.ts';
+import type { OverLimitCache } from './over-limit-cache.ts';
+
+/** The state of one descriptor between matching and answering. */
+export interface LimitedHit extends Hit {
+  readonly match: Match;
+  readonly stats: RuleStats;
+  readonly window: Window;
+  /** `removals` of the local cache at the start of the decision. */
+  readonly removalsBefore: number;
+  /** What replaces the store's answer: `cache` where the local cache has the counter as over its limit, so
+   * that the store is not asked; else the answer to the store's failure. */
+  fallback: 'cache' | AnsweringMode | undefined;
+}
+
+export interface StatusDeps {
+  readonly overLimitCache: OverLimitCache;
+  readonly metrics: Pick<Metrics, 'ruleStats'>;
+  readonly trail: DecisionTrail | undefined;
+  /** Not negative. */
+  readonly nearLimitRatio: number;
+  readonly windowAt: WindowAt;
+}
+
+export interface Statuses {
+  /** The status of a hit whose `after` is known, or whose `fallback` is. */
+  toStatus(hit: LimitedHit, nowSeconds: number): DescriptorStatus;
+  /** Of a rule with a list of limits, by a hit for each: the caller gets one answer for the rule. */
+  toListStatus(match: Match, hits: readonly LimitedHit[], nowSeconds: number): DescriptorStatus;
+}
+
+export function createStatuses({
+  overLimitCache,
+  metrics,
+  trail,
+  nearLimitRatio,
+  windowAt,
+}: StatusDeps): Statuses {
+  /** An answer after its window's end has the end of the next one. */
+  const findReset = ({ window, unit, match }: LimitedHit, nowSeconds: number): number => {
+    const end = window.start + window.seconds;
+    if (nowSeconds >= window.start && nowSeconds < end) return end;
+    const next = windowAt(unit, match.limit.unitMultiplier, nowSeconds);
+    return next.start + next.seconds;
+  };
+
+  /** From the store, where it was asked. */
+  const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
+    if (hit.resetSeconds > 0) return hit.resetSeconds;
+    if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.mapKey) - nowSeconds);
+    return findReset(hit, nowSeconds) - nowSeconds;
+  };
+
+  const judgeLimiter = (hit: LimitedHit, limiter: Limiter, nowSeconds: number): Verdict => {
+    const { after, hits, limit, mapKey, closedSeconds, match, stats } = hit;
+    if (hit.refund) {
+      if (after <= limit) overLimitCache.remove(mapKey);
+      return judgeRefund(after, limit);
+    }
+    if (after > limit && closedSeconds > 0) {
+      overLimitCache.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
+    }
+    return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
+  };
+
+  const judge = (hit: LimitedHit, nowSeconds: number): Verdict => {
+    const { match, stats, hits, window } = hit;
+    const { requestsPerUnit, shadowMode } = match.limit;
+    if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
+    trail?.counted(hit, match);
+    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, nowSeconds);
+    if (hit.refund) {
+      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.mapKey);
+      return judgeRefund(hit.after, requestsPerUnit);
+    }
+    if (hit.after > requestsPerUnit) {
+      overLimitCache.add(hit.mapKey, window.start + window.seconds, hit.removalsBefore);
+    }
+    return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
+  };
+
+  const judgeByFallback = (hit: LimitedHit, fallback: 'cache' | AnsweringMode): Verdict => {
+    const { match, stats, hits, refund, after, limit, limiter } = hit;
+    const { shadowMode } = match.limit;
+    switch (fallback) {
+      case 'cache':
+        return judgeKnownOver(hits, shadowMode, stats);
+      case 'local':
+        // The local cache is about the store's counters only.
+        trail?.counted(hit, match);
+        if (refund) return judgeRefund(after, limit);
+        return limiter === undefined
+          ? judgeHits(after, hits, limit, nearLimitRatio, shadowMode, stats)
+          : judgeLimited(after, hits, limiter, nearLimitRatio, shadowMode, stats);
+      case 'allow':
+      case 'deny':
+        return judgeUncounted(hits, refund, limit, shadowMode, fallback);
+    }
+  };
+
+  const toStatus = (hit: LimitedHit, nowSeconds: number): DescriptorStatus => {
+    const { match } = hit;
+    const verdict = judge(hit, nowSeconds);
+    return {
+      code: verdict.code,
+      currentLimit: {
+        name: match.limit.name,
+        requestsPerUnit: match.limit.requestsPerUnit,
+        unit: hit.unit,
+      },
+      limitRemaining: verdict.remaining,
+      secondsUntilReset:
+        hit.limiter === undefined
+          ? findReset(hit, nowSeconds) - nowSeconds
+          : findLimiterReset(hit, nowSeconds),
+    };
+  };
+
+  return {
+    toStatus,
+    toListStatus(match, hits, nowSeconds) {
+      const status = hits.map((hit) => toStatus(hit, nowSeconds)).reduce(combineStatuses);
+      const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+      countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
+      return status;
+    },
+  };
+}
+
+/** The number of requests at which near_limit begins. `ratio` is not negative. */
+export function nearThreshold(limit: number, ratio: number): number {
+  // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. The product
+  // may be above the limit, also by rounding; hits there are over the limit, never near it.
+  const product = Math.fround(Math.fround(limit) * Math.fround(ratio));
+  return Math.min(limit, Math.floor(product));
+}
+
+export interface Verdict {
+  readonly code: Code;
+  readonly remaining: number;
+}
+
+/** A counter that is over its limit according to the local cache; nothing was counted. */
+export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleStats): Verdict {
+  stats.overLimit.add(hits);
+  stats.overLimitWithLocalCache.add(hits);
+  if (shadowMode) stats.shadowMode.add(hits);
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
+}
+
+/** Hits that the store failed to count, in the failure modes `allow` and `deny`: the counter is unknown, so
+ * the rule's statistics stay unchanged. Hits that exceed the limit by themselves are over it. */
+export function judgeUncounted(
+  hits: number,
+  refund: boolean,
+  limit: number,
+  shadowMode: boolean,
+  mode: 'allow' | 'deny',
+): Verdict {
+  const isDenied = mode === 'deny';
+  if (refund) return { code: codes.ok, remaining: isDenied ? 0 : limit };
+  const isOver = isDenied || hits > limit;
+  return {
+    code: isOver && !shadowMode ? codes.overLimit : codes.ok,
+    remaining: isOver ? 0 : limit - hits,
+  };
+}
+
+/** Hits of a limiter: all or none are over the limit. `after` includes hits over the limit even if they
+ * were not counted. */
+function judgeLimited(
+  after: number,
+  hits: number,
+  { capacity, countsOver }: Limiter,
+  nearRatio: number,
+  shadowMode: boolean,
+  stats: RuleStats,
+): Verdict {
+  if (after <= capacity) {
+    stats.withinLimit.add(hits);
+    const near = findNearHits(after, hits, capacity, nearRatio);
+    if (near > 0) stats.nearLimit.add(near);
+    return { code: codes.ok, remaining: capacity - after };
+  }
+  stats.overLimit.add(hits);
+  if (shadowMode) stats.shadowMode.add(hits);
+  const remaining = countsOver ? 0 : Math.max(0, capacity - (after - hits));
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining };
+}
+
+/** How many of these hits, none over the limit, are near it. */
+function findNearHits(after: number, hits: number, limit: number, nearRatio: number): number {
+  const near = nearThreshold(limit, nearRatio);
+  if (after <= near) return 0;
+  return after - hits >= near ? hits : after - near;
+}
+
+/** A refund is never over; `after` may still be above the limit. */
+export function judgeRefund(after: number, limit: number): Verdict {
+  return { code: codes.ok, remaining: Math.max(0, limit - after) };
+}
+
+/**
+ * `after` is the counter with these hits. Hits that cross a threshold count in part on either side of it.
+ * `after` is below `hits` when they were not counted because another descriptor of the request was over
+ * its limit: the reference then treats the counter as above every threshold before.
+ */
+export function judgeHits(
+  after: number,
+  hits: number,
+  limit: number,
+  nearRatio: number,
+  shadowMode: boolean,
+  stats: RuleStats,
+): Verdict {
+  const before = after >= hits ? after - hits : Number.POSITIVE_INFINITY;
+  const near = nearThreshold(limit, nearRatio);
+  if (after <= limit) {
+    stats.withinLimit.add(hits);
+    if (after > near) stats.nearLimit.add(before >= near ? hits : after - near);
+    return { code: codes.ok, remaining: limit - after };
+  }
+  const over = before >= limit ? hits : after - limit;
+  stats.overLimit.add(over);
+  if (before < limit) stats.nearLimit.add(limit - Math.max(near, before));
+  if (shadowMode) stats.shadowMode.add(over);
+  return { code: shadowMode ? codes.ok : codes.overLimit, remaining: 0 };
+}
+
+/** Over the limit if any is: then the one with the longest reset, else the one with the fewest remaining;
+ * the first of equals. */
+function combineStatuses(first: DescriptorStatus, second: DescriptorStatus): DescriptorStatus {
+  const isOver = second.code === codes.overLimit;
+  if ((first.code === codes.overLimit) !== isOver) return isOver ? second : first;
+  const isWorse = isOver
+    ? (second.secondsUntilReset ?? 0) > (first.secondsUntilReset ?? 0)
+    : second.limitRemaining < first.limitRemaining;
+  return isWorse ? second : first;
+}
+
+/** The statistics of the rule itself, which counts once whatever its limits. `hits`: one for each limit. */
+function countRule(
+  stats: RuleStats,
+  hits: readonly LimitedHit[],
+  nearRatio: number,
+  shadowMode: boolean,
+): void {
+  const [{ hits: count, refund } = { hits: 0, refund: true }] = hits;
+  const isUnknown = hits.some(({ fallback }) => fallback === 'allow' || fallback === 'deny');
+  if (refund || isUnknown) return;
+  const known = hits.filter(({ fallback }) => fallback === 'cache').length;
+  if (known > 0 || hits.some(({ after, limit }) => after > limit)) {
+    stats.overLimit.add(count);
+    if (known === hits.length) stats.overLimitWithLocalCache.add(count);
+    if (shadowMode) stats.shadowMode.add(count);
+    return;
+  }
+  stats.withinLimit.add(count);
+  const near = hits.map((hit) => findNearHits(hit.after, hit.hits, hit.limit, nearRatio));
+  stats.nearLimit.add(Math.max(...near));
+}
