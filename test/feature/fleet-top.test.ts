@@ -6,8 +6,8 @@ import {
   toLimitedList,
   toLimitedPeriod,
 } from '../../control-plane/fleet/limited-values.ts';
+import type { LimitedHit } from '../../worker/decision/hit.ts';
 import { codes, type DescriptorStatus } from '../../worker/decision/message.ts';
-import type { LimitedHit } from '../../worker/decision/status.ts';
 import { createLimitedValues } from '../../worker/fleet/limited-values.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createRandom } from '../support/random.ts';

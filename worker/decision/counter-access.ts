@@ -8,10 +8,10 @@ import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore } from '../counters/store.ts';
 import type { RuleStats } from '../metrics.ts';
+import type { LimitedHit } from './hit.ts';
+import { createPrepareHits } from './hit.ts';
 import type { RateLimitRequest } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
-import { createPrepareHits } from './prepare-hits.ts';
-import type { LimitedHit } from './status.ts';
 
 export interface CountersAsked {
   readonly domain: string;

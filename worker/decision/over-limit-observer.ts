@@ -1,7 +1,7 @@
 // Notified of requests that are answered OVER_LIMIT, to find which values are limited.
 
+import type { LimitedHit } from './hit.ts';
 import type { DescriptorStatus, RateLimitRequest } from './message.ts';
-import type { LimitedHit } from './status.ts';
 
 export interface OverLimitObserver {
   /** `statuses` are by descriptor, `limited` are the hits on limits in their order. Called for each such request:

@@ -12,6 +12,7 @@ import type { Metrics } from '../metrics.ts';
 import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
+import { createPrepareHits, type LimitedHit } from './hit.ts';
 import {
   codes,
   type DescriptorStatus,
@@ -20,11 +21,10 @@ import {
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import type { OverLimitObserver } from './over-limit-observer.ts';
-import { createPrepareHits } from './prepare-hits.ts';
 import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
-import { createStatuses, type LimitedHit } from './status.ts';
+import { createStatuses } from './status.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
 export type DecisionOutcome =

@@ -2,27 +2,15 @@
 // them in the statistics of the rule, and updates the local cache (behaviour: judging-hits, refunds,
 // limit-lists).
 
-import type { Window, WindowAt } from '../../shared/counting/window.ts';
+import type { WindowAt } from '../../shared/counting/window.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
-import type { Hit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
+import type { LimitedHit } from './hit.ts';
 import { type Code, codes, type DescriptorStatus } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
-
-/** The state of one descriptor between matching and answering. */
-export interface LimitedHit extends Hit {
-  readonly match: Match;
-  readonly stats: RuleStats;
-  readonly window: Window;
-  /** `removals` of the local cache at the start of the decision. */
-  readonly removalsBefore: number;
-  /** What replaces the store's answer: `cache` where the local cache has the counter as over its limit, so
-   * that the store is not asked; else the answer to the store's failure. */
-  fallback: 'cache' | AnsweringMode | undefined;
-}
 
 export interface StatusDeps {
   readonly overLimitCache: OverLimitCache;

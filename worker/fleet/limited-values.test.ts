@@ -1,8 +1,8 @@
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRandom } from '../../test/support/random.ts';
+import type { LimitedHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus } from '../decision/message.ts';
-import type { LimitedHit } from '../decision/status.ts';
 import { createLimitedValues, type LimitedValues } from './limited-values.ts';
 
 const over = { code: codes.overLimit } as DescriptorStatus;

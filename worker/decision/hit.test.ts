@@ -5,7 +5,7 @@ import { createWindows } from '../../shared/counting/window.ts';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type { Limit, Match } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';
-import { createCounterKeys } from './counter-keys.ts';
+import { createCounterKeys } from './hit.ts';
 
 function createMatch(sharedValues?: Match['sharedValues']): Match {
   const limit: Limit = {

@@ -1,0 +1,228 @@
+// The hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
+// counter-keys, over-limit-cache, limit-lists).
+
+import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
+import type { Window, WindowAt } from '../../shared/counting/window.ts';
+import type { Limiter } from '../../shared/rules/limit-shape.ts';
+import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import type { Unit } from '../../shared/rules/unit.ts';
+import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
+import type { Hit, LimiterWindow } from '../counters/store.ts';
+import { toMapKey } from '../map-key.ts';
+import type { Metrics, RuleStats } from '../metrics.ts';
+import type { DecisionTrail } from './decision-trail.ts';
+import type { RateLimitRequest, RequestDescriptor } from './message.ts';
+import type { OverLimitCache } from './over-limit-cache.ts';
+
+/** The state of one descriptor between matching and answering. */
+export interface LimitedHit extends Hit {
+  readonly match: Match;
+  readonly stats: RuleStats;
+  readonly window: Window;
+  /** `removals` of the local cache at the start of the decision. */
+  readonly removalsBefore: number;
+  /** What replaces the store's answer: `cache` where the local cache has the counter as over its limit, so
+   * that the store is not asked; else the answer to the store's failure. */
+  fallback: 'cache' | AnsweringMode | undefined;
+}
+
+export interface PrepareHitsDeps {
+  readonly overLimitCache: OverLimitCache;
+  readonly metrics: Pick<Metrics, 'ruleStats'>;
+  readonly trail: DecisionTrail | undefined;
+  readonly windowAt: WindowAt;
+  readonly cacheKeyPrefix: string;
+  readonly calendarMonths: boolean;
+}
+
+export interface PrepareHits {
+  /** The hit of the descriptor at `index` on its one limit. */
+  prepare(request: RateLimitRequest, index: number, match: Match, nowSeconds: number): LimitedHit;
+  /** One hit for each limit of a list. */
+  prepareList(
+    request: RateLimitRequest,
+    index: number,
+    match: Match,
+    parts: readonly Match[],
+    nowSeconds: number,
+  ): readonly LimitedHit[];
+}
+
+/** A descriptor's own number, also 0, takes precedence over the request's, where 0 means 1. */
+function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
+  return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+}
+
+export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
+  const { overLimitCache, metrics, trail, windowAt } = deps;
+  const counterKeys = createCounterKeys(deps.cacheKeyPrefix);
+  const limiterWindows = new WeakMap<Limiter, LimiterWindow>();
+
+  const prepare = (
+    request: RateLimitRequest,
+    index: number,
+    match: Match,
+    nowSeconds: number,
+  ): LimitedHit => {
+    const descriptor = request.descriptors[index] as RequestDescriptor;
+    const addend = hitsAddend(request, descriptor);
+    const hits = Number(addend);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    // A limit that is not unlimited has a unit: the validator and selectLimits ensure it.
+    const unit = match.limit.unit ?? 'second';
+    const { limiter, unitMultiplier } = match.limit;
+    const window = windowAt(unit, unitMultiplier, nowSeconds);
+    const key = counterKeys.of(request.domain, descriptor.entries, match, window);
+    const mapKey = toMapKey(key);
+    const refund = descriptor.isNegativeHits;
+    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
+    const isKnownOver =
+      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(mapKey, nowSeconds);
+    if (isKnownOver) trail?.knownOver(key, match);
+    return {
+      key,
+      mapKey,
+      hits,
+      exactHits: typeof addend === 'bigint' ? addend : undefined,
+      refund,
+      limit: limiter === undefined ? match.limit.requestsPerUnit : limiter.capacity,
+      windowSeconds: window.seconds,
+      unit,
+      descriptorIndex: index,
+      after: -1,
+      limiter: limiter === undefined ? undefined : toLimiterWindow(limiter, unit, window),
+      lease: match.limit.lease,
+      resetSeconds: -1,
+      closedSeconds: -1,
+      windowLeftMs: -1,
+      match,
+      stats,
+      window,
+      removalsBefore: overLimitCache.removals,
+      fallback: isKnownOver ? 'cache' : undefined,
+    };
+  };
+
+  /** The same object while the window lasts: stores cache texts by it. */
+  const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
+    const known = limiterWindows.get(limiter);
+    if (known?.windowStart === window.start) return known;
+    const limiterWindow = {
+      ...limiter,
+      windowStart: window.start,
+      windowSeconds: window.seconds,
+      isEven: unit !== 'month' || !deps.calendarMonths,
+    };
+    limiterWindows.set(limiter, limiterWindow);
+    return limiterWindow;
+  };
+
+  const prepareList: PrepareHits['prepareList'] = (request, index, match, parts, nowSeconds) => {
+    const list = parts.map((part) => prepare(request, index, part, nowSeconds));
+    const [{ hits, refund } = { hits: 0, refund: false }] = list;
+    // The rule itself counts once.
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
+    return list;
+  };
+
+  return { prepare, prepareList };
+}
+
+/** Caches counter keys. Repeated requests, as of a caller far over its limit, get the same string again:
+ * neither the string nor its hash, which every look-up needs, is computed again. */
+export interface CounterKeys {
+  /** As `toCounterKey`, for the match of a descriptor of the domain. */
+  of(domain: string, entries: readonly Entry[], match: Match, window: Window): string;
+}
+
+interface Known {
+  /** Of one rule in one rule set, so it identifies the domain, too. */
+  readonly limit: Limit;
+  readonly window: Window;
+  readonly key: string;
+  /** Where the entries of the key end. */
+  readonly end: number;
+}
+
+const underscore = 0x5f;
+
+/** A power of two. */
+const slots = 1024;
+/** With `slots`, the bound on memory: 1 MB when every key has a character beyond Latin-1. */
+const longestKnown = 512;
+
+export function createCounterKeys(prefix: string): CounterKeys {
+  /** The last request of each slot. Reading it touches no string, and a key is kept only when it was
+   * requested twice in a row, so many callers with few requests each cost almost nothing. */
+  const lastHashes = new Int32Array(slots);
+  const known = new Array<Known | undefined>(slots).fill(undefined);
+  return {
+    of(domain, entries, { limit, sharedValues }, window) {
+      const hash = hashOf(entries);
+      const slot = hash & (slots - 1);
+      if (lastHashes[slot] !== hash) {
+        lastHashes[slot] = hash;
+        return toCounterKey(prefix, domain, entries, sharedValues, toKeyEnding(limit, window));
+      }
+      const before = known[slot];
+      if (
+        before !== undefined &&
+        before.limit === limit &&
+        before.window === window &&
+        spells(before, prefix.length + domain.length + 1, entries)
+      ) {
+        return before.key;
+      }
+      const ending = toKeyEnding(limit, window);
+      const key = toCounterKey(prefix, domain, entries, sharedValues, ending);
+      if (sharedValues === undefined && key.length <= longestKnown) {
+        const end = key.length - `${ending}`.length;
+        known[slot] = { limit, window, key, end };
+      }
+      return key;
+    },
+  };
+}
+
+/** Hash of the ends of the values, which differ most often between values of one key, and of the keys: the
+ * descriptors of one request often have the same value under different keys, and must not count as a
+ * repetition. */
+function hashOf(entries: readonly Entry[]): number {
+  let hash = 0;
+  for (let index = 0; index < entries.length; index++) {
+    const { key, value } = entries[index] as Entry;
+    const { length } = value;
+    hash = (hash * 31 + key.length) | 0;
+    hash = (hash * 31 + key.charCodeAt(key.length - 1)) | 0;
+    hash = (hash * 31 + length) | 0;
+    for (let at = Math.max(0, length - 4); at < length; at++) {
+      hash = (hash * 31 + value.charCodeAt(at)) | 0;
+    }
+  }
+  return hash;
+}
+
+/** Whether the key has exactly these entries from `start` to its window. The entries themselves are not
+ * kept for comparison: a substring can keep the whole request in memory. */
+function spells({ key, end }: Known, start: number, entries: readonly Entry[]): boolean {
+  let at = start;
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index] as Entry;
+    if (!hasAt(key, at, entry.key)) return false;
+    at += entry.key.length + 1;
+    if (!hasAt(key, at, entry.value)) return false;
+    at += entry.value.length + 1;
+  }
+  return at === end;
+}
+
+/** Whether `text` and an underscore are at this place. */
+function hasAt(key: string, at: number, text: string): boolean {
+  const end = at + text.length;
+  if (end >= key.length || key.charCodeAt(end) !== underscore) return false;
+  for (let index = 0; index < text.length; index++) {
+    if (text.charCodeAt(index) !== key.charCodeAt(at + index)) return false;
+  }
+  return true;
+}
