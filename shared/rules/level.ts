@@ -1,7 +1,12 @@
 // The rules of one level, and the order in which an entry of a request finds one of them (behaviour:
 // lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for explanations.
-import { matchesWildcard, parseWildcard, type Wildcard } from './wildcard.ts';
-import { createWildcardList, type FindWildcard } from './wildcard-list.ts';
+import {
+  createWildcardList,
+  type FindWildcard,
+  matchesWildcard,
+  parseWildcard,
+  type Wildcard,
+} from './wildcard.ts';
 
 /** How an entry finds a rule, in the order of the lookup. */
 export type FoundAs = 'exact' | 'wildcard' | 'key_only';

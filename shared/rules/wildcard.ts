@@ -1,4 +1,6 @@
-// Values with `*`, each of which stands for any run of characters, also an empty one.
+// Values with `*`, each of which stands for any run of characters, also an empty one; and the wildcards of one
+// level of rules, of which the first in the order of the configuration applies. In a long list only those are
+// tried whose text before the first `*` begins the given text.
 
 /** A parsed pattern. */
 export interface Wildcard {
@@ -29,7 +31,7 @@ export function matchesWildcard(wildcard: Wildcard, text: string): boolean {
  * For a text that begins with the prefix. Taking the leftmost place for each literal is enough to find
  * a match if there is one, so there is no backtracking and a hostile text costs one pass.
  */
-export function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
+function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   const { prefix, middles, suffix, literalLength } = wildcard;
   if (text.length < literalLength || !text.endsWith(suffix)) return false;
   const end = text.length - suffix.length;
@@ -41,4 +43,110 @@ export function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
     if (at > end) return false;
   }
   return true;
+}
+
+/** Up to this many, all are tried: finding prefixes would compare as often. */
+const fewEnough = 8;
+
+/** The first match in the given order. */
+export type FindWildcard<Rule> = (text: string) => Rule | undefined;
+
+interface Placed<Rule> {
+  readonly rule: Rule;
+  readonly wildcard: Wildcard;
+  /** Its place in the configuration. */
+  readonly order: number;
+}
+
+/** All wildcards with the same text before their first star. */
+interface Group<Rule> {
+  readonly prefix: string;
+  /** In the order of the configuration. */
+  readonly members: Placed<Rule>[];
+  /** The group with the longest proper prefix of this one. */
+  parent: Group<Rule> | undefined;
+}
+
+/** Undefined when there are none. Takes time for sorting, and as much memory again as the rules. */
+export function createWildcardList<Rule extends { readonly wildcard: Wildcard | undefined }>(
+  rules: readonly Rule[],
+): FindWildcard<Rule> | undefined {
+  const placed: Placed<Rule>[] = [];
+  for (const rule of rules) {
+    const { wildcard } = rule;
+    if (wildcard !== undefined) placed.push({ rule, wildcard, order: placed.length });
+  }
+  if (placed.length === 0) return undefined;
+  if (placed.length <= fewEnough) {
+    return (text) => placed.find(({ wildcard }) => matchesWildcard(wildcard, text))?.rule;
+  }
+  const groups = toGroups(placed);
+  return (text) => {
+    let best: Placed<Rule> | undefined;
+    for (let group = longestPrefixOf(groups, text); group !== undefined; group = group.parent) {
+      best = firstMatch(group.members, text, best?.order ?? placed.length) ?? best;
+    }
+    return best?.rule;
+  };
+}
+
+/** The first member before `end` in the configuration that matches a text with the group's prefix. */
+function firstMatch<Rule>(
+  members: readonly Placed<Rule>[],
+  text: string,
+  end: number,
+): Placed<Rule> | undefined {
+  for (const member of members) {
+    if (member.order >= end) return undefined;
+    if (matchesAfterPrefix(member.wildcard, text)) return member;
+  }
+  return undefined;
+}
+
+/** Sorted by prefix. */
+function toGroups<Rule>(placed: readonly Placed<Rule>[]): readonly Group<Rule>[] {
+  const byPrefix = new Map<string, Group<Rule>>();
+  for (const one of placed) {
+    const { prefix } = one.wildcard;
+    const group = byPrefix.get(prefix);
+    if (group === undefined) byPrefix.set(prefix, { prefix, members: [one], parent: undefined });
+    else group.members.push(one);
+  }
+  const sorted = [...byPrefix.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
+  let before: Group<Rule> | undefined;
+  for (const group of sorted) {
+    while (before !== undefined && !group.prefix.startsWith(before.prefix)) before = before.parent;
+    group.parent = before;
+    before = group;
+  }
+  return sorted;
+}
+
+/**
+ * The group of the longest prefix that `text` begins with. Everything sorted between that prefix and the
+ * text also begins with it, so it is the last group before the text or one of its parents.
+ */
+function longestPrefixOf<Rule>(
+  sorted: readonly Group<Rule>[],
+  text: string,
+): Group<Rule> | undefined {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as Group<Rule>).prefix <= text) low = middle + 1;
+    else high = middle;
+  }
+  let group = sorted[low - 1];
+  if (group === undefined) return undefined;
+  const common = commonLength(group.prefix, text);
+  while (group !== undefined && group.prefix.length > common) group = group.parent;
+  return group;
+}
+
+function commonLength(a: string, b: string): number {
+  const end = Math.min(a.length, b.length);
+  let at = 0;
+  while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at++;
+  return at;
 }
