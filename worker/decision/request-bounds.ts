@@ -16,20 +16,6 @@ export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEnt
  * default up to 60 KiB. */
 export const maxRequestBytes = 524_288;
 
-/** Hits of all requests that wait for the store, of about 1 kB each. */
-export const maxWaitingHits = 65_536;
-/** Room that each hit of a request beyond its first requires in addition. */
-const roomPerFurtherHit = 64;
-
-/**
- * Whether there is room for a request with `hits`; `waiting` are the hits that wait for the store, its own
- * included. Requests with many hits are refused earlier, so that they never take the room of those with
- * few.
- */
-export function hasRoomForHits(waiting: number, hits: number): boolean {
-  return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
-}
-
 /** The request exceeds its limits. */
 export class RequestTooLarge extends Error {}
 

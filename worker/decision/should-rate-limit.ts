@@ -21,7 +21,6 @@ import {
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import type { OverLimitObserver } from './over-limit-observer.ts';
-import { hasRoomForHits } from './request-bounds.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
 import { createStatuses } from './status.ts';
@@ -92,6 +91,20 @@ export interface DecisionParts {
   /** Undefined when the log takes no debug lines. */
   readonly trail?: DecisionTrail | undefined;
   readonly options: DecisionOptions;
+}
+
+/** Hits of all requests that wait for the store, of about 1 kB each. */
+export const maxWaitingHits = 65_536;
+/** Room that each hit of a request beyond its first requires in addition. */
+const roomPerFurtherHit = 64;
+
+/**
+ * Whether there is room for a request with `hits`; `waiting` are the hits that wait for the store, its own
+ * included. Requests with many hits are refused earlier, so that they never take the room of those with
+ * few.
+ */
+function hasRoomForHits(waiting: number, hits: number): boolean {
+  return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
 }
 
 const noHeaders = { response: [], request: [] };
