@@ -5,10 +5,16 @@ import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/l
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { toMapKey } from '../map-key.ts';
-import { findUncountable, needsReading } from './batch.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import { takeHit } from './limiter-hit.ts';
-import type { CounterStore, CountRequest, Hit, LimiterWindow } from './store.ts';
+import {
+  type CounterStore,
+  type CountRequest,
+  findUncountable,
+  type Hit,
+  type LimiterWindow,
+  needsReading,
+} from './store.ts';
 
 /** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,
  * requests that need a new counter fail: dropping a live one would lift a limit. */

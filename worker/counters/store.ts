@@ -1,6 +1,6 @@
 // The contract between the decision and the stores that count hits.
 
-import type { AppError } from '../../shared/errors.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
@@ -94,4 +94,27 @@ export interface CounterStore {
   state(): CounterStoreState;
   /** Lets requests in flight finish for at most `graceMs`, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
+}
+
+const maxHits = 2n ** 63n - 1n;
+
+/** Why no store can count this request, if so: hits above 2^63-1. */
+export function findUncountable(request: CountRequest): AppError | undefined {
+  for (const hit of request.hits) {
+    if (hit.exactHits !== undefined && hit.exactHits > maxHits) {
+      return new AppError('bad_request', `hits_addend ${hit.exactHits} is above ${maxHits}`);
+    }
+  }
+  return undefined;
+}
+
+/**
+ * True when what the request adds depends on the current counters: with only one hit that can be over its
+ * limit, no other counter has to stay unchanged.
+ */
+export function needsReading(request: CountRequest): boolean {
+  if (request.mode !== 'add-unless-over') return false;
+  let adding = 0;
+  for (const hit of request.hits) if (!hit.refund) adding++;
+  return adding > 1;
 }

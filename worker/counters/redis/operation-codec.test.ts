@@ -1,8 +1,8 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { toOperation } from '../batch.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
+import { toOperation } from './batch.ts';
+import { createKnownExpiries } from './known-expiries.ts';
 import { createOperationCodec } from './operation-codec.ts';
 import { createScriptSupport } from './script-support.ts';
 

@@ -2,9 +2,9 @@
 // INCRBY and EXPIRE on its keys, so that both count together (behaviour: redis-commands).
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
-import type { Failure, LimiterTakes, Operation, Reply } from '../batch.ts';
-import type { KnownExpiries } from '../known-expiries.ts';
+import type { Failure, LimiterTakes, Operation, Reply } from './batch.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
+import type { KnownExpiries } from './known-expiries.ts';
 import { limiterScripts } from './limiter-scripts.ts';
 import { toArguments, toLimiterText } from './limiter-text.ts';
 import { isLost, type RawReply } from './reply-reader.ts';

@@ -3,9 +3,9 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { toOperation } from '../batch.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
+import { toOperation } from './batch.ts';
 import type { Connection } from './connection.ts';
+import { createKnownExpiries } from './known-expiries.ts';
 import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect } from './redis-lane.ts';
 import { ReplyError } from './reply-reader.ts';

@@ -3,10 +3,10 @@
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { Operation, Reply } from '../batch.ts';
-import type { Lane } from '../flights.ts';
+import type { Operation, Reply } from './batch.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
+import type { Lane } from './flights.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 

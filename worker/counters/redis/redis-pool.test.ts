@@ -5,10 +5,10 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { startRedisServer } from '../../../test/support/redis-server.ts';
 import { createRegistry } from '../../metrics/registry.ts';
 import { createOutages } from '../failure/outages.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
 import { toCommandText } from './command-text.ts';
 import { openConnection } from './connection.ts';
 import { createConnectionTotals } from './connection-totals.ts';
+import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool } from './redis-pool.ts';
 import type { RawReply } from './reply-reader.ts';
 

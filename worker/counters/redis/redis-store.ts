@@ -1,13 +1,13 @@
 // The counter store over Redis. For one server, fixed or named by sentinels: pool, connections and start.
 // cluster-store.ts is for clusters.
 import type { Clock } from '../../../shared/clock.ts';
-import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
 import { createClusterStore } from './cluster-store.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { awaitFirstConnection } from './first-connection.ts';
+import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool } from './redis-pool.ts';
 import { createMasterOpener } from './sentinel.ts';
 import {

@@ -1,5 +1,5 @@
 // The requests that wait to be sent, in order of arrival. The caller decides how long they may wait.
-import type { CountRequest } from './store.ts';
+import type { CountRequest } from '../store.ts';
 
 export interface WaitingLine {
   readonly size: number;

@@ -1,24 +1,22 @@
 // Gathers requests into batches, sends each over the next free lane, and settles every request once and by
 // its deadline. batch.ts plans the content of a batch.
-import type { Clock } from '../../shared/clock.ts';
-import { openLimiterCounter } from '../../shared/counting/limiter.ts';
-import { AppError, errorText } from '../../shared/errors.ts';
-import type { Log } from '../../shared/log.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { openLimiterCounter } from '../../../shared/counting/limiter.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { Breaker } from '../failure/breaker.ts';
+import { type CountRequest, findUncountable, needsReading } from '../store.ts';
 import {
   Batch,
   type Counters,
-  findUncountable,
   isFailure,
-  needsReading,
   type Operation,
   type Reply,
   toLimitOperation,
   toOperation,
 } from './batch.ts';
-import type { Breaker } from './failure/breaker.ts';
 import { type Flight, Flights, type Lane } from './flights.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
-import type { CountRequest } from './store.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
 /** A batch of this many operations takes no further request: its size is bounded, and the next one can use

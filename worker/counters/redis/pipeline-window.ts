@@ -1,7 +1,7 @@
 // How long a batch waits for more requests (KVSTORE_PIPELINE_WINDOW). It saves wake-ups and writes, which
 // are most of a decision's cost below saturation.
-import type { Clock } from '../../shared/clock.ts';
-import { afterPause, sharpenPauses } from '../../shared/fine-pause.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { afterPause, sharpenPauses } from '../../../shared/fine-pause.ts';
 
 /** Timers have whole milliseconds: shorter windows block the thread. */
 const shortestTimerMs = 1;

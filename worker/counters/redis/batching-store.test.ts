@@ -1,13 +1,13 @@
 // How requests become batches and when they are given up, with lanes and time in the test's hands.
 import test, { type ExecutionContext } from 'ava';
-import { AppError } from '../../shared/errors.ts';
-import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createBreaker } from '../failure/breaker.ts';
+import type { CountMode, CountRequest, Hit } from '../store.ts';
 import { isFailure, type Operation, type Reply } from './batch.ts';
 import { type BatchingStore, createBatchingStore, type EmptyPoolRule } from './batching-store.ts';
-import { createBreaker } from './failure/breaker.ts';
 import type { Lane } from './flights.ts';
-import type { CountMode, CountRequest, Hit } from './store.ts';
 
 interface FakeLane extends Lane {
   ready: boolean;

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { systemClock } from '../../shared/clock.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import { createPipelineWindow } from './pipeline-window.ts';
 
 const leavesAfter = (windowMs: number, sinceMs: number) => {

@@ -5,10 +5,10 @@ import {
   LimiterCounter,
   type LimiterReading,
   openLimiterCounter,
-} from '../../shared/counting/limiter.ts';
-import { AppError } from '../../shared/errors.ts';
-import { takeHit } from './limiter-hit.ts';
-import type { CountRequest, Hit, LimiterWindow } from './store.ts';
+} from '../../../shared/counting/limiter.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { takeHit } from '../limiter-hit.ts';
+import { type CountRequest, type Hit, type LimiterWindow, needsReading } from '../store.ts';
 
 /** An operation on one counter. */
 export interface Operation {
@@ -59,28 +59,6 @@ const maxSummedHits = 2 ** 31;
 const sumBound = 2 ** 53;
 /** Counters are below this. */
 const counterBound = 2 ** 63;
-const maxHits = 2n ** 63n - 1n;
-
-/** Why no store can count this request, if so: hits above 2^63-1. */
-export function findUncountable(request: CountRequest): AppError | undefined {
-  for (const hit of request.hits) {
-    if (hit.exactHits !== undefined && hit.exactHits > maxHits) {
-      return new AppError('bad_request', `hits_addend ${hit.exactHits} is above ${maxHits}`);
-    }
-  }
-  return undefined;
-}
-
-/**
- * True when what the request adds depends on the current counters: with only one hit that can be over its
- * limit, no other counter has to stay unchanged.
- */
-export function needsReading(request: CountRequest): boolean {
-  if (request.mode !== 'add-unless-over') return false;
-  let adding = 0;
-  for (const hit of request.hits) if (!hit.refund) adding++;
-  return adding > 1;
-}
 
 /**
  * The requests of one batch, in order of arrival, and their operations: hits on one key share one
