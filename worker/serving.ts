@@ -27,7 +27,7 @@ import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttpServer } from './listen/http.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
-import type { LoadResult } from './rules-source/source.ts';
+import type { GoodLoad } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
@@ -51,7 +51,7 @@ export interface ListenOptions {
   readonly sharesSocket: boolean;
 }
 
-export type AcceptedRules = Pick<LoadResult & { readonly ok: true }, 'ruleSet' | 'documents'>;
+export type AcceptedRules = Pick<GoodLoad, 'ruleSet' | 'documents' | 'atMs'>;
 
 export interface ServingAddresses {
   readonly http: ListenAddress;

@@ -95,7 +95,7 @@ async function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings)
   });
   const documents = [sampleRules];
   const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
-  if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
+  if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents, atMs: 0 });
   return serving;
 }
 

@@ -8,6 +8,7 @@ import type { LineOutput } from '../shared/line-output.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
 import { createParsingThread, type ParsingThread } from '../shared/rules/parsing-thread.ts';
+import { documentsAt } from '../shared/rules/rule-end.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import type { StopSignal } from '../shared/stop-signals.ts';
@@ -22,9 +23,10 @@ import { createStatistics, type StatisticsOptions } from './metrics/statistics.t
 import type { Metrics } from './metrics.ts';
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
+import { createRuleEnds } from './rules-source/rule-ends.ts';
 import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
-import type { RulesSource } from './rules-source/source.ts';
+import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName, type WorkerSettings } from './settings.ts';
 import { createUnmatched } from './unmatched.ts';
@@ -118,6 +120,20 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       tracer,
     }));
 
+  function useRules(load: GoodLoad): void {
+    unmatched.useRules(documentsAt(load.documents, load.atMs));
+    serving.useRules(load);
+  }
+  const ruleEnds = createRuleEnds({
+    options: toRuleSetOptions(settings),
+    onChange(load) {
+      rulesInForce.renew(load.ruleSet);
+      useRules(load);
+    },
+    log,
+    clock,
+  });
+
   let awaited = 'nothing, it is about to start';
   const debug = createDebugServer(
     {
@@ -177,8 +193,8 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       await source.start((result) => {
         rulesInForce.apply(result);
         if (!result.ok) return;
-        unmatched.useRules(result.documents);
-        serving.useRules(result);
+        useRules(result);
+        ruleEnds.follow(result);
       });
       await serving.connect(signal);
       awaited = 'a first good load of the rules';
@@ -195,6 +211,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       if (reason === 'SIGTERM') health.set('sigterm', false);
     },
     async stop() {
+      ruleEnds.close();
       await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
       // Last, for its report of the end.
       await link?.stop();
@@ -228,7 +245,7 @@ async function createSource(
   }
   return createFileSource({
     options: settings.runtime,
-    load: createLoadRules(toRuleSetOptions(settings), parsingThread),
+    load: createLoadRules(toRuleSetOptions(settings), parsingThread, clock),
     metrics,
     log,
     clock,

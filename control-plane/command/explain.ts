@@ -5,6 +5,7 @@ import { escapeText } from '../../shared/rules/escaped-text.ts';
 import { placeRules } from '../../shared/rules/placed-rule.ts';
 import { isError } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import { toExplanationJson } from '../explain/explanation-json.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
@@ -51,25 +52,27 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
       const read = await readRuleInput(paths, options, io);
       if (!read.ok) return fail(read.message);
-      const { documents, ruleSet, problems } = loadRules(read.input, options.mergeDomains ?? false);
+      const nowMs = io.clock.wallMs();
+      const merge = options.mergeDomains ?? false;
+      const { documents, ruleSet, problems } = loadRules(read.input, merge, false, nowMs);
       if (ruleSet === undefined) {
         const errors = problems.filter(isError);
         io.writeError(`${formatProblems(errors)}\nerror: rules with errors match nothing\n`);
         finish(exitCodes.no);
         return;
       }
-      const placed = placeRules(documents);
+      const placed = placeRules(documentsAt(documents, nowMs));
       const [rules, domainRules] = [placed.get(domain), ruleSet.domain(domain)];
       if (rules === undefined || domainRules === undefined) {
         tellUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }
-      const explained = explainRequest(rules, domainRules, options.descriptor, io.clock.wallMs());
+      const explained = explainRequest(rules, domainRules, options.descriptor, nowMs);
       io.write(
         json
           ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`
-          : formatExplanation(domain, explained),
+          : formatExplanation(domain, explained, nowMs),
       );
     });
 

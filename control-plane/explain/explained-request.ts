@@ -12,6 +12,8 @@ export interface ExplainedDescriptor {
   readonly lookup: LookupExplanation;
   /** Undefined when no rule with a limit matches. */
   readonly matched: MatchedRule | undefined;
+  /** When a rule on the way to the match ends, the first one of them; wall time in milliseconds. */
+  readonly untilMs: number | undefined;
   /** Set where no rule matches the descriptor, not even as an exemption. */
   readonly noMatch: NoMatch | undefined;
 }
@@ -36,7 +38,7 @@ export interface CountedHits {
  * (behaviour: windows). */
 const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
 
-/** `rules` is the top level of the domain; `nowMs` is wall time. */
+/** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. */
 export function explainRequest(
   rules: readonly PlacedRule[],
   domainRules: DomainRules,
@@ -46,10 +48,11 @@ export function explainRequest(
   const matches = descriptors.map((entries) => domainRules.match(entries));
   return descriptors.map((entries, index) => {
     const lookup = explainLookup(rules, entries);
+    const untilMs = findEnd(lookup);
     const match = matches[index];
     if (lookup.rule === undefined || match === undefined) {
       const noMatch = explainNoMatch(domainRules.domain, rules, entries);
-      return { entries, lookup, matched: undefined, noMatch };
+      return { entries, lookup, matched: undefined, untilMs, noMatch };
     }
     const { limit } = match;
     const replacedBy = limit.unlimited
@@ -62,8 +65,13 @@ export function explainRequest(
       ? (match.parts ?? [match]).map((part) => toCounted(domainRules.domain, entries, part, nowMs))
       : [];
     const matched = { rule: lookup.rule, limit, replacedBy, counted };
-    return { entries, lookup, matched, noMatch: undefined };
+    return { entries, lookup, matched, untilMs, noMatch: undefined };
   });
+}
+
+export function findEnd({ levels }: LookupExplanation): number | undefined {
+  const ends = levels.flatMap(({ chosen }) => chosen?.rule.descriptor.untilMs ?? []);
+  return ends.length === 0 ? undefined : Math.min(...ends);
 }
 
 function toCounted(

@@ -1,16 +1,18 @@
 // An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
 import type { ExplainedLevel } from '../../shared/rules/lookup-explanation.ts';
 import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 import { toLimitJson } from './limit-json.ts';
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
   return {
     domain,
-    descriptors: descriptors.map(({ entries, lookup, matched, noMatch }) => ({
+    descriptors: descriptors.map(({ entries, lookup, matched, untilMs, noMatch }) => ({
       entries,
       levels: lookup.levels.map(toLevel),
       verdict: lookup.verdict,
+      until: untilMs === undefined ? null : toTimeText(untilMs),
       match: matched ? toMatch(matched) : null,
       noMatch: noMatch
         ? {

@@ -314,3 +314,34 @@ test('no rules at all are a revision as well, with a warning', (t) => {
     '(all files): warning: no file named *.yaml or *.yml; no limit applies [no-rules-file]',
   );
 });
+
+test('a rule that ends goes only to workers that can end it, whether or not it has ended', (t) => {
+  const limit = 'rate_limit: {unit: hour, requests_per_unit: 5}';
+  const usual = `domain: shop
+descriptors:
+  - {key: user, value_to_metric: true, ${limit}}
+`;
+  const lift =
+    '  - {key: user, value: ada, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}\n';
+  const older = node('older', [['ratelane.fields', 'value_to_metric share_threshold']]);
+  const theirs = node('theirs');
+  const plain = builtFrom({ 'shop.yaml': usual }).groups;
+  const built = builtFrom({ 'shop.yaml': `${usual}${lift}` });
+  const versionOf = (groups: typeof plain, of: typeof older) => selectSnapshot(groups, of)?.version;
+  const [message] = messagesOf(selectSnapshot(built.groups, ourNode('ours')));
+  t.deepEqual(
+    message?.descriptors?.map(({ value }) => value ?? ''),
+    ['', 'ada'],
+  );
+  t.is(versionOf(built.groups, older), versionOf(plain, ourNode('ours')));
+  t.is(versionOf(built.groups, theirs), versionOf(plain, theirs));
+  t.not(versionOf(plain, ourNode('ours')), versionOf(plain, theirs));
+  t.deepEqual(built.leftOut.get('shop'), [
+    'descriptors[0].value_to_metric',
+    'descriptors[1].until',
+  ]);
+  t.regex(
+    problemsOf({ 'shop.yaml': `${usual}${lift}` }),
+    /until and value_to_metric of domain 'shop' \(2 places\) cannot be sent to workers that are not Ratelane's; they get the rules without them, and no rule with until/,
+  );
+});

@@ -5,7 +5,7 @@ import { applyAllowances } from '../../shared/rules/allowance.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
-import { ourFieldsKey } from '../../shared/rules/resource-fields.ts';
+import { announcesEnds, ourFieldsKey } from '../../shared/rules/resource-fields.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -37,8 +37,10 @@ export interface BuiltSnapshots {
 export interface GroupSnapshots {
   readonly group: NodeGroup;
   readonly domains: readonly string[];
-  /** For nodes that announce themselves as ours, and for all others; the same object where both are equal. */
+  /** For nodes that announce themselves as ours, for those of them that cannot end rules by themselves, and for
+   * all others; the same object where they are equal. */
   readonly ours: Snapshot;
+  readonly lasting: Snapshot;
   readonly others: Snapshot;
 }
 
@@ -63,6 +65,8 @@ export const defaultMaxResponseBytes = 4 * 1024 * 1024;
 
 export interface BuildDeps {
   readonly encode: Encode;
+  /** Wall time in milliseconds, by which rules have ended; default now. */
+  readonly nowMs?: number;
   /** Reads a file; default parseRuleDocument. For callers that cache. */
   readonly parse?: (text: string, path: string) => ParsedDocument;
 }
@@ -71,7 +75,7 @@ export interface BuildDeps {
 export function buildSnapshots(
   { files, problems: unreadable }: Pick<Revision, 'files' | 'problems'>,
   { mergeDomains, maxResponseBytes, rollsOut, advises = false }: BuildOptions,
-  { encode, parse = parseRuleDocument }: BuildDeps,
+  { encode, nowMs = Date.now(), parse = parseRuleDocument }: BuildDeps,
 ): BuildOutcome {
   const problems: Problem[] = [...unreadable];
   const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile);
@@ -81,7 +85,7 @@ export function buildSnapshots(
     problems.push(...parsed.problems);
     if (parsed.document !== undefined) documents.push(parsed.document);
   }
-  const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false });
+  const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false }, nowMs);
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
   const byDomain = groupByDomain(documents);
   const domains = [...byDomain.keys()].sort();
@@ -119,7 +123,7 @@ export function buildSnapshots(
   const built = toGroups(groups, domains, resources);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
   if (problems.some(isError)) return refuse(problems, files);
-  if (advises) problems.push(...adviseOnRules(documents).filter(isNews));
+  if (advises) problems.push(...adviseOnRules(documents, nowMs).filter(isNews));
   const told = applyAllowances(problems, files);
   return {
     ok: true,
@@ -166,7 +170,9 @@ export function selectSnapshot(
   node: NodeIdentity,
 ): Snapshot | undefined {
   const found = selectGroup(groups, node);
-  return node.metadata.has(ourFieldsKey) ? found?.ours : found?.others;
+  const announced = node.metadata.get(ourFieldsKey);
+  if (announced === undefined) return found?.others;
+  return announcesEnds(announced) ? found?.ours : found?.lasting;
 }
 
 /** Always found, since the last matches all. */
@@ -183,7 +189,7 @@ function toGroups(
   domains: readonly string[],
   resources: ReadonlyMap<string, DomainResource>,
 ): GroupSnapshots[] {
-  const known = new Map<string, Pick<GroupSnapshots, 'ours' | 'others'>>();
+  const known = new Map<string, Pick<GroupSnapshots, 'ours' | 'lasting' | 'others'>>();
   return groups.map((group) => {
     const chosen = domains.filter((domain) => matchesAny(group.domains, domain));
     const key = JSON.stringify(chosen);
@@ -191,8 +197,11 @@ function toGroups(
     if (snapshots === undefined) {
       const variants = chosen.flatMap((domain) => resources.get(domain) ?? []);
       const others = createSnapshot(variants.map((each) => each.others));
-      const ours = createSnapshot(variants.map((each) => each.ours));
-      snapshots = { ours: ours.version === others.version ? others : ours, others };
+      const after = (each: Snapshot, equal: Snapshot) =>
+        each.version === equal.version ? equal : each;
+      const lasting = after(createSnapshot(variants.map((each) => each.lasting)), others);
+      const ours = after(createSnapshot(variants.map((each) => each.ours)), lasting);
+      snapshots = { ours, lasting, others };
       known.set(key, snapshots);
     }
     return Object.freeze({ group, domains: chosen, ...snapshots });

@@ -289,7 +289,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   }
 
   function build(revision: Revision): BuildOutcome {
-    return buildSnapshots(revision, options, { encode, parse: parse.next() });
+    const nowMs = clock.wallMs();
+    return buildSnapshots(revision, options, { encode, nowMs, parse: parse.next() });
   }
 
   /** The revision that an earlier process kept; undefined without one, `trouble` when it cannot be read. */

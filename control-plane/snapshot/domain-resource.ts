@@ -3,6 +3,7 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import { problemOf } from '../../shared/rules/problem.ts';
 import { toResource } from '../../shared/rules/resource.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { createResource, type Resource } from './snapshot.ts';
@@ -12,6 +13,8 @@ export type Encode = (message: RateLimitConfigMessage) => Buffer;
 export interface DomainResource {
   /** For workers that announce themselves as ours. */
   readonly ours: Resource;
+  /** For those of them that cannot end rules by themselves; the same object where both are equal. */
+  readonly lasting: Resource;
   /** For all others; the same object where both are equal. */
   readonly others: Resource;
   /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
@@ -62,12 +65,20 @@ function createDomainResource(
     position: undefined,
     descriptors: documents.flatMap(({ descriptors }) => descriptors),
   };
-  const { message, leftOut } = toResource(merged, { withOurFields: false });
-  const others = createResource(domain, encode(message));
-  const withAll = toResource(merged, { withOurFields: true });
-  const ours = createResource(domain, encode(withAll.message));
+  const { leftOut } = toResource(merged, { withOurFields: false });
+  // A worker that cannot end a rule by itself would keep it for as long as it reaches no control plane.
+  const [endless = merged] = documentsAt([merged], Number.POSITIVE_INFINITY);
+  const encodeFor = (document: RuleDocument, withOurFields: boolean) =>
+    createResource(domain, encode(toResource(document, { withOurFields }).message));
+  const others = encodeFor(endless, false);
+  const lasting = unlessEqual(encodeFor(endless, true), others);
+  const ours = endless === merged ? lasting : encodeFor(merged, true);
   const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
-  return { ours: ours.version === others.version ? others : ours, others, leftOut, notes };
+  return { ours, lasting, others, leftOut, notes };
+}
+
+function unlessEqual(resource: Resource, other: Resource): Resource {
+  return resource.version === other.version ? other : resource;
 }
 
 /** At the document's domain. */
@@ -76,8 +87,9 @@ function toNote(document: RuleDocument): Problem[] {
   const [first] = leftOut;
   if (first === undefined) return [];
   const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
+  const endNote = names.includes('until') ? ' them, and no rule with until' : '';
   const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
-  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be sent to workers that are not Ratelane's; they get the rules without`;
+  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be sent to workers that are not Ratelane's; they get the rules without${endNote}`;
   const { position } = document;
   return [
     {

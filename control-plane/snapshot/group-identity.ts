@@ -9,9 +9,16 @@ export function keepIdentities(
   before: readonly GroupSnapshots[],
 ): GroupSnapshots[] {
   const known = new Map<string, Snapshot>();
-  for (const { ours, others } of before) known.set(ours.version, ours).set(others.version, others);
+  for (const { ours, lasting, others } of before) {
+    for (const snapshot of [ours, lasting, others]) known.set(snapshot.version, snapshot);
+  }
   const keep = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
-  return groups.map((each) => ({ ...each, ours: keep(each.ours), others: keep(each.others) }));
+  return groups.map((each) => ({
+    ...each,
+    ours: keep(each.ours),
+    lasting: keep(each.lasting),
+    others: keep(each.others),
+  }));
 }
 
 /** Equal exactly where every node gets the same. */

@@ -12,6 +12,7 @@ import {
   toFlowMap,
 } from './rate-limit-block.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
+import { readUntil, toUniqueName } from './rule-end.ts';
 import { checkKeys, readList, readMetadata, readText } from './rule-fields.ts';
 import { descriptorFlags, toFlags } from './rule-keys.ts';
 import { adviseOnText, adviseOnValue } from './text-advice.ts';
@@ -31,7 +32,7 @@ export function readDescriptors(
 
 interface Level {
   readonly parentKey: string;
-  /** By composite key. */
+  /** By their names on the level. */
   readonly firsts: Map<string, TreeMap>;
   readonly limitedKeys: ReadonlySet<string>;
   /** Whether a limit stands where it has no effect, which has been reported. */
@@ -72,7 +73,9 @@ function readDescriptor(
   adviseOnText(fields, 'key', key);
   adviseOnText(fields, 'value', value);
   adviseOnValue(fields, key ?? '', value ?? '');
-  if (isNamed) checkDuplicate(fields, composite, fullKey, firsts);
+  const untilMs = readUntil(fields);
+  const name = toUniqueName(composite, fields.given('until') !== undefined);
+  if (isNamed) checkDuplicate(fields, name, fullKey, firsts);
   const limit = fields.map('rate_limit', describeLimit);
   const listed = limit === undefined ? readLimitList(fields) : undefined;
   const rateLimit = limit ? readRateLimit(limit, fields) : listed?.[0];
@@ -97,6 +100,7 @@ function readDescriptor(
     rateLimit,
     furtherLimits: Object.freeze(listed?.slice(1) ?? []),
     ...flags,
+    untilMs,
     metadata,
     descriptors: readDescriptors(fields, fullKey),
     position: fields.reporter.position(fields.node.offset),
@@ -105,14 +109,14 @@ function readDescriptor(
 
 function checkDuplicate(
   fields: MapReader,
-  composite: string,
+  name: string,
   fullKey: string,
   firsts: Map<string, TreeMap>,
 ): void {
   const { node, reporter } = fields;
-  const first = firsts.get(composite);
+  const first = firsts.get(name);
   if (first === undefined) {
-    firsts.set(composite, node);
+    firsts.set(name, node);
     return;
   }
   const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;

@@ -203,6 +203,7 @@ descriptors:
     quota_mode: true
     detailed_metric: true
     value_to_metric: true
+    until: 2026-11-24T18:00:00Z
     metadata: {tier: gold}
     rate_limit:
       unit: minute

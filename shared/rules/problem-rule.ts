@@ -50,6 +50,8 @@ const problemRules = {
     'error',
     'share_threshold stands beside a value that does not end in a star',
   ],
+  'invalid-until': ['error', 'The end of a rule is not a time with an offset, or too far ahead'],
+  'ended-rule': ['note', 'A rule has ended, and has no effect'],
   'invalid-metadata': ['error', 'Metadata cannot be carried'],
   'value-type': ['error', 'A wrong type'],
   'no-limit': ['warning', 'A descriptor limits nothing'],

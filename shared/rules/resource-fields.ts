@@ -9,6 +9,7 @@ import { listShape } from './limit-shape.ts';
 import { joinPath } from './map-reader.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import type { RateLimitBlock, RuleDescriptor } from './rule-document.ts';
+import { toTimeText } from './rule-end.ts';
 import { descriptorFlags, ruleKeys } from './rule-keys.ts';
 
 /**
@@ -18,6 +19,9 @@ import { descriptorFlags, ruleKeys } from './rule-keys.ts';
  */
 export const ourFieldsKey = 'ratelane.fields';
 
+/** Workers that do not announce it get no rule that ends: they would keep it for ever. */
+const endField = 'until';
+
 /** Holds the author's metadata where it cannot stand beside the reserved key. */
 const wholeMetadata = 'metadata';
 
@@ -26,17 +30,24 @@ const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
 /** Flags that are fields of the public message. */
 export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
-const ourLimitKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
+const ourKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
 
 /** Added to the metadata of a worker's node: announces that it reads the fields. */
 export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   ourFieldsKey,
-  [...ourFields.map(({ name }) => name), ...ourLimitKeys, 'rate_limits'].join(' '),
+  [...ourFields.map(({ name }) => name), ...ourKeys, 'rate_limits'].join(' '),
 ];
 
+/** Of what a node announces under the reserved key, whether it can end rules by itself. */
+export function announcesEnds(announced: string): boolean {
+  return announced.split(' ').includes(endField);
+}
+
 /** Names of the fields that the descriptor has set. */
-export function listOurFields({ rateLimit, furtherLimits, ...flags }: RuleDescriptor): string[] {
+export function listOurFields(descriptor: RuleDescriptor): string[] {
+  const { rateLimit, furtherLimits, untilMs, ...flags } = descriptor;
   return [
+    ...(untilMs === undefined ? [] : [endField]),
     ...ourFields.filter(({ property }) => flags[property]).map(({ name }) => name),
     ...(rateLimit && furtherLimits.length === 0 ? listShape(rateLimit).map(([name]) => name) : []),
     ...(furtherLimits.length > 0 ? ['rate_limits'] : []),
@@ -49,6 +60,7 @@ export function toOurFields(descriptor: RuleDescriptor): [name: string, value: J
   const fields: [string, JsonValue][] = ourFields
     .filter(({ property }) => descriptor[property])
     .map(({ name }) => [name, true]);
+  if (descriptor.untilMs !== undefined) fields.push([endField, toTimeText(descriptor.untilMs)]);
   if (rateLimit === undefined) return fields;
   if (furtherLimits.length > 0) {
     fields.push(['rate_limits', [rateLimit, ...furtherLimits].map(toLimitObject)]);
@@ -130,6 +142,7 @@ export function unpackMetadata(
 
 const knownFields: ReadonlySet<string> = new Set([
   ...ourFields.map(({ name }) => name),
+  endField,
   'rate_limit',
   'rate_limits',
 ]);

@@ -124,6 +124,7 @@ const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: Rule
         value: text,
         rateLimit: fc.option(rateLimit, { nil: undefined }),
         furtherLimits: fc.array(rateLimit, { maxLength: 4 }),
+        untilMs: fc.option(fc.integer({ min: 0, max: 4e12 }), { nil: undefined }),
         metadata: fc.option(json.object, { nil: undefined }),
         descriptors: tie('level'),
         position: fc.constant(undefined),

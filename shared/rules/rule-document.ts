@@ -22,6 +22,8 @@ export interface RuleDescriptor extends DescriptorFlags {
   readonly rateLimit: RateLimitBlock | undefined;
   /** The others of a list. */
   readonly furtherLimits: readonly RateLimitBlock[];
+  /** Wall time in milliseconds at which it ends, with all below it; undefined for one that does not. */
+  readonly untilMs: number | undefined;
   /** Deeply frozen. */
   readonly metadata: JsonObject | undefined;
   readonly descriptors: readonly RuleDescriptor[];

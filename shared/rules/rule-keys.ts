@@ -17,7 +17,7 @@ interface Row {
   readonly places: readonly Place[];
   /** For the guide and for editors. */
   readonly meaning: string;
-  /** In rate_limit: sent to Ratelane workers only. */
+  /** Sent to Ratelane workers only. */
   readonly isOurs?: boolean;
 }
 
@@ -181,6 +181,16 @@ export const ruleKeys = [
     of: 'match',
     needsLimit: false,
     meaning: 'one counter for all values of a wildcard at the end',
+  },
+  {
+    name: 'until',
+    places: ['descriptor'],
+    type: 'text',
+    pattern:
+      '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$',
+    isOurs: true,
+    meaning:
+      'when it ends by itself, such as `2026-11-24T18:00:00Z`; then it is as if it were not there',
   },
   {
     name: 'metadata',

@@ -187,7 +187,10 @@ function longestStep(document: RuleDocument, mergeDomains: boolean): number {
       },
     }));
   const copy = { ...document, descriptors: counted(document.descriptors) };
-  const building = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false }).build([copy]);
+  const building = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false }).build(
+    [copy],
+    0,
+  );
   let longest = 0;
   for (let step = building.next(); ; step = building.next()) {
     longest = Math.max(longest, reads);

@@ -17,6 +17,14 @@ import {
   type RuleDocument,
   toCompositeKey,
 } from './rule-document.ts';
+import {
+  countEnded,
+  documentsAt,
+  isTooFar,
+  mostDaysAhead,
+  toTimeText,
+  toUniqueName,
+} from './rule-end.ts';
 import { limitModes } from './rule-keys.ts';
 import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
@@ -37,16 +45,17 @@ export type BuildResult =
 /** Builds rule sets one after the other. A domain whose documents are the same objects as in the last set
  * is reused. */
 export interface RuleSetBuilder {
-  /** The order of `documents` does not matter: they are taken by file name. Yields where a caller may serve
-   * others. */
-  build(documents: readonly RuleDocument[]): Generator<void, BuildResult>;
+  /** The order of `documents` does not matter: they are taken by file name. Rules that have ended at `nowMs`,
+   * wall time, are checked like all others, but are not in the set. Yields where a caller may serve others. */
+  build(documents: readonly RuleDocument[], nowMs: number): Generator<void, BuildResult>;
 }
 
 export function buildRuleSet(
   documents: readonly RuleDocument[],
   options: RuleSetOptions,
+  nowMs = Date.now(),
 ): BuildResult {
-  return runAtOnce(createRuleSetBuilder(options).build(documents));
+  return runAtOnce(createRuleSetBuilder(options).build(documents, nowMs));
 }
 
 /** The rules of one domain with their warnings. */
@@ -55,6 +64,8 @@ interface BuiltDomain {
   readonly rules: DomainRules;
   readonly nodes: readonly RuleNode[];
   readonly limitCount: number;
+  /** How many of its rules had ended. */
+  readonly endedCount: number;
   /** Warnings. */
   readonly problems: readonly Problem[];
 }
@@ -62,14 +73,14 @@ interface BuiltDomain {
 export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
   let known: ReadonlyMap<string, BuiltDomain> = new Map();
   return {
-    *build(documents) {
+    *build(documents, nowMs) {
       const problems = createProblemList('(all documents)');
       const domains = new Map<string, BuiltDomain>();
       for (const [domain, group] of groupByDomain(documents)) {
         const last = known.get(domain);
-        const built = isOf(last, group)
+        const built = isOf(last, group, nowMs)
           ? last
-          : yield* buildDomain(domain, group, options, problems.hasErrors);
+          : yield* buildDomain(domain, group, nowMs, options, problems.hasErrors);
         built.problems.forEach(problems.add);
         if (isBuilt(built)) domains.set(domain, built);
         yield;
@@ -89,11 +100,13 @@ function isBuilt(built: Pick<BuiltDomain, 'problems'>): built is BuiltDomain {
 function isOf(
   built: BuiltDomain | undefined,
   group: readonly RuleDocument[],
+  nowMs: number,
 ): built is BuiltDomain {
   return (
     built !== undefined &&
     built.documents.length === group.length &&
-    built.documents.every((document, index) => document === group[index])
+    built.documents.every((document, index) => document === group[index]) &&
+    built.endedCount === countEnded(group, nowMs)
   );
 }
 
@@ -101,6 +114,7 @@ function isOf(
 function* buildDomain(
   domain: string,
   group: readonly RuleDocument[],
+  nowMs: number,
   options: RuleSetOptions,
   isLost: boolean,
 ): Generator<void, BuiltDomain | Pick<BuiltDomain, 'problems'>> {
@@ -109,10 +123,12 @@ function* buildDomain(
   else yield* checkMergedKeys(group, problems);
   yield* checkReplacedNames(group, problems);
   if (options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
+  yield* refuseFarEnds(group, nowMs, problems);
   if (isLost || problems.some(isError)) return { problems };
-  const descriptors = group.flatMap((document) => document.descriptors);
+  const descriptors = documentsAt(group, nowMs).flatMap((document) => document.descriptors);
   const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
-  return { documents: group, rules, nodes, limitCount: countLimits(nodes), problems };
+  const endedCount = countEnded(group, nowMs);
+  return { documents: group, rules, nodes, limitCount: countLimits(nodes), endedCount, problems };
 }
 
 function countLimits(nodes: readonly RuleNode[]): number {
@@ -223,9 +239,10 @@ function* checkMergedKeys(
     for (const [index, descriptor] of document.descriptors.entries()) {
       if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
       const composite = toCompositeKey(descriptor.key, descriptor.value);
-      const first = places.get(composite);
+      const name = toUniqueName(composite, descriptor.untilMs !== undefined);
+      const first = places.get(name);
       if (first === undefined) {
-        places.set(composite, { document, place: placeOf(document.file, descriptor.position) });
+        places.set(name, { document, place: placeOf(document.file, descriptor.position) });
       } else if (first.document !== document) {
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
         const message = `duplicate descriptor composite key '${fullKey}'`;
@@ -320,6 +337,35 @@ function* refuseLimiters(
           document,
           position,
           itemPath,
+          message,
+          hint,
+        ),
+      );
+    }
+  }
+}
+
+/** A rule that lasts so long is hardly meant to end. */
+function* refuseFarEnds(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+  problems: Problem[],
+): Generator<void, void> {
+  for (const document of documents) {
+    let seen = 0;
+    for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
+      if (++seen % descriptorsAtOnce === 0) yield;
+      const { untilMs, position } = descriptor;
+      if (untilMs === undefined || !isTooFar(untilMs, nowMs)) continue;
+      const message = `until is ${toTimeText(untilMs)}, more than ${mostDaysAhead} days ahead`;
+      const hint = 'write an earlier time, or leave until out for a rule that stays';
+      problems.push(
+        createProblem(
+          'error',
+          'invalid-until',
+          document,
+          position,
+          `${toPath()}.until`,
           message,
           hint,
         ),

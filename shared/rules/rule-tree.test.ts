@@ -366,6 +366,7 @@ function descriptorsArbitrary(depth: number): fc.Arbitrary<RuleDescriptor[]> {
           }
         : undefined,
       furtherLimits: [],
+      untilMs: undefined,
       ...noFlags,
       detailedMetric: detailed,
       valueToMetric,

@@ -8,6 +8,8 @@ import type { RuleDocument } from './rule-document.ts';
 
 const hint =
   'a management server sends them to Ratelane workers only; other workers get the document without them';
+const endHint =
+  'a management server sends rules with until only to Ratelane workers that can end them; other workers get the document without these rules';
 
 /** One warning for each document, at the first such field. */
 export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
@@ -34,7 +36,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
       first,
       listOurFields(first.descriptor)[0],
       message,
-      hint,
+      fields.has('until') ? endHint : hint,
     );
   });
 }

@@ -312,7 +312,7 @@ test('annotations for GitHub are one line each, with everything escaped', async 
   const { out } = await runInProcess(['check', folder.path, '--format', 'github']);
   const prefix = folder.path;
   const keys =
-    'keys here: key, value, rate_limit, rate_limits, descriptors, shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold and metadata';
+    'keys here: key, value, rate_limit, rate_limits, descriptors, shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold, until and metadata';
   t.deepEqual(out.split('\n'), [
     `::error file=${prefix}/a%2Cb%3Ac%25.yaml,line=4,col=5,title=unknown-key::unknown key 'x%25%0A::y'%0Ahint: ${keys}`,
     `::warning file=${prefix}/notes.txt,title=ignored-file::only files named *.yaml and *.yml are read; it is ignored%0Ahint: rename it if it holds rules, else move it elsewhere`,

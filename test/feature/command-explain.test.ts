@@ -205,6 +205,7 @@ test('the JSON has the levels, the rule and the keys', async (t) => {
       metricKey: 'shop.user_a',
       window: { start: 1795264440, end: 1795264500 },
     },
+    until: null,
     noMatch: null,
   });
   t.is(json.descriptors[1].match, null);
@@ -215,4 +216,28 @@ test('what a terminal would act on is shown as its code', async (t) => {
   const { out } = await explain(t, '--domain', 'shop', '--descriptor', 'user=a\u001b[2J');
   t.false(out.includes('\u001b'));
   t.true(out.includes('user=a\\u{1b}[2J'));
+});
+
+test('a rule that ends is shown with its end, and not any more when it has ended', async (t) => {
+  const folder = createRulesFolder(t);
+  const lift =
+    '  - {key: user, value: ada, until: 2026-11-21T13:16:56Z, rate_limit: {unlimited: true}}\n';
+  const raised =
+    '  - {key: vip, until: 2026-11-24T00:00:00Z, rate_limit: {unit: hour, requests_per_unit: 9}}\n';
+  folder.write('shop.yaml', `${shop}${lift}${raised}`);
+  const ask = (descriptor: string, afterMs = 0) =>
+    runInProcess(
+      ['explain', join(folder.path, 'shop.yaml'), '--domain', 'shop', '--descriptor', descriptor],
+      { clock: { ...clock, wallMs: () => clock.wallMs() + afterMs } },
+    );
+  const { out } = await ask('user=ada');
+  t.regex(
+    out,
+    /the limit of 'user_ada' applies\n {2}lifted until 13:16:56Z \(in 42 min\): after it as if this rule were not there\n/,
+  );
+  const vip = (await ask('vip=yes')).out;
+  t.regex(vip, /\n {2}in force until 2026-11-24T00:00:00Z \(in 2 days\): after it /);
+  t.regex(vip, /\n {2}limit: 9 per hour\n/);
+  const after = await ask('user=ada', 42 * 60_000);
+  t.regex(after.out, /the limit of 'user_a\*' applies\n {2}rule: /);
 });

@@ -45,7 +45,7 @@ test('the first request asks for all rules, and says who asks', async (t) => {
     'ratelane.instance': text('00000000-0000-4000-8000-000000000000'),
     x: text('a=b'),
     'ratelane.fields': text(
-      'value_to_metric share_threshold unit_multiplier algorithm burst count_over_limit lease rate_limits',
+      'value_to_metric share_threshold until unit_multiplier algorithm burst count_over_limit lease rate_limits',
     ),
     'ratelane.agreement': text('0c0ffee0'),
   });

@@ -220,8 +220,9 @@ function createTakeRules({
   const builder = createRuleSetBuilder(toRuleSetOptions(settings));
   return async (message) => {
     const documents = receive(message);
-    const built = await runInSlices(builder.build(documents));
-    if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents });
+    const { atMs } = message;
+    const built = await runInSlices(builder.build(documents, atMs));
+    if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents, atMs });
     else {
       log.error(`Rules that the primary accepted were refused: ${formatProblems(built.problems)}`);
     }

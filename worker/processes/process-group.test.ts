@@ -103,7 +103,7 @@ function kinds({ heard }: FakeProcess): string {
 
 function rulesOf(domain: string): AcceptedRules {
   const document = { file: domain, domain, position: undefined, descriptors: [] };
-  return { ruleSet: undefined as never, documents: [document] };
+  return { ruleSet: undefined as never, documents: [document], atMs: 0 };
 }
 
 function domainsHeard({ heard }: FakeProcess): string[] {

@@ -224,7 +224,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     counters,
     profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
-      documents.use(rules.documents);
+      documents.use(rules.documents, rules.atMs);
       for (const member of members) if (member.isBriefed) sendRules(member);
     },
     async connect(signal) {

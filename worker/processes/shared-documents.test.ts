@@ -18,7 +18,7 @@ test('a process is sent what it has not got, and keeps the rest as it is', (t) =
   const known = new Set<number>();
   const receive = createDocumentReceiver();
   const load = (documents: readonly RuleDocument[]) => {
-    sender.use(documents);
+    sender.use(documents, 0);
     const message = sender.toMessage(known);
     if (message === undefined) throw new Error('there are rules');
     return { sent: deserialize(message.added).length, documents: receive(message) };
@@ -33,7 +33,7 @@ test('a process is sent what it has not got, and keeps the rest as it is', (t) =
   t.is(load([a, b]).sent, 1, 'one that has gone is sent again');
   t.deepEqual(load([]).documents, []);
   // One that is started later has nothing yet.
-  sender.use([a, c]);
+  sender.use([a, c], 0);
   const late = sender.toMessage(new Set());
   t.deepEqual(late && createDocumentReceiver()(late), [a, c]);
 });

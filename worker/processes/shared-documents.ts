@@ -8,8 +8,8 @@ type RulesMessage = ToProcess & { readonly kind: 'rules' };
 
 /** The primary's side. */
 export interface DocumentSender {
-  /** Replaces the previous documents. */
-  use(documents: readonly RuleDocument[]): void;
+  /** Replaces the previous documents. `atMs`: wall time by which some of their rules have ended. */
+  use(documents: readonly RuleDocument[], atMs: number): void;
   /** The message for a process that has `known`, which is updated; undefined before the first rules. */
   toMessage(known: Set<number>): RulesMessage | undefined;
 }
@@ -17,6 +17,7 @@ export interface DocumentSender {
 export function createDocumentSender(): DocumentSender {
   const numbers = new WeakMap<RuleDocument, number>();
   let last = 0;
+  let currentMs = 0;
   let current: readonly (readonly [number, RuleDocument])[] | undefined;
 
   function numberOf(document: RuleDocument): number {
@@ -26,7 +27,8 @@ export function createDocumentSender(): DocumentSender {
   }
 
   return {
-    use(documents) {
+    use(documents, atMs) {
+      currentMs = atMs;
       current = documents.map((document) => [numberOf(document), document] as const);
     },
     toMessage(known) {
@@ -34,7 +36,7 @@ export function createDocumentSender(): DocumentSender {
       const added = current.filter(([number]) => !known.has(number));
       known.clear();
       for (const [number] of current) known.add(number);
-      return { kind: 'rules', numbers: [...known], added: serialize(added) };
+      return { kind: 'rules', numbers: [...known], added: serialize(added), atMs: currentMs };
     },
   };
 }

@@ -64,12 +64,13 @@ function* digestResources(resources: readonly AnyMessage[]): Generator<void, str
  * whole. */
 const maxRounds = 8;
 
-/** Yields where a caller may serve others. A resource of the same bytes as before is not decoded, and a
+/** `nowMs`: wall time, by which rules have ended. Yields where a caller may serve others. A resource of the same bytes as before is not decoded, and a
  * domain whose resources are the same is not built again. */
 export function* takeResources(
   deps: IntakeDeps,
   resources: readonly AnyMessage[],
   before: ResourcesInForce,
+  nowMs = Date.now(),
 ): Generator<void, Intake> {
   const digests = yield* digestResources(resources);
   // Some servers change the order each time.
@@ -77,7 +78,7 @@ export function* takeResources(
   const { candidates, kept, problems } = yield* readResources(deps, resources, digests, before);
   for (let round = 0; round < maxRounds; round++) {
     const documents = [...candidates.values()].map(({ document }) => document);
-    const built = yield* deps.builder.build(documents);
+    const built = yield* deps.builder.build(documents, nowMs);
     if (!built.ok) {
       problems.push(...built.problems.filter(isError));
       for (const name of namesInConflict(candidates, built.problems.filter(isError))) {

@@ -1,4 +1,5 @@
 // Makes the rules of the texts of all rules files.
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { applyAllowances } from '../../shared/rules/allowance.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
@@ -12,7 +13,11 @@ import type { LoadRules } from './file-source.ts';
 /** An error in one file fails the whole load: half of the rules is worse than the old ones. A file that is
  * the same object as in an earlier load is not parsed again. Decisions continue meanwhile: large files are
  * parsed in `parsingThread`, if there is one. */
-export function createLoadRules(options: RuleSetOptions, parsingThread?: ParsingThread): LoadRules {
+export function createLoadRules(
+  options: RuleSetOptions,
+  parsingThread?: ParsingThread,
+  clock: Clock = systemClock,
+): LoadRules {
   const builder = createRuleSetBuilder(options);
   const known = new WeakMap<RulesFile, ParsedDocument>();
   let isFirst = true;
@@ -43,13 +48,14 @@ export function createLoadRules(options: RuleSetOptions, parsingThread?: Parsing
     const ofFiles = parsed.flatMap(({ problems }) => problems);
     const withoutAllowed = (others: readonly Problem[]) =>
       applyAllowances([...ofFiles, ...others], files).problems;
-    const built = yield* builder.build(documents);
+    const atMs = clock.wallMs();
+    const built = yield* builder.build(documents, atMs);
     if (!built.ok) return { ok: false, problems: withoutAllowed(built.problems) };
     if (documents.length < files.length) {
       return { ok: false, problems: withoutAllowed(built.warnings) };
     }
     const { ruleSet } = built;
-    return { ok: true, ruleSet, documents, warnings: withoutAllowed(built.warnings) };
+    return { ok: true, ruleSet, documents, atMs, warnings: withoutAllowed(built.warnings) };
   }
 
   return async (files) => {

@@ -53,7 +53,7 @@ test('before the first load there are no rules', (t) => {
 test('a good load is in force, counted and healthy', (t) => {
   const { rules, metrics, health, log } = setUp();
   const loaded = ruleSet(1, 3);
-  rules.apply({ ok: true, ruleSet: loaded, documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: loaded, documents: [], atMs: 0, warnings: [], origin });
   t.is(rules.current, loaded);
   t.true(health.healthy);
   t.is(metrics.snapshot().get('ratelimit.service.config_load_success'), 1);
@@ -71,7 +71,7 @@ test('a good load is in force, counted and healthy', (t) => {
 test('a bad load keeps the rules, is counted, and names each problem', (t) => {
   const { rules, metrics, health, log, clock } = setUp();
   const loaded = ruleSet(1, 1);
-  rules.apply({ ok: true, ruleSet: loaded, documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: loaded, documents: [], atMs: 0, warnings: [], origin });
   log.lines.length = 0;
   clock.advance(1000);
   const problems = [problem('error', "unknown key 'kee'"), problem('error', 'key is missing')];
@@ -107,7 +107,14 @@ test('a bad first load says that the ports stay closed', (t) => {
 
 test('a repair is said at the default level, an ordinary reload only at info', (t) => {
   const { rules, log } = setUp();
-  const good = { ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin } as const;
+  const good = {
+    ok: true,
+    ruleSet: ruleSet(1, 1),
+    documents: [],
+    atMs: 0,
+    warnings: [],
+    origin,
+  } as const;
   rules.apply(good);
   rules.apply(good);
   rules.apply({ ok: false, problems: [problem('error', 'x')], origin });
@@ -121,8 +128,8 @@ test('a repair is said at the default level, an ordinary reload only at info', (
 
 test('a load without domains is good and unhealthy', (t) => {
   const { rules, health } = setUp();
-  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
-  rules.apply({ ok: true, ruleSet: ruleSet(0, 0), documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(0, 0), documents: [], atMs: 0, warnings: [], origin });
   t.is(rules.current?.domainCount, 0);
   t.false(health.healthy);
 });
@@ -133,7 +140,7 @@ test('a warning is said when it appears, not again while it stays', (t) => {
   const b = problem('warning', 'not YAML');
   const said = (warnings: readonly Problem[]) => {
     log.lines.length = 0;
-    rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings, origin });
+    rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings, origin });
     return log.lines.filter((line) => line.includes('Configuration:')).length;
   };
   t.is(said([a, a]), 1);
@@ -147,7 +154,7 @@ test('a warning is said when it appears, not again while it stays', (t) => {
 test('a note is logged at info: it asks nothing of an operator', (t) => {
   const { rules, log } = setUp();
   const warnings = [problem('note', 'requests_per_unit is 0')];
-  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings, origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings, origin });
   t.deepEqual(
     log.lines.filter((line) => line.includes('Configuration:')).map((line) => line.split(' ')[0]),
     ['info'],
@@ -171,14 +178,14 @@ test('only a good load ends the wait for the first one', async (t) => {
   rules.apply({ ok: false, problems: [], origin });
   await Promise.resolve();
   t.false(isOver);
-  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings: [], origin });
   await wait;
   t.true(isOver);
 });
 
 test('rules that are gone stay in force, and the component of the configuration is unhealthy', (t) => {
   const { rules, health } = setUp();
-  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], warnings: [], origin });
+  rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings: [], origin });
   t.true(health.components().get('config'));
   rules.apply({ ok: false, problems: [], origin, isEmptied: true });
   t.false(health.components().get('config'));

@@ -16,6 +16,8 @@ export interface RulesInForce {
   readonly firstGoodLoad: Promise<void>;
   /** A good load replaces the rules at once; after a bad one the old ones stay. */
   apply(result: LoadResult): void;
+  /** The rules of the last good load from now on, as some of them have ended. */
+  renew(ruleSet: RuleSet): void;
   /** For the debug port: what is in force, since when, and why a later load failed; several lines. */
   describe(): string;
 }
@@ -50,6 +52,7 @@ export function createRulesInForce({
     ? 'no rules were loaded yet, the gRPC and HTTP ports are closed'
     : 'no rules were loaded yet, every decision fails';
   let lastFailure: { readonly at: string; readonly problems: readonly Problem[] } | undefined;
+  let lastOrigin = '';
   let isFirst = true;
   let saidWarnings = new Set<string>();
 
@@ -68,10 +71,10 @@ export function createRulesInForce({
     if (log.isDebug) for (const line of ruleSet.trail()) log.debug(line);
     successes.add(1);
     health.set('config', ruleSet.domainCount > 0);
-    const counts = `${toCountText(ruleSet.domainCount, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
-    inForce = `${origin}, ${counts}, since ${now()}`;
+    lastOrigin = origin;
+    inForce = describeInForce(ruleSet);
     sayWarnings(warnings, true);
-    const text = `Successfully loaded new configuration: ${origin}, ${counts}`;
+    const text = `Successfully loaded new configuration: ${origin}, ${countsOf(ruleSet)}`;
     // Logged at the default level when operators wait for it: what was loaded at the start, and whether a
     // repair worked.
     if (isFirst || lastFailure !== undefined) log.notice(text);
@@ -99,6 +102,10 @@ export function createRulesInForce({
     );
   }
 
+  function describeInForce(ruleSet: RuleSet): string {
+    return `${lastOrigin}, ${countsOf(ruleSet)}, since ${now()}`;
+  }
+
   function now(): string {
     return new Date(clock.wallMs()).toISOString();
   }
@@ -114,6 +121,10 @@ export function createRulesInForce({
       isFirst = false;
       if (result.ok) firstGoodLoad.resolve();
     },
+    renew(ruleSet) {
+      current = ruleSet;
+      inForce = describeInForce(ruleSet);
+    },
     describe() {
       const lines = [`in force: ${inForce}`];
       if (lastFailure !== undefined) {
@@ -125,4 +136,8 @@ export function createRulesInForce({
       return lines.join('\n');
     },
   };
+}
+
+function countsOf({ domainCount, limitCount }: RuleSet): string {
+  return `${toCountText(domainCount, 'domain')}, ${toCountText(limitCount, 'limit')}`;
 }

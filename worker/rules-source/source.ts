@@ -3,17 +3,21 @@ import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 
+export interface GoodLoad {
+  readonly ok: true;
+  readonly ruleSet: RuleSet;
+  /** What it was built from. */
+  readonly documents: readonly RuleDocument[];
+  /** Wall time in milliseconds that it was built for: rules that had ended then are not in it. */
+  readonly atMs: number;
+  readonly warnings: readonly Problem[];
+  /** For people: such as `3 files from /srv/runtime_data/current/config`. */
+  readonly origin: string;
+}
+
 /** One attempt to load the rules: either a complete new RuleSet, or every reason why not. */
 export type LoadResult =
-  | {
-      readonly ok: true;
-      readonly ruleSet: RuleSet;
-      /** What it was built from. */
-      readonly documents: readonly RuleDocument[];
-      readonly warnings: readonly Problem[];
-      /** For people: such as `3 files from /srv/runtime_data/current/config`. */
-      readonly origin: string;
-    }
+  | GoodLoad
   | {
       readonly ok: false;
       readonly problems: readonly Problem[];

@@ -159,10 +159,11 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   /** Decisions and streams continue while it is examined. */
   function deliver(response: DiscoveryResponseMessage): void {
     isTaking = true;
-    void runInSlices(take(response.resources ?? [])).then((intake) => {
+    const atMs = clock.wallMs();
+    void runInSlices(take(response.resources ?? [], atMs)).then((intake) => {
       isTaking = false;
       if (closed) return;
-      conclude(response, intake);
+      conclude(response, intake, atMs);
       const next = waiting.shift();
       if (next !== undefined) give({ kind: 'response', response: next });
     });
@@ -171,6 +172,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   function conclude(
     { versionInfo = '', resources = [] }: DiscoveryResponseMessage,
     intake: Intake,
+    atMs: number,
   ): void {
     const { digest } = intake;
     if (refused !== undefined && refused.digest === digest) {
@@ -188,7 +190,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       const part = problems.length === 0 ? '' : `${taken} of `;
       const origin = `${part}${toCountText(total, 'resource')} ${ofVersion}`;
       const documents = [...inForce.values()].map(({ document }) => document);
-      onLoad({ ok: true, ruleSet, documents, warnings, origin });
+      onLoad({ ok: true, ruleSet, documents, atMs, warnings, origin });
     }
     if (problems.length === 0) {
       refused = undefined;
@@ -203,9 +205,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     give({ kind: 'refused', text });
   }
 
-  function* take(resources: readonly AnyMessage[]): Generator<void, Intake> {
+  function* take(resources: readonly AnyMessage[], atMs: number): Generator<void, Intake> {
     try {
-      return yield* takeResources(intakeDeps, resources, inForce);
+      return yield* takeResources(intakeDeps, resources, inForce, atMs);
     } catch (error) {
       log.error(
         `Resources met a defect of the program: ${error instanceof Error ? error.stack : error}`,

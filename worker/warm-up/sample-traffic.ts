@@ -97,6 +97,7 @@ function toRule(
     key,
     value: '',
     furtherLimits: [],
+    untilMs: undefined,
     rateLimit: limit && {
       ...plainShape,
       unit: undefined,

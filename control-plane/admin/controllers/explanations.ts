@@ -8,7 +8,7 @@ import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { type CountersJson, countersJson, mostDescriptors } from '../counters-json.ts';
 import { outcomeJson, toOutcome } from '../outcome-json.ts';
-import { placedRules } from '../rule-rows.ts';
+import { findRulesNow } from '../rules-now.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 4096 }),
@@ -46,14 +46,14 @@ export class Default extends AdminController {
   });
 
   async POST({ domain, descriptors, revision: wanted, now }: Fields<typeof Default.POST>) {
-    const { id, ruleSet, documents } =
+    const { id, documents } =
       wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
-    const rules = placedRules(documents).get(domain);
-    const domainRules = ruleSet.domain(domain);
-    if (rules === undefined || domainRules === undefined) {
+    const nowMs = this.api.clock.wallMs();
+    const found = findRulesNow(documents, domain, nowMs);
+    if (found === undefined) {
       throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
     }
-    const explained = explainRequest(rules, domainRules, descriptors, this.api.clock.wallMs());
+    const explained = explainRequest(found.placed, found.rules, descriptors, nowMs);
     const explanation = { revision: id, ...toExplanationJson(domain, explained) };
     if (!now) return { ...explanation, outcome: null, counters: null };
     const counters = await this.readCounters(domain, descriptors);
@@ -88,7 +88,7 @@ export class Default extends AdminController {
     if (ruleSet === undefined || inForce === undefined) {
       throw this.refuse(503, 'nothing is in force yet');
     }
-    return { id: inForce.revision.id, ruleSet, documents };
+    return { id: inForce.revision.id, documents };
   }
 
   private async examineRevision(wanted: string) {
@@ -97,6 +97,6 @@ export class Default extends AdminController {
     if (ruleSet === undefined) {
       throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
     }
-    return { id: revision.id, ruleSet, documents };
+    return { id: revision.id, documents };
   }
 }

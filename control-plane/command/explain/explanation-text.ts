@@ -8,13 +8,15 @@ import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-exp
 import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
 import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
+import { describeEnd } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
 import type { ExplainedDescriptor, MatchedRule } from '../../explain/explained-request.ts';
 
-/** Lines with their ends. */
+/** Lines with their ends. `nowMs`: wall time. */
 export function formatExplanation(
   domain: string,
   descriptors: readonly ExplainedDescriptor[],
+  nowMs: number,
 ): string {
   const isOne = descriptors.length === 1;
   const parts = descriptors.map((each, index) => {
@@ -23,6 +25,7 @@ export function formatExplanation(
       `descriptor${number} of domain ${domain}: ${each.entries.map(toPair).join(', ')}`,
       ...each.lookup.levels.flatMap(formatLevel),
       `  result: ${each.lookup.verdict}`,
+      ...formatEnd(each, nowMs),
       ...(each.matched ? formatMatched(each.matched) : []),
       ...(each.noMatch ? formatNoMatch(each.noMatch) : []),
     ];
@@ -81,6 +84,13 @@ function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): strin
     lines.push('  answered without counting: no cache key, no statistics');
   }
   return lines;
+}
+
+/** An unlimited rule with an end is what a lift writes. */
+function formatEnd({ untilMs, matched }: ExplainedDescriptor, nowMs: number): string[] {
+  if (untilMs === undefined) return [];
+  const what = matched?.limit.unlimited ? 'lifted' : 'in force';
+  return [`  ${what} ${describeEnd(untilMs, nowMs)}: after it as if this rule were not there`];
 }
 
 function formatNoMatch({ reason, hint, nearest }: NoMatch): string[] {

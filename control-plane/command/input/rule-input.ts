@@ -72,25 +72,24 @@ export interface LoadedRules {
   readonly commit: string | undefined;
 }
 
+/** `nowMs`: wall time, by which rules have ended. */
 export function loadRules(
   input: RuleInput,
   mergeDomains: boolean,
   fixedWindowsOnly = false,
+  nowMs = Date.now(),
 ): LoadedRules {
   const nodeGroups = input.files.find(({ path }) => path === input.nodeGroupsPath);
   const files = input.files.filter((file) => file !== nodeGroups);
   const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
   const documents = parsed.flatMap(({ document }) => document ?? []);
-  const built = buildRuleSet(documents, {
-    mergeDomains,
-    sanitizeMetricDots: false,
-    fixedWindowsOnly,
-  });
+  const options = { mergeDomains, sanitizeMetricDots: false, fixedWindowsOnly };
+  const built = buildRuleSet(documents, options, nowMs);
   const problems = [
     ...input.problems,
     ...parsed.flatMap((each) => each.problems),
     ...(built.ok ? built.warnings : built.problems),
-    ...adviseOnRules(documents),
+    ...adviseOnRules(documents, nowMs),
   ];
   const hasErrors = problems.some(isError);
   return {

@@ -1,0 +1,40 @@
+// The rules of documents as they are now: without those that have ended since they were built
+// (behaviour: rules-that-end). Pure.
+import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import type { DomainRules } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { documentsAt } from '../../shared/rules/rule-end.ts';
+import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { placedRules } from './rule-rows.ts';
+
+export interface RulesNow {
+  /** The top level. */
+  readonly placed: readonly PlacedRule[];
+  readonly rules: DomainRules;
+}
+
+/** By the state of the documents and the domain: a large domain takes a while to build. */
+const known = new WeakMap<readonly RuleDocument[], Map<string, DomainRules>>();
+
+/** Of one domain of documents without errors; undefined where they do not have it. `nowMs`: wall time. */
+export function findRulesNow(
+  documents: readonly RuleDocument[],
+  domain: string,
+  nowMs: number,
+): RulesNow | undefined {
+  const current = documentsAt(documents, nowMs);
+  const placed = placedRules(current).get(domain);
+  if (placed === undefined) return undefined;
+  const built = known.get(current) ?? new Map<string, DomainRules>();
+  known.set(current, built);
+  const rules = built.get(domain) ?? build(current, domain, nowMs);
+  if (rules === undefined) return undefined;
+  built.set(domain, rules);
+  return { placed, rules };
+}
+
+function build(documents: readonly RuleDocument[], domain: string, nowMs: number) {
+  const own = documents.filter((document) => document.domain === domain);
+  const built = buildRuleSet(own, { mergeDomains: true, sanitizeMetricDots: false }, nowMs);
+  return built.ok ? built.ruleSet.domain(domain) : undefined;
+}

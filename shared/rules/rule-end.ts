@@ -1,0 +1,183 @@
+// Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions
+// never look at the time of a rule: what has ended is not in the tree that they search
+// (behaviour: rules-that-end).
+import { toExcerpt } from '../text-excerpt.ts';
+import type { MapReader } from './map-reader.ts';
+import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+
+const dayMs = 86_400_000;
+/** How far ahead `until` may be, by the clock of whoever reads the rules. */
+export const mostDaysAhead = 366;
+
+export function isTooFar(untilMs: number, nowMs: number): boolean {
+  return untilMs > nowMs + mostDaysAhead * dayMs;
+}
+
+const sample = '2026-11-24T18:00:00Z';
+const timePattern = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
+const withoutOffset = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/;
+
+/** Wall time in milliseconds of an RFC 3339 text with an offset; undefined for any other text. */
+export function parseTime(text: string): number | undefined {
+  const [, date = '', time = '', fraction = '', offset = ''] = timePattern.exec(text) ?? [];
+  if (date === '') return undefined;
+  // A day or an hour beyond its last one would be taken for the next month or day.
+  const local = Date.parse(`${date}T${time}Z`);
+  if (Number.isNaN(local) || toTimeText(local) !== `${date}T${time}Z`) return undefined;
+  const parsed = Date.parse(`${date}T${time}${fraction.slice(0, 4)}${offset.toUpperCase()}`);
+  return Number.isNaN(parsed) ? undefined : parsed;
+}
+
+/** RFC 3339 in UTC; without a fraction where there is none. */
+export function toTimeText(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z');
+}
+
+/** Of a descriptor; undefined where it has none, and for what has been reported. */
+export function readUntil(fields: MapReader): number | undefined {
+  const given = fields.given('until');
+  if (given === undefined) return undefined;
+  const { node } = given;
+  const text = 'source' in node ? node.source : undefined;
+  if (text === undefined) {
+    return fields.refuse(node, 'until', 'a time', `write it as ${sample}`);
+  }
+  const untilMs = parseTime(text);
+  if (untilMs !== undefined) return untilMs;
+  const shown = text === '' ? 'is empty' : `is '${toExcerpt(text)}'`;
+  const isLocal = withoutOffset.test(text);
+  const message = `until ${shown}, ${isLocal ? 'a time without an offset' : 'not a time'}`;
+  const hint = isLocal
+    ? 'add Z for UTC, or an offset such as +01:00'
+    : `write date, time and offset, such as ${sample}`;
+  fields.error('invalid-until', 'until', message, hint);
+  return undefined;
+}
+
+/** A rule that ends may stand beside one with the same key and value that does not, in whose place it is
+ * while it lasts: by this name both are known on their level. */
+export function toUniqueName(composite: string, isEnding: boolean): string {
+  return `${isEnding ? 'until' : 'always'} ${composite}`;
+}
+
+const knownEnds = new WeakMap<RuleDocument, readonly number[]>();
+
+/** When rules of the document end, in milliseconds, the first one first. */
+function endsOf(document: RuleDocument): readonly number[] {
+  const known = knownEnds.get(document);
+  if (known !== undefined) return known;
+  const ends: number[] = [];
+  const visit = ({ untilMs, descriptors }: RuleDescriptor) => {
+    if (untilMs !== undefined) ends.push(untilMs);
+    descriptors.forEach(visit);
+  };
+  document.descriptors.forEach(visit);
+  ends.sort((a, b) => a - b);
+  knownEnds.set(document, ends);
+  return ends;
+}
+
+/** How many of their rules have ended: where it is the same, `documentsAt` is the same. */
+export function countEnded(documents: readonly RuleDocument[], nowMs: number): number {
+  let count = 0;
+  for (const document of documents) {
+    for (const endMs of endsOf(document)) {
+      if (endMs > nowMs) break;
+      count++;
+    }
+  }
+  return count;
+}
+
+/** The first end that is not past; undefined where there is none. */
+export function nextEndOf(documents: readonly RuleDocument[], nowMs: number): number | undefined {
+  let next: number | undefined;
+  for (const document of documents) {
+    const endMs = endsOf(document).find((each) => each > nowMs);
+    if (endMs !== undefined && (next === undefined || endMs < next)) next = endMs;
+  }
+  return next;
+}
+
+interface KnownState {
+  readonly endedCount: number;
+  readonly documents: readonly RuleDocument[];
+}
+const knownStates = new WeakMap<readonly RuleDocument[], KnownState>();
+
+/**
+ * The documents without the rules that have ended at `nowMs`, and without those in whose place others are
+ * for now. Documents of one domain are taken as merged. What has no such rules stays the same object, and
+ * so does the whole between two ends.
+ */
+export function documentsAt(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): readonly RuleDocument[] {
+  if (documents.every((document) => endsOf(document).length === 0)) return documents;
+  const endedCount = countEnded(documents, nowMs);
+  const known = knownStates.get(documents);
+  if (known?.endedCount === endedCount) return known.documents;
+  const replaced = new Map<string, Set<string>>();
+  for (const { domain, descriptors } of documents) {
+    const names = replaced.get(domain) ?? new Set();
+    replaced.set(domain, names);
+    addReplaced(names, descriptors, nowMs);
+  }
+  const remaining = documents.map((document) => {
+    const isTouched = endsOf(document).length > 0 || replaced.get(document.domain)?.size !== 0;
+    if (!isTouched) return document;
+    const names = replaced.get(document.domain) ?? new Set();
+    return Object.freeze({
+      ...document,
+      descriptors: descriptorsAt(document.descriptors, names, nowMs),
+    });
+  });
+  knownStates.set(documents, { endedCount, documents: remaining });
+  return remaining;
+}
+
+function descriptorsAt(
+  descriptors: readonly RuleDescriptor[],
+  replaced: ReadonlySet<string>,
+  nowMs: number,
+): readonly RuleDescriptor[] {
+  const remaining = descriptors.filter(({ key, value, untilMs }) =>
+    untilMs === undefined ? !replaced.has(toCompositeKey(key, value)) : untilMs > nowMs,
+  );
+  return Object.freeze(
+    remaining.map((descriptor) => {
+      const below = descriptor.descriptors;
+      if (below.length === 0) return descriptor;
+      const names = addReplaced(new Set(), below, nowMs);
+      return Object.freeze({ ...descriptor, descriptors: descriptorsAt(below, names, nowMs) });
+    }),
+  );
+}
+
+function addReplaced(
+  names: Set<string>,
+  descriptors: readonly RuleDescriptor[],
+  nowMs: number,
+): Set<string> {
+  for (const { key, value, untilMs } of descriptors) {
+    if (untilMs !== undefined && untilMs > nowMs) names.add(toCompositeKey(key, value));
+  }
+  return names;
+}
+
+/** `until 18:00:00Z (in 42 min)`; with the date where it is more than a day ahead. */
+export function describeEnd(untilMs: number, nowMs: number): string {
+  const text = toTimeText(untilMs);
+  const leftMs = untilMs - nowMs;
+  return `until ${leftMs < dayMs ? text.slice(11) : text} (in ${toSpan(leftMs)})`;
+}
+
+function toSpan(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`;
+}

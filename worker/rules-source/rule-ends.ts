@@ -1,0 +1,82 @@
+// Builds the rules in force anew when one of them ends (behaviour: rules-that-end), so that decisions never
+// look at the time of a rule. The clock may be set: it is read again at least every few seconds.
+import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import type { Log } from '../../shared/log.ts';
+import { countEnded, nextEndOf } from '../../shared/rules/rule-end.ts';
+import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import type { GoodLoad } from './source.ts';
+
+export interface RuleEnds {
+  /** Follows the rules of this load, in place of those before. */
+  follow(load: GoodLoad): void;
+  close(): void;
+}
+
+export interface RuleEndsDeps {
+  readonly options: RuleSetOptions;
+  /** Takes the same documents with the rules of them that are in force from now on. */
+  readonly onChange: (load: GoodLoad) => void;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Milliseconds: the clock may be set while a timer waits, and a timer takes 24 days at most. */
+const longestWait = 5_000;
+
+export function createRuleEnds({ options, onChange, log, clock }: RuleEndsDeps): RuleEnds {
+  let followed: GoodLoad | undefined;
+  let cancel = () => {};
+
+  function waitFor(load: GoodLoad): void {
+    const nowMs = clock.wallMs();
+    const nextMs = nextEndOf(load.documents, nowMs);
+    const isCurrent = countEnded(load.documents, nowMs) === countEnded(load.documents, load.atMs);
+    if (!isCurrent) void change(load, nowMs);
+    else if (
+      nextMs !== undefined ||
+      nextEndOf(load.documents, Number.NEGATIVE_INFINITY) !== undefined
+    ) {
+      // Also after the last end: a clock that is set back brings rules back.
+      const waitMs = Math.min(longestWait, (nextMs ?? Number.POSITIVE_INFINITY) - nowMs);
+      cancel = clock.after(Math.max(1, waitMs), () => waitFor(load));
+    }
+  }
+
+  /** Decisions go on meanwhile, by the rules before. */
+  async function change(load: GoodLoad, nowMs: number): Promise<void> {
+    const { documents, atMs } = load;
+    const built = await runInSlices(createRuleSetBuilder(options).build(documents, nowMs));
+    if (followed !== load) return;
+    if (!built.ok) {
+      // Only a clock that was set back by more than a rule may be ahead gets here.
+      log.error('Rules that were accepted cannot be built again: those before stay in force');
+      cancel = clock.after(longestWait, () => waitFor(load));
+      return;
+    }
+    const ended = countEnded(documents, nowMs) - countEnded(documents, atMs);
+    log.notice(
+      ended > 0
+        ? `${toCountText(ended, 'rule')} ended: requests get the rules that are there without ${ended === 1 ? 'it' : 'them'}`
+        : `The clock was set back: ${toCountText(-ended, 'rule')} that had ended ${ended === -1 ? 'is' : 'are'} in force again`,
+    );
+    const changed = { ...load, ruleSet: built.ruleSet, atMs: nowMs };
+    onChange(changed);
+    follow(changed);
+  }
+
+  function follow(load: GoodLoad): void {
+    cancel();
+    followed = load;
+    waitFor(load);
+  }
+
+  return {
+    follow,
+    close() {
+      cancel();
+      followed = undefined;
+    },
+  };
+}
