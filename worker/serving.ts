@@ -25,6 +25,7 @@ import type { Health } from './health.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
 import { createHttpServer } from './listen/http.ts';
+import { letCallersLeave } from './listen/leaving.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
 import type { GoodLoad } from './rules-source/source.ts';
@@ -228,7 +229,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     ],
     async stop(graceMs) {
       certificateWatch?.close();
-      if (graceMs > 0) await grpc?.letCallersLeave(leaveLimitMs);
+      if (graceMs > 0 && grpc) await letCallersLeave([grpc, http], leaveLimitMs, clock);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       leases?.close();
       await store.close(graceMs);

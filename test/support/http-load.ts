@@ -1,6 +1,6 @@
 // A steady stream of HTTP requests, with what became of each, for tests that end a server which they
 // depend on.
-import { Agent, get } from 'node:http';
+import { Agent, request } from 'node:http';
 
 export interface LoadAnswer {
   /** 0: there was none. */
@@ -12,7 +12,11 @@ export interface LoadAnswer {
 
 export interface LoadRequest {
   readonly port: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Default: `/`. */
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes it a POST. */
+  readonly body?: string;
 }
 
 export interface HttpLoad {
@@ -24,11 +28,16 @@ export interface HttpLoad {
   stop(): Promise<void>;
 }
 
-/** So many requests a second; those that a busy machine held up are made up for. */
-export function startHttpLoad(perSecond: number, next: (index: number) => LoadRequest): HttpLoad {
+/** So many requests a second; those that a busy machine held up are made up for. `keepAlive: false` opens a
+ * connection for each. */
+export function startHttpLoad(
+  perSecond: number,
+  next: (index: number) => LoadRequest,
+  { keepAlive } = { keepAlive: true },
+): HttpLoad {
   const answers: LoadAnswer[] = [];
   const open = new Set<Promise<void>>();
-  const agent = new Agent({ keepAlive: true, maxSockets: 100 });
+  const agent = new Agent({ keepAlive, maxSockets: 100 });
   const everyMs = 1000 / perSecond;
   const beganMs = performance.now();
   let sent = 0;
@@ -58,12 +67,15 @@ export function startHttpLoad(perSecond: number, next: (index: number) => LoadRe
   };
 }
 
-function readStatus(agent: Agent, { port, headers }: LoadRequest): Promise<number> {
+function readStatus(agent: Agent, { port, path, headers, body }: LoadRequest): Promise<number> {
+  const method = body === undefined ? 'GET' : 'POST';
   return new Promise((resolve) => {
-    get({ host: '127.0.0.1', port, headers, agent }, (response) => {
+    request({ host: '127.0.0.1', port, path, method, headers, agent }, (response) => {
       response.resume();
       response.once('end', () => resolve(response.statusCode ?? 0));
       response.once('error', () => resolve(0));
-    }).once('error', () => resolve(0));
+    })
+      .once('error', () => resolve(0))
+      .end(body);
   });
 }

@@ -1,4 +1,4 @@
-// Calls of a worker at a fixed rate over one connection, each with its answer and how long it took, for
+// Calls of workers at a fixed rate over one connection to each, each with its answer and how long it took, for
 // tests that measure. What a client library would cost is left out: messages are encoded once.
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
@@ -24,14 +24,21 @@ const { requestSerialize, path } = loadProtos().rateLimitService.ShouldRateLimit
 const answers = { 1: 'OK', 2: 'OVER_LIMIT' } as const;
 const tickMs = 1;
 
-/** `requests` take turns. */
+/** `requests` take turns. `pick` gives the port of each call. */
 export async function startPacedCalls(
   port: number,
   ratePerSecond: number,
   requests: readonly object[],
+  pick = () => port,
 ): Promise<PacedCalls> {
-  const session = connect(`http://127.0.0.1:${port}`);
-  await once(session, 'connect');
+  const sessions = new Map<number, ClientHttp2Session>();
+  const connectTo = (to: number) => {
+    const session = connect(`http://127.0.0.1:${to}`);
+    session.on('error', () => {});
+    sessions.set(to, session);
+    return session;
+  };
+  await once(connectTo(port), 'connect');
   const frames = requests.map(toFrame);
   const everyMs = 1000 / ratePerSecond;
   const calls: PacedCall[] = [];
@@ -42,7 +49,11 @@ export async function startPacedCalls(
     const now = performance.now();
     for (; startMs + sent * everyMs <= now; sent++) {
       const dueMs = startMs + sent * everyMs;
-      const asked = call(session, frames[sent % frames.length] ?? Buffer.of()).then((answer) => {
+      const to = pick();
+      const asked = call(
+        sessions.get(to) ?? connectTo(to),
+        frames[sent % frames.length] ?? Buffer.of(),
+      ).then((answer) => {
         calls.push({ dueMs, answeredMs: performance.now(), answer });
         open.delete(asked);
       });
@@ -57,7 +68,7 @@ export async function startPacedCalls(
     async stop() {
       clearInterval(timer);
       await Promise.all(open);
-      session.close();
+      for (const session of sessions.values()) session.close();
     },
   };
 }
@@ -72,6 +83,8 @@ function toFrame(request: object): Buffer {
 /** The overall code is the first field of the message, and never 0. */
 function call(session: ClientHttp2Session, frame: Buffer): Promise<PacedCall['answer']> {
   return new Promise((resolve) => {
+    // The server may have asked to leave it.
+    if (session.closed) return resolve('failed');
     const stream = session.request({
       ':method': 'POST',
       ':path': path,

@@ -408,3 +408,24 @@ test('a port in use is named together with the settings to change', async (t) =>
   });
   await second.stop(0);
 });
+
+test('callers that are turned away are answered, and their connections closed', async (t) => {
+  const { server, url, address } = await start(t);
+  t.false(server.turnAway(), 'nobody has asked');
+  const socket = connect(address.port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.setEncoding('utf8');
+  let received = '';
+  socket.on('data', (text: string) => {
+    received += text;
+  });
+  const closed = once(socket, 'close', { signal: AbortSignal.timeout(20_000) });
+  socket.write('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
+  await closed;
+  t.regex(received, /^HTTP\/1\.1 200 OK\r\n/);
+  t.regex(received, /^connection: close\r$/m);
+  t.regex(received, /^x-envoy-immediate-health-check-fail: true\r$/m);
+  t.true(server.turnAway());
+  t.is(server.asked, 1);
+  t.is((await send(`${url}/json`, 'POST', '{}')).status, 200, 'new connections are still served');
+});

@@ -16,6 +16,7 @@ import type {
 } from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
 import type { Duration } from '../metrics.ts';
+import type { LeavingPort } from './leaving.ts';
 import {
   createPlainHttpServer,
   type HttpListener,
@@ -66,8 +67,9 @@ export function createHttpServer(
     largeRequests = new LargeRequests(() => clock.monotonicMs()),
   }: HttpDeps,
   target: HttpTarget,
-): HttpListener {
+): HttpListener & LeavingPort {
   const failures = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
+  let asked = 0;
   const readBody = createBodyReader({ maxBytes: maxRequestBytes, maxAllBytes: maxAllBodiesBytes });
 
   function report(reason: string): void {
@@ -75,6 +77,7 @@ export function createHttpServer(
   }
 
   async function decide(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    asked++;
     const startMs = clock.monotonicMs();
     const body = await readBody(request.raw);
     if (body.kind === 'aborted') return refuseAborted(reply);
@@ -174,6 +177,14 @@ export function createHttpServer(
   );
   return {
     start: () => listener.start(),
+    get asked() {
+      return asked;
+    },
+    turnAway() {
+      listener.turnAway();
+      // Callers that open a connection for each request are not connected at most moments.
+      return asked > 0;
+    },
     async stop(graceMs) {
       await listener.stop(graceMs);
       failures.flush();

@@ -22,6 +22,11 @@ export interface HttpListener {
   stop(graceMs: number): Promise<void>;
 }
 
+export interface PlainHttpServer extends HttpListener {
+  /** From now on each answer closes its connection, and tells Envoy to use other servers. */
+  turnAway(): void;
+}
+
 export interface HttpTarget {
   readonly host: string;
   readonly port: number;
@@ -68,13 +73,15 @@ export function createPlainHttpServer(
     clock,
   }: PlainHttpDeps,
   routes: (server: FastifyInstance) => void,
-): HttpListener {
+): PlainHttpServer {
   const limits = { headersTimeout: headersLimitMs, connectionsCheckingInterval: limitCheckMs };
   const server = fastify({
     logger: false,
     exposeHeadRoutes: false,
     connectionTimeout: stallLimitMs,
     requestTimeout: requestLimitMs,
+    // What still arrives on a kept-alive connection is answered like the rest.
+    return503OnClosing: false,
     keepAliveTimeout: keepAliveMs,
     // Certificates are set before it listens.
     ...(tls === undefined
@@ -99,7 +106,9 @@ export function createPlainHttpServer(
   });
   // A kept-alive connection would keep the port from closing.
   server.addHook('onSend', async (_request, reply) => {
-    if (stopping !== undefined) reply.header('connection', 'close');
+    if (isTurningAway) {
+      reply.header('connection', 'close').header('x-envoy-immediate-health-check-fail', 'true');
+    }
   });
   routes(server);
 
@@ -120,6 +129,7 @@ export function createPlainHttpServer(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
+  let isTurningAway = false;
   let stopping: Promise<void> | undefined;
   let certificateWatch: TlsWatch | undefined;
 
@@ -133,7 +143,12 @@ export function createPlainHttpServer(
     certificateWatch = watch((renewed) => secure.setSecureContext(renewed));
   }
 
+  function turnAway(): void {
+    isTurningAway = true;
+  }
+
   async function stopOnce(graceMs: number): Promise<void> {
+    turnAway();
     certificateWatch?.close();
     const cancelTimer = clock.after(graceMs, () => {
       for (const socket of sockets) socket.destroy();
@@ -158,6 +173,7 @@ export function createPlainHttpServer(
       log.notice(`Listening for ${name} on '${address.text}'`);
       return address;
     },
+    turnAway,
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);
       return stopping;

@@ -9,6 +9,7 @@ import { maxRequestBytes, type RequestBounds } from '../../decision/request-boun
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
 import type { Metrics } from '../../metrics.ts';
+import type { LeavingPort } from '../leaving.ts';
 import { listeners } from '../listeners.ts';
 import {
   createDecisionMethod,
@@ -34,16 +35,9 @@ export interface GrpcServerDeps {
   readonly tracing?: RpcTracing | undefined;
 }
 
-export interface GrpcServer extends GrpcTransport {
-  /** Keeps serving, with answers that tell proxies to ask others, until requests for decisions stop, but no
-   * longer than `limitMs`. Call it before `stop`. */
-  letCallersLeave(limitMs: number): Promise<void>;
-}
+export type GrpcServer = GrpcTransport & LeavingPort;
 
 export type GrpcServerOptions = Omit<GrpcTransportOptions, 'names' | 'maxRequestBytes'>;
-
-/** A caller with longer pauses may have missed it. */
-const quietMs = 250;
 
 export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOptions): GrpcServer {
   const { log, clock, metrics, largeRequests } = deps;
@@ -63,14 +57,8 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
 
   return {
     ...transport,
-    async letCallersLeave(limitMs) {
-      if (!transport.turnAway()) return;
-      const endMs = clock.monotonicMs() + limitMs;
-      let seen: number;
-      do {
-        seen = decisions.value;
-        await new Promise<void>((resolve) => clock.after(quietMs, resolve));
-      } while (decisions.value > seen && clock.monotonicMs() < endMs);
+    get asked() {
+      return decisions.value;
     },
     async start() {
       const address = await transport.start();
