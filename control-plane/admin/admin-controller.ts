@@ -19,6 +19,7 @@ import {
   makeChange,
   type PlannedChange,
   planChange,
+  planChangeOf,
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { refuse } from './refusal.ts';
@@ -45,6 +46,8 @@ export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'
   /** A more precise target than the request's, where it is known only now. */
   readonly what?: string;
   readonly message: string | undefined;
+  /** Whether it goes back, also to what is not remembered to have been in force. */
+  readonly isUndo?: boolean;
 }
 
 /** A requested action as the audit log has it. */
@@ -120,12 +123,31 @@ export class AdminController extends Controller {
       entry.what = request.what ?? asked;
       const message =
         request.message ?? `${entry.what.charAt(0).toUpperCase()}${entry.what.slice(1)}`;
+      await this.endTrial(request, `undone by ${entry.who}: ${message}`, entry.who);
       const author = { name: entry.who, email: '' };
       const made = await makeChange(this.api, { ...request, author, message });
       entry.before = made.before.id;
       entry.after = made.after.id;
       return made;
     });
+  }
+
+  /** The store may take long, or refuse: that keeps no revision that is undone with the workers on trial. */
+  private async endTrial(request: PreparedChange, reason: string, by: string): Promise<void> {
+    const { rollout, snapshots } = this.api;
+    const { isUndo = false } = request;
+    const { trial, inForce } = snapshots.state();
+    if (trial === undefined && !isUndo) return;
+    const planned = await this.readNewest()
+      .then((newest) => planChangeOf(newest, this.api, request))
+      .catch(() => {
+        // Whether it is refused is decided on what the store has.
+      });
+    if (!planned || planned.change.put.length + planned.change.delete.length === 0) return;
+    const { content } = planned.examined;
+    if (content === undefined || content === trial?.content) return;
+    const isBack = request.rollout !== 'steps' && rollout.wasInForce(content);
+    if (isUndo || isBack || content === inForce?.content) rollout.undo(reason, by);
   }
 
   /** The result of the change without making it; refused like the change itself. */

@@ -13,6 +13,8 @@ export interface Examination {
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
   readonly ruleSet: RuleSet | undefined;
+  /** Equal where every node gets the same; undefined when there are errors. */
+  readonly content: string | undefined;
   readonly problems: readonly Problem[];
 }
 
@@ -39,6 +41,7 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
     const examination: Examination = {
       documents,
       ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
+      content: outcome.ok ? outcome.built.content : undefined,
       problems: outcome.ok ? outcome.warnings : outcome.problems,
     };
     known.set(revision, examination);

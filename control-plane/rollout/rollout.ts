@@ -54,6 +54,8 @@ export interface Rollout {
   act(action: RolloutAction, reason: string, by: string): Promise<string | undefined>;
   /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
   approve(revision: string, reason: string, by: string): Promise<string | undefined>;
+  /** Whether everybody had this content, lately: to go back to it is an undo. */
+  wasInForce(content: string): boolean;
   /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
    * workers at once, and that is on record when it can be written. */
   undo(reason: string, by: string): void;
@@ -436,6 +438,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
         return `revision ${id} is not held back`;
       return approve(newest.content);
     },
+    wasInForce: keeper.wasInForce,
     undo,
     tellPeer(contentId) {
       if (contentId !== undefined) {

@@ -126,11 +126,12 @@ while read -r before after ref; do
 done
 `;
 
-for (const [what, hook] of [
-  ['takes long for pushes', slowHook],
-  ['refuses pushes', refusingHook],
+for (const [what, hook, undo] of [
+  ['takes long for pushes', slowHook, 'rollback'],
+  ['takes long for pushes', slowHook, 'push'],
+  ['refuses pushes', refusingHook, 'rollback'],
 ] as const) {
-  test(`a Git host that ${what} keeps no revision that is rolled back with the workers on trial`, async (t) => {
+  test(`a Git host that ${what} keeps no revision with the workers on trial that a ${undo} undoes`, async (t) => {
     const repository = createGitRepository(t);
     repository.push({ 'a.yaml': ruleText('good', 1) });
     const controlPlane = await createControlPlaneProcess(t, {
@@ -144,11 +145,14 @@ for (const [what, hook] of [
     repository.push({ 'a.yaml': ruleText('bad', 1) });
     await controlPlane.fetch('/status?look=true');
     await eventually('one has it', () => having('bad') === 1);
+    const rules = createRulesFolder(t);
+    rules.write('a.yaml', ruleText('good', 1));
     writeFileSync(join(repository.path, 'hooks', 'pre-receive'), hook, { mode: 0o755 });
     const base = (await controlPlane.fetch('/status')).body.inForce.id;
     let answered: CommandResult | undefined;
     const sinceMs = performance.now();
-    const rollback = controlPlane.run('rollback', base).then((result) => {
+    const argument = { push: rules.path, rollback: base }[undo];
+    const answer = controlPlane.run(undo, argument).then((result) => {
       answered = result;
     });
     await eventually('all have the good one', () => having('good') === 3, mostSeconds * 1000);
@@ -157,7 +161,7 @@ for (const [what, hook] of [
       t.is(answered, undefined, 'the push is still under way');
       writeFileSync(join(repository.path, 'go'), '');
     }
-    await rollback;
+    await answer;
     t.is(answered?.exitCode, hook === slowHook ? 0 : 2, answered?.stderr);
     if (hook === slowHook) return;
     t.regex(answered?.stderr ?? '', /the branch is protected/);
@@ -167,6 +171,35 @@ for (const [what, hook] of [
     });
   });
 }
+
+test('what is pushed in steps, or was in force never, undoes nothing', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('older', 1));
+  const controlPlane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, ...plan],
+  });
+  await controlPlane.start();
+  const address = controlPlane.xdsAddress;
+  const workers = ['w-1', 'w-2', 'w-3'].map((id) => connectStreamWorker(t, { address, id }));
+  const having = (text: string) => workers.filter((worker) => worker.has(text)).length;
+  await eventually('all are served', () => having('older') === 3);
+  const other = createRulesFolder(t);
+  const push = async (name: string, ...flags: string[]) => {
+    other.write('a.yaml', ruleText(name, 1));
+    const { exitCode, stderr } = await controlPlane.run('push', other.path, ...flags);
+    t.is(exitCode, 0, stderr);
+  };
+  await push('good', '--now', '--message', 'to have two');
+  await eventually('all have it', () => having('good') === 3);
+  await push('tried');
+  await eventually('one has it', () => having('tried') === 1);
+  for (const flags of [['new'], ['older', '--steps']] as const) {
+    await push(...flags);
+    const { text } = (await controlPlane.fetch('/status?look=true')).body;
+    t.regex(text, /waits for the rollout/);
+    t.is(having('tried'), 1, flags.join(' '));
+  }
+});
 
 test('an undo reaches two hundred workers within ten seconds by each way, from a directory', async (t) => {
   const rules = createRulesFolder(t);

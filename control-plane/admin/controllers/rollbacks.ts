@@ -4,13 +4,8 @@ import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { type Revision, toShortId } from '../../store/revision.ts';
-import {
-  AdminController,
-  allowRemoval,
-  type PreparedChange,
-  rollout,
-} from '../admin-controller.ts';
-import { InvalidRules, planChangeOf, toReplacement } from '../change.ts';
+import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
+import { InvalidRules, toReplacement } from '../change.ts';
 import { refusedRules } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
 
@@ -38,13 +33,13 @@ export class Default extends AdminController {
     const made = await this.change(`roll back to ${toShortId(revision)}`, async () => {
       const target = await this.findRevision(revision);
       const where = `${toShortId(target.id)}${message === undefined ? '' : `: ${message}`}`;
-      const request = {
+      return {
         what: `roll back to ${where}`,
         message: `Roll back to ${where}`,
         expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
         toleratesOldErrors: false,
         allowsRemoval: asked.allowRemoval === true,
-        // An undo is at once.
+        isUndo: true,
         rollout: asked.rollout ?? 'now',
         plan(current: Revision) {
           // A file that was unreadable then cannot be restored: it would be deleted silently.
@@ -52,24 +47,9 @@ export class Default extends AdminController {
           if (unread.length > 0) throw new InvalidRules(unread);
           return toReplacement(current, target.files);
         },
-      } as const;
-      await this.endTrial(target, request);
-      return request;
+      };
     });
     this.response.status = made.after.id === made.before.id ? 200 : 201;
     return toRevisionJson(made.after);
-  }
-
-  /** The store may take long, or refuse: that keeps no revision that is undone with the workers on trial. */
-  private async endTrial(target: Revision, request: PreparedChange): Promise<void> {
-    const { api } = this;
-    const isUnread = api.snapshots.state().newest === undefined;
-    if (isUnread || api.rollout.state()?.revision === target.id) return;
-    const planned = await planChangeOf(await this.readNewest(), api, request).catch(() => {
-      // Whether it is refused is decided on what the store has.
-    });
-    if (!planned || planned.change.put.length + planned.change.delete.length === 0) return;
-    const who = api.callerOf(this.request);
-    api.rollout.undo(`undone by ${who}: ${request.message}`, who);
   }
 }
