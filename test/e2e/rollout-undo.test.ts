@@ -184,20 +184,23 @@ test('what is pushed in steps, or was in force never, undoes nothing', async (t)
   const having = (text: string) => workers.filter((worker) => worker.has(text)).length;
   await eventually('all are served', () => having('older') === 3);
   const other = createRulesFolder(t);
-  const push = async (name: string, ...flags: string[]) => {
+  const push = async (name: string, flags: readonly string[] = []) => {
     other.write('a.yaml', ruleText(name, 1));
     const { exitCode, stderr } = await controlPlane.run('push', other.path, ...flags);
     t.is(exitCode, 0, stderr);
   };
-  await push('good', '--now', '--message', 'to have two');
+  await push('good', ['--now', '--message', 'to have two']);
   await eventually('all have it', () => having('good') === 3);
   await push('tried');
   await eventually('one has it', () => having('tried') === 1);
-  for (const flags of [['new'], ['older', '--steps']] as const) {
-    await push(...flags);
+  for (const [name, flags] of [
+    ['new', []],
+    ['older', ['--steps']],
+  ] as const) {
+    await push(name, flags);
     const { text } = (await controlPlane.fetch('/status?look=true')).body;
     t.regex(text, /waits for the rollout/);
-    t.is(having('tried'), 1, flags.join(' '));
+    t.is(having('tried'), 1, name);
   }
 });
 
