@@ -29,6 +29,7 @@ const worker: WorkerFacts = {
   counted: null,
 };
 const gone = { key: 'x', hadIt: true, forMs: 10 };
+const askedAtMs = 7;
 
 function answer(facts: Partial<RolloutFacts> = {}): PeerAnswer<RolloutFacts> {
   return {
@@ -38,21 +39,23 @@ function answer(facts: Partial<RolloutFacts> = {}): PeerAnswer<RolloutFacts> {
 }
 
 test('workers of a peer that follows the record count as they are', (t) => {
-  t.deepEqual(toPeerFacts([answer()], 'r'), {
+  t.deepEqual(toPeerFacts([answer()], 'r', askedAtMs), {
     workers: [worker],
     gone: [gone],
     unknown: undefined,
     lacks: false,
+    askedAtMs,
   });
-  t.deepEqual(toPeerFacts([], 'r'), noPeers);
+  t.deepEqual(toPeerFacts([], 'r', askedAtMs), { ...noPeers, askedAtMs });
 });
 
 for (const serves of ['before', null]) {
   test(`of a peer that serves ${serves} nothing is known, and its workers have refused and counted nothing`, (t) => {
     const counted = { series: 's', hasIt: true, decisions: 900, overLimit: 900, errors: 0 };
     const workers = [{ ...worker, counted }];
-    t.deepEqual(toPeerFacts([answer({ serves, workers })], 'r'), {
+    t.deepEqual(toPeerFacts([answer({ serves, workers })], 'r', askedAtMs), {
       ...noPeers,
+      askedAtMs,
       unknown: 'waits for peer http://b to follow this step',
       workers: [{ ...worker, state: 'pending', refusal: null, counted: null }],
     });
@@ -61,7 +64,8 @@ for (const serves of ['before', null]) {
 
 test('a peer without an answer is named, with the workers that it had', (t) => {
   const away = { url: 'http://c', error: 'HTTP 503' };
-  const unknownOf = (...answers: PeerAnswer<RolloutFacts>[]) => toPeerFacts(answers, 'r').unknown;
+  const unknownOf = (...answers: PeerAnswer<RolloutFacts>[]) =>
+    toPeerFacts(answers, 'r', askedAtMs).unknown;
   const text = 'waits for peer http://c, which gives no answer (HTTP 503): it is unknown for its';
   t.is(unknownOf(answer(), { ...away, last: undefined }), `${text} workers`);
   t.is(unknownOf({ ...away, last: 1 }), `${text} 1 worker`);
@@ -74,7 +78,7 @@ test('a peer without an answer is named, with the workers that it had', (t) => {
 
 test('the other peers are known while one gives no answer', (t) => {
   const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
-  const { workers, gone: left } = toPeerFacts([away, answer()], 'r');
+  const { workers, gone: left } = toPeerFacts([away, answer()], 'r', askedAtMs);
   t.deepEqual([workers, left], [[worker], [gone]]);
 });
 

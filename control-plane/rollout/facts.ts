@@ -145,15 +145,24 @@ export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
   readonly unknown: string | undefined;
   /** Whether one of them can never follow the rollout. */
   readonly lacks: boolean;
+  /** When they were asked, on the monotonic clock: where a worker went later is not known yet. */
+  readonly askedAtMs: number;
 }
 
-export const noPeers: PeerFacts = { workers: [], gone: [], unknown: undefined, lacks: false };
+export const noPeers: PeerFacts = {
+  workers: [],
+  gone: [],
+  unknown: undefined,
+  lacks: false,
+  askedAtMs: Number.POSITIVE_INFINITY,
+};
 
 /** Of a peer that does not follow the record `contentId` yet nobody has what the record says, and what is said of its
  * workers may be about another revision. Pure. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
   contentId: string,
+  askedAtMs: number,
 ): PeerFacts {
   const workers: WorkerFacts[] = [];
   const gone: GoneFacts[] = [];
@@ -176,5 +185,5 @@ export function toPeerFacts(
     const none = { state: 'pending', refusal: null, counted: null } as const;
     workers.push(...value.workers.map((each) => ({ ...each, ...none })));
   }
-  return { workers, gone, unknown, lacks };
+  return { workers, gone, unknown, lacks, askedAtMs };
 }

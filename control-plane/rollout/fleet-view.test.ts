@@ -462,6 +462,16 @@ test('a worker that came back at a peer is not gone when that peer gives no answ
   t.like(after(5_000, all, { gone: again }).gone, { having: 1, others: 0 });
 });
 
+test('a worker may have come back at a peer that was asked before it could', (t) => {
+  const { after, clock } = createLooks();
+  after(0, all);
+  const peersAskedAgo = (ms: number) => ({ ...noPeers, askedAtMs: clock.monotonicMs() - ms });
+  clock.advance(9_000);
+  const lost = [gone('x', true, 5_000)];
+  t.like(after(0, all, { gone: lost, peers: peersAskedAgo(2_001) }).gone, { having: 0 });
+  t.like(after(0, all, { gone: lost, peers: peersAskedAgo(2_000) }).gone, { having: 1 });
+});
+
 test('a worker without an instance that came back at a peer is not gone', (t) => {
   const { after } = createLooks();
   after(0, all);

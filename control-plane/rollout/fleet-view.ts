@@ -139,8 +139,9 @@ export function createFleetView(clock: Clock): FleetView {
   function countGone(
     gone: readonly GoneFacts[],
     known: ReadonlySet<string>,
-    nowMs: number,
+    { nowMs, askedAtMs }: { readonly nowMs: number; readonly askedAtMs: number },
   ): Omit<Gone, 'mayBeElsewhere'> {
+    const knownUntilMs = Math.min(nowMs, askedAtMs);
     const sinceMs = nowMs - step.sinceMs;
     const left = new Map<string, GoneFacts>();
     for (const each of gone) {
@@ -149,7 +150,8 @@ export function createFleetView(clock: Clock): FleetView {
       if (known.has(key))
         step.cameBack.set(key, Math.max(goneAtMs, step.cameBack.get(key) ?? goneAtMs));
       const isBack = goneAtMs <= (step.cameBack.get(key) ?? Number.NEGATIVE_INFINITY) + answerMs;
-      if (!isBack && forMs >= comesBackMs && forMs <= sinceMs) left.set(key, each);
+      const mayComeBack = knownUntilMs - goneAtMs < comesBackMs;
+      if (!isBack && !mayComeBack && forMs <= sinceMs) left.set(key, each);
     }
     const having = [...left.values()].filter(({ hadIt }) => hadIt).length;
     return { having, others: left.size - having };
@@ -216,7 +218,10 @@ export function createFleetView(clock: Clock): FleetView {
         members,
         connected: byKey.size,
         gone: {
-          ...countGone([...own.gone, ...peers.gone], toGoneKeys(byKey.values()), nowMs),
+          ...countGone([...own.gone, ...peers.gone], toGoneKeys(byKey.values()), {
+            nowMs,
+            askedAtMs: peers.askedAtMs,
+          }),
           mayBeElsewhere: look.hasOthers,
         },
         judgement: judge(workers, look),

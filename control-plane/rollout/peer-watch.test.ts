@@ -1,6 +1,7 @@
 import test from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
-import type { RolloutFacts } from './facts.ts';
+import { noPeers, type RolloutFacts } from './facts.ts';
 import { createPeerWatch } from './peer-watch.ts';
 
 const answer = (record: string): PeerAnswer<RolloutFacts> => ({
@@ -13,6 +14,7 @@ const away: PeerAnswer<RolloutFacts> = { url: 'http://c', error: 'HTTP 503', las
 function createWatch() {
   const asked: { record: string; answer: (given: PeerAnswer<RolloutFacts>[]) => void }[] = [];
   const heard: string[] = [];
+  const clock = createManualClock();
   const watch = createPeerWatch(
     (record) => {
       const { promise, resolve } = Promise.withResolvers<PeerAnswer<RolloutFacts>[]>();
@@ -20,8 +22,9 @@ function createWatch() {
       return promise;
     },
     (record) => heard.push(record),
+    clock,
   );
-  return { watch, asked, heard };
+  return { watch, asked, heard, clock };
 }
 
 const settle = () => new Promise(setImmediate);
@@ -82,7 +85,18 @@ test('answers to questions from before are forgotten', async (t) => {
 });
 
 test('without peers all is known', (t) => {
-  const watch = createPeerWatch(undefined, () => t.fail());
+  const watch = createPeerWatch(undefined, () => t.fail(), createManualClock());
   watch.ask('r');
-  t.deepEqual(watch.read('r'), { workers: [], gone: [], unknown: undefined, lacks: false });
+  t.deepEqual(watch.read('r'), noPeers);
+});
+
+test('what peers say is as old as the question', async (t) => {
+  const { watch, asked, clock } = createWatch();
+  t.is(watch.read('r').askedAtMs, Number.NEGATIVE_INFINITY);
+  const askedAtMs = clock.monotonicMs();
+  watch.ask('r');
+  clock.advance(1_500);
+  asked[0]?.answer([answer('r')]);
+  await settle();
+  t.is(watch.read('r').askedAtMs, askedAtMs);
 });

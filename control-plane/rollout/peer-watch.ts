@@ -1,4 +1,5 @@
 // Asks the peers about their workers, again and again, for the control plane that leads a rollout.
+import type { Clock } from '../../shared/clock.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
 
@@ -18,33 +19,39 @@ export type AskPeers = (contentId: string) => Promise<readonly PeerAnswer<Rollou
 export function createPeerWatch(
   askPeers: AskPeers | undefined,
   onRecord: (contentId: string) => void,
+  clock: Pick<Clock, 'monotonicMs'>,
 ): PeerWatch {
-  let answers: readonly PeerAnswer<RolloutFacts>[] | undefined;
+  interface Question {
+    readonly askedAtMs: number;
+  }
+  let known: (Question & { readonly answers: readonly PeerAnswer<RolloutFacts>[] }) | undefined;
   /** Answers to questions of before count no more. */
-  let asking: object | undefined;
+  let asking: Question | undefined;
 
   return {
     read(contentId) {
       if (askPeers === undefined) return noPeers;
-      if (answers === undefined)
-        return { ...noPeers, unknown: 'waits for the answers of its peers' };
-      return toPeerFacts(answers, contentId);
+      if (known === undefined) {
+        const unknown = 'waits for the answers of its peers';
+        return { ...noPeers, unknown, askedAtMs: Number.NEGATIVE_INFINITY };
+      }
+      return toPeerFacts(known.answers, contentId, known.askedAtMs);
     },
     ask(contentId) {
       if (askPeers === undefined || asking !== undefined) return;
-      const question = {};
+      const question = { askedAtMs: clock.monotonicMs() };
       asking = question;
       void askPeers(contentId).then((given) => {
         if (asking !== question) return;
         asking = undefined;
-        answers = given;
+        known = { ...question, answers: given };
         for (const { value } of given) {
           if (value !== undefined && value.record !== contentId) onRecord(value.record);
         }
       });
     },
     reset() {
-      answers = undefined;
+      known = undefined;
       asking = undefined;
     },
   };

@@ -95,7 +95,7 @@ const ledMs = 5_000;
 export function createRollout(deps: RolloutDeps): Rollout {
   const { plan, snapshots, keeper, log, clock } = deps;
   const fleet = createFleetView(clock);
-  const peerWatch = createPeerWatch(deps.askPeers, keeper.hear);
+  const peerWatch = createPeerWatch(deps.askPeers, keeper.hear, clock);
   const remembering = createRemembering({
     rollsOut: plan !== undefined,
     snapshots,
