@@ -407,3 +407,38 @@ test('an undo in steps is in steps, too, where the change that it undoes had not
   t.is(fleet.readRecord()?.rollout?.revision, revisionOf(3).id);
   t.is(fleet.having(2).length, 18);
 });
+
+test('an undo in steps that has been aborted is undone, too, where the change before it had not arrived', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.standStill('b');
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(2);
+  fleet.store.publish(again(3, 1, 'back\n\nRollout: steps'));
+  await fleet.pass(2);
+  t.is(await fleet.plane.rollout.act('abort', 'not yet', 'Ann'), undefined);
+  await fleet.pass(1);
+  fleet.goOn('b');
+  await fleet.pass(20);
+  t.is(fleet.having(2).length, 20);
+  const newest = fleet.planes.get('b')?.cache.state().newest;
+  t.true(newest?.problems.some(({ message }) => message === 'taken back: not yet'));
+});
+
+test('workers that go to a peer that answers slowly are not gone', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], peerMs: 1_500 });
+  fleet.store.publish(revisionOf(2));
+  // They leave when the peer has just been asked.
+  await fleet.pass(8);
+  const having = fleet.having(2);
+  t.is(having.length, 2);
+  const leader = [...fleet.planes.values()].find(({ keeper }) => keeper.leads)?.name;
+  for (const worker of having) {
+    fleet.disconnect(worker, 'broken');
+    fleet.connect(worker, leader === 'a' ? 'b' : 'a');
+  }
+  await fleet.pass(10);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  t.deepEqual(fleet.having(2), having);
+});

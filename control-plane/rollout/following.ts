@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
+import type { TrialState } from '../snapshot/snapshot-state.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
@@ -157,8 +157,8 @@ export function createFollowing(deps: FollowingDeps): Following {
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
     // Its author wants it in place of what is on record, which follows.
     const isNewest = inForce?.revision.id === newest?.revision.id;
-    // Unless it is in steps, which this control plane took for what it served already.
-    const isTried = openRolloutOf(record)?.revision === inForce?.revision.id;
+    // Unless it is in steps, or was, which this control plane took for what it served already.
+    const isTried = record.rollout?.revision === inForce?.revision.id;
     if (inForce?.isAtOnce && !isTried && (isNewest || deps.isUnwritten(inForce.content))) return;
     const nowMs = clock.monotonicMs();
     if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
@@ -177,15 +177,16 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   /** Something else is known of the newest revision: at any control plane somebody has approved it where it is held
-   * back, or it was taken back where it still waits here; or it could not be examined yet. */
-  function reconsider({ newest }: SnapshotState, record: RolloutRecord): void {
+   * back, or it was taken back where it still counts as good here; or it could not be examined yet. */
+  function reconsider(record: RolloutRecord): void {
+    const { newest } = snapshots.state();
     if (newest === undefined) snapshots.reconsider();
     if (newest?.content === undefined) return;
-    const { content, isHeldBack, isWaiting, saidBefore } = newest;
+    const { content, isHeldBack, valid, saidBefore } = newest;
     const revision = newest.revision.id;
     const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
     const isOver = takenBackOf(record, { revision, content, saidBefore }) !== undefined;
-    if (isHeldBack ? isApproved : isWaiting && isOver) snapshots.reconsider();
+    if (isHeldBack ? isApproved : valid && isOver) snapshots.reconsider();
   }
 
   return {
@@ -201,17 +202,17 @@ export function createFollowing(deps: FollowingDeps): Following {
     follow() {
       const { record } = keeper;
       const open = openRolloutOf(record);
-      const state = snapshots.state();
+      const { trial } = snapshots.state();
       if (plan !== undefined) {
-        begin(state.trial, plan, record);
+        begin(trial, plan, record);
         if (running !== undefined && open?.revision !== running.revision) settle(running, record);
         const isHere = open === undefined || open.revision === running?.revision;
         serves = isHere ? keeper.contentId : undefined;
         if (running !== undefined && open?.revision === running.revision) offer(running, open);
-        else if (open !== undefined && !state.trial?.supersedes) seek(open);
+        else if (open !== undefined && !trial?.supersedes) seek(open);
         catchUp(record);
       }
-      reconsider(state, record);
+      reconsider(record);
     },
   };
 }
