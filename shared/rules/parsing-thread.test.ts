@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { getPriority } from 'node:os';
+import { constants, getPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { readThreads } from '../../test/support/threads.ts';
 import { parseRuleDocument } from './document.ts';
 import { createParsingThread } from './parsing-thread.ts';
 
@@ -91,10 +92,11 @@ test('the thread steps back behind the others of the process, and they stay as t
   const before = getPriority();
   await parse(small, 'a.yaml');
   t.is(getPriority(), before);
-  if (process.platform !== 'linux') return;
-  // The 19th field, counted behind the name in brackets, which may hold spaces.
-  const priorities = readdirSync('/proc/self/task').map((task) =>
-    Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]),
+  // Where all stand behind already, as under `nice`, none can step back.
+  if (process.platform !== 'linux' || before >= constants.priority.PRIORITY_BELOW_NORMAL) return;
+  const priorities = (await readThreads(process.pid, 'stat')).map((stat) =>
+    // The 19th field, counted behind the name in brackets, which may hold spaces.
+    Number(stat.split(') ')[1]?.split(' ')[16]),
   );
   t.true(priorities.some((priority) => priority > before));
 });

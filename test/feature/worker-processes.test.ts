@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +15,7 @@ import { freePort } from '../support/free-port.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
 import { standStill } from '../support/standstill.ts';
+import { readThreads } from '../support/threads.ts';
 import { createWorkerCaller, type WorkerCaller } from '../support/worker-caller.ts';
 import {
   spawnWorkerProcess,
@@ -328,10 +329,7 @@ test.serial('one process starts no other', async (t) => {
   t.teardown(worker.stop);
   t.false((await page(worker, '/status')).includes('processes'));
   if (process.platform !== 'linux') return;
-  const threads = await readdir(`/proc/${worker.pid}/task`);
-  const children = await Promise.all(
-    threads.map((thread) => readFile(`/proc/${worker.pid}/task/${thread}/children`, 'utf8')),
-  );
+  const children = await readThreads(worker.pid, 'children');
   t.is(children.join(''), '');
 });
 

@@ -1,7 +1,7 @@
 // A process that stands still, as an overloaded or frozen server does: it keeps its connections and
 // says nothing.
-import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readThreads } from './threads.ts';
 
 const deadlineMs = 30_000;
 
@@ -19,13 +19,9 @@ export async function standStill(pid: number): Promise<void> {
 }
 
 async function isStopped(pid: number): Promise<boolean> {
-  const threads = await readdir(`/proc/${pid}/task`);
-  const states = await Promise.all(
-    threads.map(async (thread) => {
-      const stat = await readFile(`/proc/${pid}/task/${thread}/stat`, 'utf8');
-      // `1234 (name) T ...`: the name may hold anything, the last parenthesis ends it.
-      return stat.charAt(stat.lastIndexOf(')') + 2);
-    }),
+  const states = (await readThreads(pid, 'stat')).map(
+    // `1234 (name) T ...`: the name may hold anything, the last parenthesis ends it.
+    (stat) => stat.charAt(stat.lastIndexOf(')') + 2),
   );
   return states.every((state) => state === 'T');
 }
