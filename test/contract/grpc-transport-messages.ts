@@ -140,7 +140,7 @@ export function checkMessages(check: Check): void {
     const { connectionBytes, request } = { connectionBytes: 65_535, request: largeRequest(40_000) };
     for (const streamId of [1, 3]) peer.send(...toParts(streamId, request));
     const received = () => receivedBytes(peer, 1) + receivedBytes(peer, 3);
-    t.true(await waitUntil(() => received() === connectionBytes, 5000), `${received()} bytes`);
+    t.true(await waitUntil(() => received() === connectionBytes, 30_000), `${received()} bytes`);
     peer.send(toWindowUpdate(0, 100_000));
     t.deepEqual(await peer.answer(1), request);
     t.deepEqual(await peer.answer(3), request);

@@ -57,7 +57,8 @@ interface Waiter {
   readonly look: () => boolean;
 }
 
-const defaultTimeoutMs = 20_000;
+/** Guards against a hang alone: a busy machine may take long. */
+const defaultTimeoutMs = 100_000;
 
 export async function createHttp2Peer({ port, tls }: Http2PeerOptions): Promise<Http2Peer> {
   const target = { host: '127.0.0.1', port };
