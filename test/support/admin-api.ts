@@ -11,7 +11,7 @@ import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
-import { createPeers } from '../../control-plane/peers/peers.ts';
+import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { createRecordKeeper, directoryTiming } from '../../control-plane/rollout/record-keeper.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
 import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
@@ -35,6 +35,8 @@ export interface AdminApiOptions {
   readonly store?: ConfigStore;
   readonly maxResponseBytes: number;
   readonly peers?: readonly PeerSource[];
+  /** How long each answer of a peer is waited for, in place of what the question says. */
+  readonly peerAnswerMs?: number;
   /** Without them none are connected. */
   readonly workers?: Pick<ConnectedWorkers, 'list'>;
   /** In place of parts of one without links. */
@@ -112,7 +114,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         fleet,
         examine: createExamine({ encode, options }),
         rollout,
-        peers: api.peers && createPeers({ sources: api.peers, dnsProtocol: 'http:' }),
+        peers:
+          api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),
         allowsRemoval: false,
         clock,
         audit,
@@ -144,6 +147,14 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   await snapshots.start();
   rollout.start();
   return { port: await server.start(), log, rules, store };
+}
+
+function withAnswerMs(peers: Peers, { peerAnswerMs: timeoutMs }: AdminApiOptions): Peers {
+  if (timeoutMs === undefined) return peers;
+  return {
+    ...peers,
+    ask: (question, schema, token) => peers.ask({ ...question, timeoutMs }, schema, token),
+  };
 }
 
 function toTokens(text: string | undefined): TokenSet | undefined {
