@@ -109,7 +109,7 @@ export function limitConnections(
     }
     entries.set(socket, entry);
     byAddress.set(address, entry);
-    socket.once('close', leave);
+    socket.on('close', leave);
   });
 
   /** False when the new connection itself was closed. */

@@ -61,6 +61,7 @@ export function createUnfinishedRequests({
         totalBytes -= begun.bytes;
         request = undefined;
         cancelTimer?.();
+        cancelTimer = undefined;
       }
 
       return {

@@ -41,7 +41,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
   const bucket = createTokenBucket({ capacity: messageBurst, perSecond: messagesPerSecond });
   let hasHello = false;
   let unsent = 0;
-  const cancelTimer = clock.after(helloMs, () =>
+  let cancelTimer: (() => void) | undefined = clock.after(helloMs, () =>
     refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
   );
 
@@ -71,7 +71,8 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
   return {
     handler: {
       onMessage(bytes) {
-        cancelTimer();
+        cancelTimer?.();
+        cancelTimer = undefined;
         const tokens = 1 + Math.floor(bytes.length / bytesPerToken);
         if (!bucket.take(tokens, clock.monotonicMs())) {
           refuse(grpcStatus.resourceExhausted, 'too many messages on this link');
@@ -89,7 +90,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
       onUnfinished: (reason) => refuse(grpcStatus.resourceExhausted, reason),
       onHalfClose: () => call.finish(grpcStatus.ok, ''),
       onClose() {
-        cancelTimer();
+        cancelTimer?.();
         deps.onClose();
       },
     },

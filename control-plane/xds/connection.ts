@@ -69,12 +69,12 @@ export function createConnection(
     session.destroy();
   }
 
-  session.once('goaway', () => {
+  session.on('goaway', () => {
     hasGoodbye = true;
   });
   // What breaks a connection closes it too; its calls see that they are closed.
   session.on('error', () => {});
-  session.once('close', () => {
+  session.on('close', () => {
     cancelTimer();
     onClose();
   });

@@ -65,7 +65,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
   const keep = deps.keptNames.open(() => {
     cutOff('too_many_names', 'it keeps the most of the names that are kept for all streams');
   });
-  const cancelFirstTimer = clock.after(limits.requestMs, () =>
+  let cancelFirstTimer: (() => void) | undefined = clock.after(limits.requestMs, () =>
     refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
   );
 
@@ -99,6 +99,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     });
     call.send(parts, () => {
       cancelDrainTimer?.();
+      cancelDrainTimer = undefined;
       send(session.onSent());
     });
   }
@@ -183,7 +184,8 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
 
   return {
     onMessage(bytes) {
-      cancelFirstTimer();
+      cancelFirstTimer?.();
+      cancelFirstTimer = undefined;
       const request = readRequest(bytes);
       if (request === undefined || node === undefined) return;
       const typeUrl = request.typeUrl || protocol.impliedTypeUrl;
@@ -220,7 +222,7 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
     onClose(isBroken) {
       isClosed = true;
       keep(0);
-      cancelFirstTimer();
+      cancelFirstTimer?.();
       cancelDrainTimer?.();
       if (record === undefined) return;
       record.left(isBroken ? 'broke' : 'goodbye');

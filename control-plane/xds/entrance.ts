@@ -65,19 +65,27 @@ export function createEntrance(deps: EntranceDeps): Entrance {
 
   function begin(socket: Socket, cameMs: number): void {
     const key = toKey(socket);
-    const opening: Opening = { socket, isLate: false, cancelTimer: () => {} };
-    const leftMs = openingMs - (clock.monotonicMs() - cameMs);
-    opening.cancelTimer = clock.after(Math.max(readPartMs, leftMs - readPartMs), () => {
-      opening.cancelTimer = clock.after(readPartMs, () => {
-        opening.isLate = true;
-        openNext();
-      });
-    });
-    openings.set(key, opening);
-    socket.once('close', () => {
-      if (openings.get(key) === opening) makeRoom(key);
+    openings.set(key, toOpening(socket, cameMs));
+    socket.on('close', () => {
+      if (openings.get(key)?.socket === socket) makeRoom(key);
     });
     read(socket);
+  }
+
+  /** Apart from the listener above, which would keep the timer for as long as the connection. */
+  function toOpening(socket: Socket, cameMs: number): Opening {
+    const leftMs = openingMs - (clock.monotonicMs() - cameMs);
+    const opening: Opening = {
+      socket,
+      isLate: false,
+      cancelTimer: clock.after(Math.max(readPartMs, leftMs - readPartMs), () => {
+        opening.cancelTimer = clock.after(readPartMs, () => {
+          opening.isLate = true;
+          openNext();
+        });
+      }),
+    };
+    return opening;
   }
 
   function end(key: string): void {
@@ -96,7 +104,7 @@ export function createEntrance(deps: EntranceDeps): Entrance {
       if (socket.remoteAddress === undefined) socket.destroy();
       if (socket.destroyed) return;
       waiting.set(socket, clock.monotonicMs());
-      socket.once('close', () => waiting.delete(socket));
+      socket.on('close', () => waiting.delete(socket));
       greet(socket);
       openNext();
     },
