@@ -422,6 +422,16 @@ test('a refusal in a rollout is one in the verdict', (t) => {
   t.is(verdict, 'refused');
 });
 
+test('a refusal of what is in force is none of a newer revision', (t) => {
+  const workers = [workerOf('a', { nacked: refusal }), workerOf('c')];
+  const running = { ...rollout, phase: 'spreading' as const };
+  const status = statusOf({ ...onTrial, trial }, workers, running, {}, inTrial);
+  t.is(status.verdict, 'pending');
+  t.is(status.workers.refused, 1);
+  const without = statusOf({ ...onTrial, trial: undefined }, workers.slice(0, 1));
+  t.is(without.verdict, 'pending');
+});
+
 test('a trial that changes nothing for a worker leaves it in force', (t) => {
   const same = { compare: () => ({ before: snapshot, after: snapshot }) };
   const { workers, fleet } = statusOf({ ...onTrial, trial }, [workerOf('c')], rollout, {}, same);

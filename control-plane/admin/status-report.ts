@@ -279,7 +279,10 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    const isRefused = counts.refused > 0;
+    // Whoever refuses what is in force says nothing of a newer one.
+    const isRefused = workers.some(
+      ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
+    );
     const waits = isRefused ? 'refused' : 'pending';
     const verdict = rollout?.phase === 'indivisible' ? 'held_back' : waits;
     return { verdict, text: `${id} ${text}: ${kept}` };
