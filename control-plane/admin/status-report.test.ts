@@ -99,6 +99,7 @@ function statusOf(
       trouble: undefined,
       isForgetful: false,
       words: [],
+      outcomes: [],
       ...memory,
     },
   });

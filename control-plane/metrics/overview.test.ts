@@ -62,6 +62,7 @@ const memory: MemoryState = {
   trouble: undefined,
   isForgetful: false,
   words: [],
+  outcomes: [],
 };
 
 function rolloutOf(phase: Phase): RolloutState {

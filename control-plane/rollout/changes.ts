@@ -45,7 +45,7 @@ export function withChange(
     case 'take_back':
       return withEnd(record, 'taken_back', { ...word, reason: change.reason });
     case 'complete':
-      return withEnd(record, 'in_force', word);
+      return withEnd(record, 'in_force', { ...word, reason: change.text });
     case 'pause':
       return withRollout(record, { outcome: 'paused', reason: change.reason });
     case 'give': {

@@ -18,7 +18,7 @@ interface Given {
 }
 
 const judged = {
-  good: { kind: 'good' },
+  good: { kind: 'good', text: 'no difference' },
   bad: { kind: 'bad', text: 'errors 9.0 % where it is' },
   silent: { kind: 'silent', text: '3 decisions with it' },
   unclear: { kind: 'unclear', text: 'worker one alone makes the difference' },
@@ -567,12 +567,18 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'a hold ends: all steps are done',
     { view: { heldMs: 60_000 } },
-    completes('step 1 did as well as the others; all steps are done, so everybody gets it'),
+    completes(
+      'step 1 did as well as the others: no difference; all steps are done, so everybody gets it',
+    ),
   ],
   [
     'a hold ends: the next step',
     { plan: '10%:30s,50%:60s', view: { heldMs: 30_000 } },
-    gives(1, places(10), 'step 1 did as well as the others; step 2 of 3, 10 of 20 workers'),
+    gives(
+      1,
+      places(10),
+      'step 1 did as well as the others: no difference; step 2 of 3, 10 of 20 workers',
+    ),
   ],
   [
     'each step has a hold of its own',
@@ -582,7 +588,9 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'the last step is done',
     { ...second, view: { heldMs: 60_000 } },
-    completes('step 2 did as well as the others; all steps are done, so everybody gets it'),
+    completes(
+      'step 2 did as well as the others: no difference; all steps are done, so everybody gets it',
+    ),
   ],
   [
     'a hold with too little traffic says so',
@@ -638,7 +646,9 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'good in the second hold: goes on at once',
     { view: { heldMs: 61_000 } },
-    completes('step 1 did as well as the others; all steps are done, so everybody gets it'),
+    completes(
+      'step 1 did as well as the others: no difference; all steps are done, so everybody gets it',
+    ),
   ],
   [
     'unclear at the end of a hold: a second one',
@@ -671,7 +681,12 @@ const views: readonly (readonly [string, Given, Decision])[] = [
       members: [...workers(10), ...workers(10, { pool: 1 }, 20)],
       view: { heldMs: 60_000 },
     },
-    gives(1, places(5), 'step 1 did as well as the others; step 2 of 3, 15 of 20 workers', [1]),
+    gives(
+      1,
+      places(5),
+      'step 1 did as well as the others: no difference; step 2 of 3, 15 of 20 workers',
+      [1],
+    ),
   ],
   [
     'it changes nothing for anybody',

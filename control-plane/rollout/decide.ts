@@ -203,7 +203,8 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   }
   const step = `step ${open.step + 1}`;
   if (judgement.kind === 'good') {
-    return give(view, open, options, open.step + 1, `${step} did as well as the others`);
+    const why = `${step} did as well as the others: ${judgement.text}`;
+    return give(view, open, options, open.step + 1, why);
   }
   if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {
     return give(

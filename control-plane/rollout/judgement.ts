@@ -15,7 +15,7 @@ export interface CountedWorker extends Traffic {
 }
 
 export type Judgement =
-  | { readonly kind: 'good' }
+  | { readonly kind: 'good'; readonly text: string }
   /** Too few decisions on either side. */
   | { readonly kind: 'silent'; readonly text: string }
   /** One worker alone makes the difference. */
@@ -73,7 +73,8 @@ function compare(having: Traffic, others: Traffic, overLimitPoints: number) {
   if (isFarAbove && over[0] > maxOverLimitFactor * over[1]) {
     return { kind: 'bad', text: `${describe('over limit', over)} (${counts})` } as const;
   }
-  return { kind: 'good' } as const;
+  const text = `${describe('errors', errors)}; ${describe('over limit', over)} (${counts})`;
+  return { kind: 'good', text } as const;
 }
 
 export interface Compared {
@@ -93,11 +94,12 @@ export function judgeAll(groups: readonly Compared[], overLimitPoints: number): 
   };
   const judgements = (divided.length > 0 ? divided : [together]).map(({ name, having, others }) => {
     const judgement = judge(having, others, overLimitPoints);
-    if (judgement.kind === 'good' || name === undefined) return judgement;
+    if (name === undefined) return judgement;
     return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
   });
+  const good = judgements.map(({ text }) => text).join('; ');
   const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
-  return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good' };
+  return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
 }
 
 function sum(all: readonly Traffic[]): Traffic {

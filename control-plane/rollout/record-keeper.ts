@@ -50,6 +50,8 @@ export interface RecordKeeper extends RevisionMemory {
   /** Changes the record, and leads from then on. False when nothing was written: the change has become
    * pointless, another control plane was faster again and again, or `trouble` says why. */
   write(change: ChangeRecord): Promise<boolean>;
+  /** The same in the state directory alone, for the next start: nobody else needs it. */
+  keepHere(change: ChangeRecord): void;
   /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
   keepTakenBack(change: ChangeRecord): void;
   /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
@@ -372,6 +374,12 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
         }
         return false;
       });
+    },
+    keepHere(change) {
+      const changed = change(known.record);
+      if (changed === undefined) return;
+      known = { ...known, record: changed, contentId: toContentId(changed) };
+      keepOwn(changed);
     },
     keepTakenBack(change) {
       const changed = change(known.record);

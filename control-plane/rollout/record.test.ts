@@ -218,7 +218,14 @@ test('a rollout that was taken back says why, by whom and when', (t) => {
     { revision: 'new', content: 'new content', outcome: 'taken_back', ...end, rollout: 'id' },
     taken,
   ]);
-  t.deepEqual({ ...ended, rollout, verdicts: record.verdicts }, record);
+  const { outcomes } = ended;
+  t.deepEqual(outcomes, [
+    { revisions: ['new'], content: 'new content', kind: 'taken_back', ...end },
+  ]);
+  t.deepEqual(
+    { ...ended, outcomes: [], rollout, verdicts: record.verdicts },
+    { ...record, outcomes: [] },
+  );
 });
 
 test('the largest record stays below the bound of a shared text', (t) => {
@@ -231,6 +238,14 @@ test('the largest record stays below the bound of a shared text', (t) => {
   }));
   const full = verdicts.reduce(withVerdict, {
     ...record,
+    outcomes: Array.from({ length: 50 }, (_, index) => ({
+      revisions: Array(5).fill('0'.repeat(40)),
+      content: `${index}`.padEnd(40),
+      kind: 'in_force' as const,
+      atMs: 1.5e12,
+      reason: '\u{1F6A8}'.repeat(150),
+      by: '\u{1F6A8}'.repeat(50),
+    })),
     rollout: { ...rollout, reason, chosen: Array(20_000).fill('0123456789ab') },
   });
   t.true(Buffer.byteLength(toRecordText(full)) < maxSharedTextBytes);

@@ -5,6 +5,7 @@ import { Value } from 'typebox/value';
 import { takenBackBy } from '../snapshot/revision-memory.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
+import { mergeOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
 
 const revisionId = Type.String({ maxLength: 128 });
 /** `content` of a build (snapshot/build.ts): equal where every node gets the same. */
@@ -30,7 +31,7 @@ const rolloutJson = Type.Object({
   chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
   /** Pools (pools.ts) of which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
-  /** Why it is paused or was taken back, or who gave it to everybody and why; '' else. */
+  /** Why it is paused or was taken back, or why everybody has it; '' else. */
   reason,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
@@ -61,6 +62,8 @@ const recordJson = Type.Object({
   inForce: Type.Array(Type.Object({ revision: revisionId, content }), { maxItems: 20 }),
   /** The last word about a content, the newest first. */
   verdicts: Type.Array(verdictJson, { maxItems: 50 }),
+  /** What became of the last revisions, the newest first; undefined before the first. */
+  outcomes: Type.Optional(Type.Array(outcomeOnRecord, { maxItems: 100 })),
   /** The control plane that decides. */
   leader: Type.Object({
     /** Of the process. */
@@ -126,6 +129,19 @@ export function takenBackOf(
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
+  const now = addVerdict(record, verdict);
+  const { outcome, revision, content, reason, by, atMs } = verdict;
+  return outcome === 'approved'
+    ? now
+    : noteOutcome(now, { revision, content, kind: outcome, reason, by, atMs });
+}
+
+/** Something became of a revision. */
+export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): RolloutRecord {
+  return { ...record, outcomes: withOutcome(record.outcomes ?? [], outcome) };
+}
+
+function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
   const others = withoutVerdict(record, verdict.content).verdicts;
   const short = { ...verdict, reason: verdict.reason.slice(0, maxKeptReason) };
   return { ...record, verdicts: [short, ...others].slice(0, maxVerdicts) };
@@ -138,12 +154,15 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
 
 /** Everybody is given this from now on, so that it is on trial nowhere. What came after it before was undone, and is no
  * state to go back to. An approval counts until what it approves is in force no more: what removes everything again
- * later is held back again. */
+ * later is held back again. `word`: since when, by whom and why, where that is known. */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
+  word?: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
 ): RolloutRecord {
   const { revision, content } = now;
+  const said = verdictOf(record, revision, content);
+  const approval = said?.outcome === 'approved' ? said : undefined;
   const before = record.inForce.findIndex((each) => each.content === content);
   const past = new Set(record.inForce.map((each) => each.content));
   const verdicts = record.verdicts.filter((each) =>
@@ -152,12 +171,26 @@ export function withInForce(
       : each.content !== content,
   );
   const open = openRolloutOf(record);
+  const noted =
+    word === undefined
+      ? record
+      : noteOutcome(record, { ...now, ...toApproved(word, approval), kind: 'in_force' });
   return {
-    ...record,
+    ...noted,
     rollout: open?.content === content ? toEnded(open, 'in_force', '') : record.rollout,
     verdicts,
     inForce: [{ revision, content }, ...record.inForce.slice(before + 1)].slice(0, maxInForce),
   };
+}
+
+/** Why it is in force, where somebody had to approve it first. */
+function toApproved(
+  { reason, by, atMs }: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
+  approval: Verdict | undefined,
+): Pick<Verdict, 'reason' | 'by' | 'atMs'> {
+  if (approval === undefined) return { reason, by, atMs };
+  const approved = `approved by ${approval.by}: ${approval.reason}`;
+  return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
 /** The open rollout has come to this end. */
@@ -171,7 +204,7 @@ export function withEnd(
   const { revision, content } = rollout;
   const ended = { ...record, rollout: toEnded(rollout, outcome, end.reason) };
   return outcome === 'in_force'
-    ? withInForce(ended, rollout)
+    ? withInForce(ended, { revision, content }, end)
     : withVerdict(ended, { ...end, revision, content, outcome, rollout: rollout.id });
 }
 
@@ -204,9 +237,13 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
   // What is tried again is another rollout.
   if (tried !== undefined) known.add(tried.content);
-  return ours.verdicts
+  const told = ours.verdicts
     .filter(({ content }) => !known.has(content))
-    .reduceRight(withVerdict, merged);
+    .reduceRight(addVerdict, merged);
+  const { outcomes } = ours;
+  return outcomes === undefined
+    ? told
+    : { ...told, outcomes: mergeOutcomes(told.outcomes ?? [], outcomes) };
 }
 
 export function toRecordText(record: RolloutRecord): string {

@@ -9,6 +9,7 @@ import {
   withInForce,
   withVerdict,
 } from './record.ts';
+import type { ChangeRecord } from './record-keeper.ts';
 import { createRemembering } from './remembering.ts';
 
 const revisionOf = (id: string) => ({ id, atMs: 0, author: undefined, message: undefined });
@@ -34,7 +35,12 @@ const newestOf = (id: string, isHeldBack = false): NonNullable<SnapshotState['ne
 });
 const onRecord = (...ids: readonly string[]) =>
   ids.reduce<RolloutRecord>(
-    (record, id) => withInForce(record, { revision: id, content: `content of ${id}` }),
+    (record, id) =>
+      withInForce(
+        record,
+        { revision: id, content: `content of ${id}` },
+        { reason: '', by: '', atMs: 0 },
+      ),
     emptyRecord,
   );
 const taken = {
@@ -66,9 +72,14 @@ interface Given {
 
 /** Revision a is in force and newest, and was given to all at once. */
 function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Given = {}) {
-  const known: { record: RolloutRecord; trouble: string | undefined } = {
+  const known = {
     record,
-    trouble: undefined,
+    trouble: undefined as string | undefined,
+    leads: true,
+    keepHere(change: ChangeRecord) {
+      known.record = change(known.record) ?? known.record;
+      harness.kept++;
+    },
   };
   const harness = {
     known,
@@ -79,6 +90,8 @@ function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Give
     /** What others write just before. */
     meanwhile: undefined as RolloutRecord | undefined,
     writes: 0,
+    /** Of those in the state directory alone. */
+    kept: 0,
     givenWay: [] as string[],
     /** A look: what is in force on record then, the newest first. */
     async look(): Promise<string> {
@@ -220,4 +233,64 @@ test('an open rollout gives way where nothing is rolled out, or where its revisi
   harness.withdrawn = { revision: 'new', by: 'a' };
   await harness.look();
   t.deepEqual(harness.givenWay, ['new a']);
+});
+
+const shown = ({ record: { outcomes = [] } }: { record: RolloutRecord }) =>
+  outcomes.map(({ revisions, kind, reason }) => `${revisions} ${kind} ${reason}`.trim());
+
+test('without a rollout what was in force since when stays in the state directory', async (t) => {
+  const harness = createHarness({ rollsOut: false });
+  await harness.look();
+  await harness.look();
+  harness.inForce = { ...inForceOf('b', true), sinceMs: 7 };
+  harness.newest = newestOf('b');
+  await harness.look();
+  t.deepEqual(shown(harness.known), ['b in_force', 'a in_force']);
+  t.is(harness.known.record.outcomes?.[0]?.atMs, 7);
+  t.deepEqual([harness.writes, harness.kept], [0, 2]);
+});
+
+test('a revision that changes nothing for the workers is in force with those before it', async (t) => {
+  const harness = createHarness();
+  await harness.look();
+  harness.inForce = { ...inForceOf('b', true), content: 'content of a', sinceMs: 9 };
+  harness.newest = { ...newestOf('b'), content: 'content of a' };
+  await harness.look();
+  await harness.look();
+  t.deepEqual(shown(harness.known), ['b,a in_force']);
+  t.is(harness.known.record.outcomes?.[0]?.atMs, 0);
+  t.is(harness.writes, 2);
+});
+
+const invalid = {
+  ...newestOf('b'),
+  content: undefined,
+  valid: false,
+  problems: [
+    { ...problemOf('error', 'other', 'a.yaml', 'no unit'), line: 4, column: 25 },
+    problemOf('error', 'other', 'b.yaml', 'no limit'),
+    problemOf('warning', 'other', 'c.yaml', 'is old'),
+  ],
+};
+
+test('an invalid revision is put on record with its errors, once', async (t) => {
+  const harness = createHarness({ newest: invalid });
+  await harness.look();
+  await harness.look();
+  await harness.look();
+  t.deepEqual(shown(harness.known), [
+    'b invalid a.yaml:4:25: no unit (and 1 more error)',
+    'a in_force',
+  ]);
+  t.is(harness.writes, 2);
+});
+
+test('while a rollout is led elsewhere an invalid revision is put on record there', async (t) => {
+  const harness = createHarness({ newest: invalid, record: { ...onRecord('a'), rollout: open } });
+  harness.known.leads = false;
+  await harness.look();
+  t.is(harness.writes, 0);
+  harness.known.leads = true;
+  await harness.look();
+  t.is(harness.writes, 1);
 });

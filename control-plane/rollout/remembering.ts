@@ -1,9 +1,13 @@
 // Puts on record what another control plane, or this one after a restart, has to know of what happened without a
 // rollout: what everybody was given at once, and what was held back.
 import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
+import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { inForceOf, type NewOutcome } from './outcomes.ts';
 import {
+  noteOutcome,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
@@ -24,7 +28,7 @@ export interface RememberingDeps {
   /** Whether revisions reach the workers in steps. */
   readonly rollsOut: boolean;
   readonly snapshots: Pick<SnapshotCache, 'state'>;
-  readonly keeper: Pick<RecordKeeper, 'record' | 'trouble'>;
+  readonly keeper: Pick<RecordKeeper, 'record' | 'trouble' | 'leads' | 'keepHere'>;
   readonly write: (change: ChangeRecord) => Promise<boolean>;
   /** Nobody wants the revision of this rollout any more. */
   readonly giveWay: (open: RolloutOnRecord, newest: string) => Promise<unknown>;
@@ -36,28 +40,39 @@ export function createRemembering(deps: RememberingDeps): Remembering {
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
 
+  /** Where nobody else needs it, the record stays in the state directory. */
+  function isShared({ verdicts, inForce }: RolloutRecord): boolean {
+    return rollsOut || verdicts.length > 0 || inForce.length > 0;
+  }
+
+  function isWanted({ inForce, newest }: SnapshotState): boolean {
+    return inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
+  }
+
   /** True when it is being written. */
-  function noteInForce({ inForce, newest }: SnapshotState, record: RolloutRecord): boolean {
+  function noteInForce(state: SnapshotState, record: RolloutRecord): boolean {
+    const { inForce } = state;
     if (inForce?.content !== noted) noted = undefined;
-    const isUsed = rollsOut || record.verdicts.length > 0 || record.inForce.length > 0;
-    const isWanted = inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
-    if (inForce === undefined || !isUsed || !isWanted || inForce.content === noted) return false;
+    if (inForce === undefined || !isShared(record) || !isWanted(state)) return false;
+    if (inForce.content === noted) return false;
     noted = inForce.content;
     if (record.inForce[0]?.content === noted) return false;
     const now = { revision: inForce.revision.id, content: inForce.content };
+    const word = { reason: '', by: '', atMs: inForce.sinceMs };
     void write((before) =>
       // Another control plane was faster.
-      before.inForce[0]?.content === now.content ? undefined : withInForce(before, now),
+      before.inForce[0]?.content === now.content ? undefined : withInForce(before, now, word),
     ).then((isWritten) => {
       if (!isWritten) noted = undefined;
     });
     return true;
   }
 
-  function noteHeldBack({ inForce, newest }: SnapshotState, record: RolloutRecord): void {
-    if (!newest?.isHeldBack || newest.content === undefined) return;
+  /** True when it is being written. */
+  function noteHeldBack({ inForce, newest }: SnapshotState, record: RolloutRecord): boolean {
+    if (!newest?.isHeldBack || newest.content === undefined) return false;
     const { content, revision, problems } = newest;
-    if (verdictOf(record, revision.id, content) !== undefined) return;
+    if (verdictOf(record, revision.id, content) !== undefined) return false;
     const reason = problems.find(({ rule }) => rule === 'large-removal')?.message ?? 'held back';
     const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
     void write((before) => {
@@ -68,6 +83,25 @@ export function createRemembering(deps: RememberingDeps): Remembering {
           : before;
       return withVerdict(known, { ...verdict, by: '', atMs: clock.wallMs() });
     });
+    return true;
+  }
+
+  function toInvalid({ newest }: SnapshotState): NewOutcome | undefined {
+    if (newest === undefined || newest.valid || newest.content !== undefined) return undefined;
+    const { revision, problems } = newest;
+    const reason = toErrorsText(problems);
+    return { ...unsaid, revision: revision.id, kind: 'invalid', reason, atMs: clock.wallMs() };
+  }
+
+  /** For the history: what has come into force without a change for the workers, or is invalid. */
+  function noteOutcomeOf(state: SnapshotState, record: RolloutRecord): void {
+    const outcome = toInvalid(state) ?? (isWanted(state) ? toInForce(state, record) : undefined);
+    if (outcome === undefined || isNoted(record, outcome)) return;
+    const change: ChangeRecord = (before) =>
+      isNoted(before, outcome) ? undefined : noteOutcome(before, outcome);
+    if (!isShared(record)) keeper.keepHere(change);
+    // The one that leads a rollout goes on leading it.
+    else if (openRolloutOf(record) === undefined || keeper.leads) void write(change);
   }
 
   return {
@@ -79,9 +113,41 @@ export function createRemembering(deps: RememberingDeps): Remembering {
       if (open !== undefined && (!rollsOut || open.revision === state.withdrawn?.revision)) {
         void deps.giveWay(open, state.newest?.revision.id ?? '');
       } else if (!noteInForce(state, record)) {
-        noteHeldBack(state, record);
+        if (!noteHeldBack(state, record)) noteOutcomeOf(state, record);
       }
     },
     isUnwritten: (content) => content !== noted,
   };
+}
+
+const unsaid = { content: '', reason: '', by: '' };
+
+/** Where the record has it in force, or nothing is on record at all. */
+function toInForce({ inForce }: SnapshotState, record: RolloutRecord): NewOutcome | undefined {
+  if (inForce === undefined) return undefined;
+  const { content, revision, sinceMs } = inForce;
+  const [known] = record.inForce;
+  if (known !== undefined && known.content !== content) return undefined;
+  return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
+}
+
+function isNoted(
+  { outcomes = [] }: RolloutRecord,
+  { revision, content, kind }: NewOutcome,
+): boolean {
+  if (kind !== 'in_force') {
+    return outcomes.find(({ revisions }) => revisions.includes(revision))?.kind === kind;
+  }
+  const known = inForceOf(outcomes);
+  return known?.content === content && known.revisions.includes(revision);
+}
+
+/** Such as `a.yaml:4:25: unit: 'huor' is no unit (and 2 more)`. */
+function toErrorsText(problems: readonly Problem[]): string {
+  const [first, ...others] = problems.filter(isError);
+  if (first === undefined) return '';
+  const { file, line, column, message } = first;
+  const place = line === undefined ? file : `${file}:${line}:${column}`;
+  const more = others.length === 0 ? '' : ` (and ${toCountText(others.length, 'more error')})`;
+  return `${place}: ${message}${more}`;
 }

@@ -1,4 +1,5 @@
 // The state of a rollout, for API, commands and metrics.
+import type { Outcomes } from './outcomes.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
@@ -53,6 +54,8 @@ export interface MemoryState {
   readonly isForgetful: boolean;
   /** What is remembered of revisions that were not simply served, the newest first. */
   readonly words: readonly LastWord[];
+  /** What became of the last revisions, the newest first. */
+  readonly outcomes: Outcomes;
 }
 
 /** Of a revision that was not simply served. */

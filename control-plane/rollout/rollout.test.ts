@@ -653,13 +653,41 @@ test('the log says of a rollout that it begins, who gets it, how each step did, 
   const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
   await fleet.pass(80);
   t.is(count(fleet, 2), 20);
-  const said = linesOf(fleet).map((line) => line.replace(/^notice Rollout of revision 0+: /, ''));
+  const said = linesOf(fleet).map((line) =>
+    line.replace(/^notice Rollout of revision 0+: /, '').replaceAll(/\d{4,}/g, 'N'),
+  );
   t.deepEqual(said, [
     'begins',
     'step 1 of 3, 2 of 20 workers',
-    'step 1 did as well as the others; step 2 of 3, 10 of 20 workers',
-    'step 2 did as well as the others; all steps are done, so everybody gets it',
+    'step 1 did as well as the others: errors 0.0 % where it is, 0.0 % elsewhere; over limit 0.0 % where it is, 0.0 % elsewhere (N decisions with it, N without); step 2 of 3, 10 of 20 workers',
+    'step 2 did as well as the others: errors 0.0 % where it is, 0.0 % elsewhere; over limit 0.0 % where it is, 0.0 % elsewhere (N decisions with it, N without); all steps are done, so everybody gets it',
   ]);
+});
+
+test('what became of each revision is on record, with the figures and who decided', async (t) => {
+  const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
+  await fleet.pass(80);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  await fleet.plane.rollout.act('abort', 'wrong file', 'ops');
+  await fleet.pass(2);
+  const { outcomes } = fleet.plane.rollout.memory();
+  t.deepEqual(
+    outcomes.map(({ revisions, kind, by }) => [revisions, kind, by]),
+    [
+      [[revisionOf(3).id], 'taken_back', 'ops'],
+      [[revisionOf(2).id], 'in_force', ''],
+      [[revisionOf(1).id], 'in_force', ''],
+    ],
+  );
+  const [taken, second, first] = outcomes;
+  t.is(taken?.reason, 'wrong file');
+  t.regex(second?.reason ?? '', /over limit 0\.0 % where it is, .*\(\d+ decisions with it, \d+ /);
+  const times = [first, second, taken].map((each) => each?.atMs ?? 0);
+  t.deepEqual(
+    times,
+    times.toSorted((a, b) => a - b),
+  );
 });
 
 test('what could not be put on record is not said to be done', async (t) => {

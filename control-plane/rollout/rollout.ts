@@ -410,6 +410,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
       words: keeper.record.verdicts,
+      outcomes: keeper.record.outcomes ?? [],
     }),
     act,
     async approve(revision, reason, by) {

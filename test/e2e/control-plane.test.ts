@@ -199,7 +199,10 @@ test.serial('push, history and rollback, and a conflict that changes nothing', a
 
   const history = await plane.run('history');
   t.is(history.exitCode, 0);
-  t.regex(history.stdout, /^[0-9a-f]{12} {2}\S+ {2}local: raise {2}\[in force\]\n[0-9a-f]{12} /);
+  t.regex(
+    history.stdout,
+    /^[0-9a-f]{12} {2}\S+ {2}local: raise {2}\[in force since \S+\]\n[0-9a-f]{12} /,
+  );
   const diff = await plane.fetch(`/revisions/diff?from=${first}`);
   t.deepEqual(diff.body.files, [
     { path: 'nested/mail.yaml', change: 'added' },
@@ -218,7 +221,7 @@ test.serial('push, history and rollback, and a conflict that changes nothing', a
   // The same state twice, but in force is what came last.
   const marks = (await plane.run('history')).stdout.trimEnd().split('\n');
   t.deepEqual(
-    marks.map((line) => line.includes('[in force]')),
+    marks.map((line) => line.includes('[in force since ')),
     [true, false, false],
   );
   t.is((await plane.run('rollback', 'abcdef0123')).exitCode, 1);

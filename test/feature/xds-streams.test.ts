@@ -250,6 +250,7 @@ test('clients that name resources are in force with what they named, and after c
         trouble: undefined,
         isForgetful: false,
         words: [],
+        outcomes: [],
       },
     }).workers;
   const all = { connected: 2, inForce: 2, onTrial: 0, pending: 0, refused: 0, gone: 0 };

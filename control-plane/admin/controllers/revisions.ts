@@ -11,7 +11,7 @@ import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
-import { lastWordJson, toLastWordJson } from '../rollout-json.ts';
+import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
 import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
@@ -20,8 +20,8 @@ const listedRevision = Type.Object({
   ...revisionFields,
   inForce: Type.Boolean(),
   newest: Type.Boolean(),
-  /** What was said last of it; null where it was simply served, and where that is forgotten. */
-  said: orNull(lastWordJson),
+  /** Null where it is not known any more. */
+  outcome: orNull(revisionOutcomeJson),
 });
 export type ListedRevisionJson = Type.Static<typeof listedRevision>;
 const wholeRevision = Type.Object({
@@ -78,23 +78,21 @@ export class Default extends AdminController {
         problems: problems.map(toProblemJson),
       };
     }
-    const { newest, inForce } = this.api.snapshots.state();
+    const state = this.api.snapshots.state();
+    const { newest, inForce } = state;
     const history = await this.fromStore(this.api.store.history(limit));
     // A state that returns has the same id as before: the later one is meant.
     const latest = (id: string | undefined) => history.findIndex((revision) => revision.id === id);
     const inForceAt = latest(inForce?.revision.id);
     const newestAt = latest(newest?.revision.id);
-    const { words } = this.api.rollout.memory();
+    const outcomes = toRevisionOutcomes(history, state, this.api.rollout.memory().outcomes);
     return {
-      revisions: history.map((info, index) => {
-        const said = words.find(({ revision }) => revision === info.id);
-        return {
-          ...toRevisionJson(info),
-          inForce: index === inForceAt,
-          newest: index === newestAt,
-          said: said ? toLastWordJson(said) : null,
-        };
-      }),
+      revisions: history.map((info, index) => ({
+        ...toRevisionJson(info),
+        inForce: index === inForceAt,
+        newest: index === newestAt,
+        outcome: outcomes[index] ?? null,
+      })),
     };
   }
 

@@ -41,17 +41,16 @@ export function RevisionsPage({ params, status }: PageProps) {
         ? html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`
         : html`<${Table} caption="Revisions, the newest first" columns=${['Revision', 'When', 'Who', 'Why', '']}
             rows=${revisions.flatMap((revision, index) => {
-              const { id, at, author, message, inForce, newest, said } = revision;
+              const { id, at, author, message, outcome } = revision;
               // What was in force when it came.
               const before = revisions.slice(index + 1).find((each) => !isUnserved(each));
               const isOpen = open === toShortId(id);
               return [
                 html`<tr key=${`${id} ${at}`}>
-                  <td><code>${toShortId(id)}</code> ${inForce && html`<${Badge} tone="good">in force<//>`} ${newest && !inForce && html`<${Badge} tone="wait">${status.value?.rollout?.revision === id ? 'on trial' : 'newest'}<//>`}
-                    ${said && html`<${Badge} tone=${isUnserved(revision) ? 'bad' : 'plain'}>${said.outcome.replace('_', ' ')}<//>`}</td>
+                  <td><code>${toShortId(id)}</code> ${outcome !== null && html`<${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//>`}</td>
                   <td title=${toTime(at)}>${toAge(at)}</td>
                   <td>${author === null ? '–' : toShown(author)}</td>
-                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${said && html`<div class="quiet">${toSaidText(said)}</div>`}</td>
+                  <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
                   <td class="actions">
                     ${
                       before !== undefined &&
@@ -102,14 +101,42 @@ export function RevisionsPage({ params, status }: PageProps) {
   <//>`;
 }
 
-function isUnserved({ said }: ListedRevisionJson): boolean {
-  return said?.outcome === 'taken_back' || said?.outcome === 'held_back';
+type Outcome = NonNullable<ListedRevisionJson['outcome']>;
+
+const outcomeTones = {
+  in_force: 'good',
+  was_in_force: 'plain',
+  on_trial: 'wait',
+  waits: 'wait',
+  taken_back: 'bad',
+  held_back: 'bad',
+  invalid: 'bad',
+  never_served: 'plain',
+} as const satisfies Record<Outcome['kind'], string>;
+
+function isUnserved({ outcome }: ListedRevisionJson): boolean {
+  return (
+    outcome !== null && (outcomeTones[outcome.kind] === 'bad' || outcome.kind === 'never_served')
+  );
 }
 
 /** Such as `Taken back by bob, 2 min ago: too many complaints.` */
-function toSaidText({ outcome, by, at, reason }: NonNullable<ListedRevisionJson['said']>): string {
-  const who = by === null ? '' : ` by ${by}`;
-  return `${toSentence(`${outcome.replace('_', ' ')}${who}, ${toAgo(at)}: ${reason}`)}.`;
+function toOutcomeText({ kind, since, until, by, reason }: Outcome): string {
+  const why = reason === null ? '' : `: ${reason}`;
+  return `${toSentence(`${toTimesText()}${why}`)}.`;
+
+  function toTimesText(): string {
+    if (since === null) return kind === 'waits' ? 'waits for the rollout before it' : words();
+    if (kind === 'in_force' || kind === 'on_trial') return `${words()} since ${toTime(since)}`;
+    if (kind === 'was_in_force') {
+      return `${words()} from ${toTime(since)}${until === null ? '' : ` to ${toTime(until)}`}`;
+    }
+    return `${words()}${by === null ? '' : ` by ${by}`}, ${toAgo(since)}`;
+  }
+
+  function words(): string {
+    return kind.replaceAll('_', ' ');
+  }
 }
 
 interface ChangesProps {

@@ -1,0 +1,73 @@
+// What became of the revisions, on record: which were in force since when, taken back, held back or invalid, by whom and
+// why. Pure.
+import Type from 'typebox';
+
+const kindJson = Type.Union([
+  Type.Literal('in_force'),
+  Type.Literal('taken_back'),
+  Type.Literal('held_back'),
+  Type.Literal('invalid'),
+]);
+
+/** Bounds of what is read are wider than those of what is kept. */
+export const outcomeOnRecord = Type.Object({
+  /** The newest first: with those that changed nothing for anybody after it. */
+  revisions: Type.Array(Type.String({ maxLength: 128 }), { minItems: 1, maxItems: 10 }),
+  /** Of a build (snapshot/build.ts); '' of one that is invalid. */
+  content: Type.String({ maxLength: 64 }),
+  kind: kindJson,
+  /** Since when: wall time in milliseconds, of the control plane that wrote it. */
+  atMs: Type.Number(),
+  /** For people, with the figures that it was decided by; '' where there is nothing to say. */
+  reason: Type.String({ maxLength: 1_000 }),
+  /** Who decided, for people; '' for a control plane. */
+  by: Type.String({ maxLength: 300 }),
+});
+export type OutcomeOnRecord = Type.Static<typeof outcomeOnRecord>;
+
+/** With all of them the record stays below the bound of a shared text. */
+export const maxOutcomes = 50;
+const maxRevisions = 5;
+/** Characters. */
+const maxReason = 300;
+const maxBy = 100;
+
+export type NewOutcome = Omit<OutcomeOnRecord, 'revisions'> & { readonly revision: string };
+export type Outcomes = readonly OutcomeOnRecord[];
+
+/** A revision comes to this. */
+export function withOutcome(
+  outcomes: Outcomes,
+  { revision, ...now }: NewOutcome,
+): OutcomeOnRecord[] {
+  const [last, ...older] = outcomes;
+  const isSame =
+    last?.kind === 'in_force' && now.kind === last.kind && now.content === last.content;
+  if (isSame) {
+    const others = last.revisions.filter((each) => each !== revision);
+    return [{ ...last, revisions: [revision, ...others].slice(0, maxRevisions) }, ...older];
+  }
+  // What is in force stays so while nothing else is; anything else is said of the same try.
+  const isAgain = last !== undefined && last.kind !== 'in_force' && last.revisions[0] === revision;
+  const short = { reason: shorten(now.reason, maxReason), by: shorten(now.by, maxBy) };
+  const said = { revisions: [revision], ...now, ...short };
+  return [said, ...(isAgain ? older : outcomes)].slice(0, maxOutcomes);
+}
+
+/** Of two control planes that were apart, the newest first. */
+export function mergeOutcomes(one: Outcomes, other: Outcomes): OutcomeOnRecord[] {
+  const keyOf = ({ revisions, kind, atMs }: OutcomeOnRecord) => `${revisions[0]} ${kind} ${atMs}`;
+  const known = new Set(one.map(keyOf));
+  return [...one, ...other.filter((each) => !known.has(keyOf(each)))]
+    .sort((a, b) => b.atMs - a.atMs)
+    .slice(0, maxOutcomes);
+}
+
+/** The one that is in force, or was last. */
+export function inForceOf(outcomes: Outcomes): OutcomeOnRecord | undefined {
+  return outcomes.find(({ kind }) => kind === 'in_force');
+}
+
+function shorten(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`.toWellFormed();
+}
