@@ -26,6 +26,10 @@ import { createExamine } from './admin/examination.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
 import { createFleet } from './fleet/fleet.ts';
+import { createTrafficHistory } from './fleet/traffic-history.ts';
+import { openKeptHour } from './last-hour/kept-hour.ts';
+import { createMarks } from './last-hour/marks.ts';
+import { markRevisions } from './last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createPeers } from './peers/peers.ts';
@@ -100,7 +104,17 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     list: () => ads?.workers.list() ?? [],
     vanished: () => ads?.workers.vanished() ?? [],
   };
-  const fleet = createFleet({ method: loadFleetLink(), log, clock });
+  const history = createTrafficHistory(clock);
+  const marks = createMarks(clock);
+  const keptHour = openKeptHour({
+    ...deps,
+    stateDirectory,
+    store: store.description,
+    history,
+    marks,
+    readInForce: () => snapshots.state().inForce?.revision.id,
+  });
+  const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
   const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
   const events = createEvents({ snapshots, workers, rollout }, clock);
@@ -163,6 +177,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       snapshots,
       workers,
       fleet,
+      marks,
       examine: createExamine({ encode, options: build }),
       rollout,
       peers,
@@ -225,8 +240,11 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
       await opened.read();
+      const servedBefore = await keptHour.read();
       await snapshots.start();
+      open.push({ close: markRevisions(snapshots, marks, servedBefore) });
       rollout.start();
+      keptHour.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -244,6 +262,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await admin?.stop(stopGraceMs);
       fleet.stop();
       await ads?.stop(stopGraceMs);
+      await keptHour.stop();
       await opened.close();
       await snapshots.close();
       await store.close();

@@ -3,6 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { Marks } from '../last-hour/marks.ts';
 import type { Peers } from '../peers/peers.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -19,6 +20,8 @@ export interface AdminApi {
   readonly workers: ConnectedWorkers;
   /** What the workers report of themselves. */
   readonly fleet: Fleet;
+  /** What happened in the last hour. */
+  readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly rollout: Rollout;
   /** Undefined where this is the only control plane. */

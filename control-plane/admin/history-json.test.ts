@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { MarkKind } from '../last-hour/marks.ts';
 import { mergeHistories, mergeSeries, toHistoryJson } from './history-json.ts';
 
 const slotMs = 5_000;
@@ -6,18 +7,19 @@ const nowMs = 1_000_000 * slotMs;
 
 /** That many slots, the last of which ends `agoSlots` ago. */
 function slotsOf(count: number, agoSlots: number, decisions: number) {
-  return Array.from({ length: count }, (_, index) => ({
+  const slots = Array.from({ length: count }, (_, index) => ({
     atMs: nowMs - (agoSlots + count - index) * slotMs,
     decisions,
     overLimit: 1,
     errors: 0,
   }));
+  return { slots, marks: [] };
 }
 
 test('the slots of several control planes add up by their time, until all of them know', (t) => {
   const one = toHistoryJson(slotsOf(3, 1, 10), '15m', nowMs);
   const other = toHistoryJson(slotsOf(3, 2, 5), '15m', nowMs);
-  const away = toHistoryJson([], '15m', nowMs);
+  const away = toHistoryJson(slotsOf(0, 0, 0), '15m', nowMs);
   const { slots, until, slotSeconds } = mergeHistories(one, [other, away]);
   t.deepEqual([until, slotSeconds], [new Date(nowMs).toISOString(), 5]);
   t.deepEqual(
@@ -37,11 +39,11 @@ test('a control plane that has had no reports for long does not hide what the ot
 });
 
 test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both the same rates', (t) => {
-  const slots = slotsOf(720, 2, 50);
-  const quarter = toHistoryJson(slots, '15m', nowMs);
+  const known = slotsOf(720, 2, 50);
+  const quarter = toHistoryJson(known, '15m', nowMs);
   t.is(quarter.slots.length, 178);
   t.true(quarter.slots.every(({ decisions }) => decisions === 50));
-  const hour = toHistoryJson(slots, '1h', nowMs);
+  const hour = toHistoryJson(known, '1h', nowMs);
   t.is(hour.slotSeconds, 20);
   t.is(hour.slots.length, 179);
   t.true(hour.slots.every(({ decisions }) => decisions === 200));
@@ -49,11 +51,51 @@ test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both
 });
 
 test('of a slot of 20 seconds that is not known as a whole nothing is told', (t) => {
-  const slots = slotsOf(12, 0, 50).filter((_, index) => index !== 5);
+  const slots = slotsOf(12, 0, 50).slots.filter((_, index) => index !== 5);
   t.deepEqual(
-    toHistoryJson(slots, '1h', nowMs).slots.map(({ decisions }) => decisions),
+    toHistoryJson({ slots, marks: [] }, '1h', nowMs).slots.map(({ decisions }) => decisions),
     [200, 200],
   );
+});
+
+test('what several control planes say of one revision is marked once, and resets are each marked', (t) => {
+  const mark = (agoMs: number, kind: MarkKind, revision?: string) => ({
+    atMs: nowMs - agoMs,
+    kind,
+    revision,
+    text: `${kind} ${agoMs}`,
+  });
+  const one = [
+    mark(600_000, 'rollout', 'a'),
+    mark(400_000, 'taken_back', 'a'),
+    mark(9_000, 'reset'),
+  ];
+  const other = [
+    mark(598_000, 'rollout', 'a'),
+    mark(100_000, 'rollout', 'a'),
+    mark(8_000, 'reset'),
+  ];
+  const [own, theirs] = [one, other].map((marks) =>
+    toHistoryJson({ slots: [], marks }, '15m', nowMs),
+  );
+  if (own === undefined || theirs === undefined) throw new Error('there are two');
+  t.deepEqual(
+    mergeHistories(own, [theirs]).marks.map(({ text }) => text),
+    ['rollout 600000', 'taken_back 400000', 'rollout 100000', 'reset 9000', 'reset 8000'],
+  );
+});
+
+test('only what happened in the span is marked', (t) => {
+  const marks = [20 * 60_000, 60_000].map((agoMs) => ({
+    atMs: nowMs - agoMs,
+    kind: 'reset' as const,
+    revision: undefined,
+    text: `${agoMs}`,
+  }));
+  const textsOf = (span: '15m' | '1h') =>
+    toHistoryJson({ slots: [], marks }, span, nowMs).marks.map(({ text }) => text);
+  t.deepEqual(textsOf('15m'), ['60000']);
+  t.deepEqual(textsOf('1h'), ['1200000', '60000']);
 });
 
 test('the series of a rule add up, and others stay apart', (t) => {

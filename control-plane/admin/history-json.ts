@@ -1,8 +1,10 @@
 // The traffic of the last hour as the admin API shows it. Pure.
 import Type from 'typebox';
+import { orNull } from '../../shared/or-null.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
+import { type Mark, markKind } from '../last-hour/marks.ts';
 import { toTime } from './revision-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -12,6 +14,19 @@ const slotJson = Type.Object({
   overLimit: Type.Number({ description: 'Requests that were answered OVER_LIMIT' }),
   errors: Type.Number({ description: 'Requests that could not be decided' }),
 });
+
+const markJson = Type.Object(
+  {
+    at: Type.String({ format: 'date-time' }),
+    /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
+     * `reset`: somebody has set counters back. */
+    kind: markKind,
+    revision: orNull(Type.String()),
+    text: Type.String(),
+  },
+  { title: 'Mark' },
+);
+export type MarkJson = Type.Static<typeof markJson>;
 
 export const historySpan = Type.Optional(
   Type.Union([Type.Literal('15m'), Type.Literal('1h')], {
@@ -32,10 +47,15 @@ export const historyJson = Type.Object(
     /** The oldest first; a report counts for the time that it covers. Without those that no report covers, and those that
      * reports may still add to. */
     slots: Type.Array(slotJson),
+    /** What happened in that time, the oldest first. */
+    marks: Type.Array(markJson),
   },
   { title: 'History' },
 );
 export type HistoryJson = Type.Static<typeof historyJson>;
+
+/** How long control planes take to follow each other: as long as they look for new revisions in Git, by default. */
+const followMs = 30_000;
 
 const perSecond = Type.Array(Type.Number(), { maxItems: 60 });
 /** Rules without hits in the last minute are left out. */
@@ -58,7 +78,7 @@ export const ruleSeriesJson = Type.Object(
 
 /** The span until `nowMs`. */
 export function toHistoryJson(
-  slots: readonly TrafficSlot[],
+  { slots, marks }: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
   span: HistorySpan,
   nowMs: number,
 ): HistoryJson {
@@ -78,6 +98,9 @@ export function toHistoryJson(
       overLimit: sum(parts, 'overLimit'),
       errors: sum(parts, 'errors'),
     })),
+    marks: marks
+      .filter(({ atMs }) => atMs >= nowMs - ms)
+      .map(({ atMs, kind, revision = null, text }) => ({ at: toTime(atMs), kind, revision, text })),
   };
 }
 
@@ -98,7 +121,24 @@ export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[])
       errors: known.errors + errors,
     });
   }
-  return { ...own, slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)) };
+  return {
+    ...own,
+    slots: [...byTime.values()].sort((a, b) => (a.at < b.at ? -1 : 1)),
+    marks: mergeMarks([own, ...others].flatMap(({ marks }) => marks)),
+  };
+}
+
+/** Control planes follow each other: what becomes of a revision is marked when the first of them does it. */
+function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
+  const merged: MarkJson[] = [];
+  for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
+    const isSame = ({ kind, revision, at }: MarkJson) =>
+      kind === mark.kind &&
+      revision === mark.revision &&
+      Date.parse(mark.at) - Date.parse(at) <= followMs;
+    if (mark.revision === null || !merged.some(isSame)) merged.push(mark);
+  }
+  return merged;
 }
 
 /** Sums by rule. */

@@ -34,7 +34,7 @@ import {
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
 import { createRuleRates, type RuleRate, type RuleSeries } from './rule-rates.ts';
 import { createTally, type Tally } from './tally.ts';
-import { createTrafficHistory, type TrafficSlot } from './traffic-history.ts';
+import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
 import {
   type Totals,
@@ -103,6 +103,7 @@ export interface WantedValues {
 
 export interface FleetDeps {
   readonly method: FleetLink;
+  readonly history: TrafficHistory;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -118,13 +119,12 @@ interface Member extends AskedWorker {
 
 const eventIntervalMs = 5_000;
 
-export function createFleet({ method, log, clock }: FleetDeps): Fleet {
+export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   /** By instance, in the order of arrival. */
   const members = new Map<string, Member>();
   const links = new Set<OpenLink>();
   const counters = createCounters(clock);
   const ruleRates = createRuleRates(clock);
-  const history = createTrafficHistory(clock);
   const unmatched = createUnmatchedSamples();
   /** Those of two starts of this process differ. */
   const seriesPrefix = randomUUID();

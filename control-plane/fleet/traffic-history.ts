@@ -19,6 +19,8 @@ export interface TrafficHistory {
   take(counts: TrafficCounts, seconds: number): void;
   /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
   read(): TrafficSlot[];
+  /** What an earlier process knew. */
+  restore(slots: readonly TrafficSlot[]): void;
 }
 
 /** An hour. */
@@ -56,6 +58,12 @@ export function createTrafficHistory(clock: Clock): TrafficHistory {
         .filter(([slot]) => slot <= end && !isOld(slot))
         .sort(([a], [b]) => a - b)
         .map(([slot, counts]) => ({ atMs: slots.toWallMs(slot), ...counts }));
+    },
+    restore(all) {
+      for (const { atMs, ...counts } of all) {
+        const slot = slots.ofWallMs(atMs);
+        if (slot < slots.now() && !isOld(slot)) known.set(slot, counts);
+      }
     },
   };
 }

@@ -4,7 +4,7 @@ import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem.ts';
 import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
-import { type RevisionInfo, toShortId } from '../store/revision.ts';
+import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
 
 export interface RevisionLog {
@@ -70,13 +70,4 @@ export function createRevisionLog(storeDescription: string, log: Log): RevisionL
 /** `2 domains, 5 limits`. */
 function countsOf({ domains, ruleSet }: BuiltSnapshots): string {
   return `${toCountText(domains.length, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
-}
-
-/** `1a2b3c4d5e6f ("first line of the message", name)`. */
-function toTitle({ id, author, message }: RevisionInfo): string {
-  const line = message?.split('\n')[0]?.slice(0, 72);
-  const parts = [line === undefined ? undefined : `"${line}"`, author].filter(
-    (part) => part !== undefined,
-  );
-  return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
 }

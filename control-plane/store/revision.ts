@@ -36,6 +36,15 @@ export function toShortId(id: string): string {
   return id.slice(0, 12);
 }
 
+/** `1a2b3c4d5e6f ("first line of the message", name)`. */
+export function toTitle({ id, author, message }: RevisionInfo): string {
+  const line = message?.split('\n')[0]?.slice(0, 72);
+  const parts = [line === undefined ? undefined : `"${line}"`, author].filter(
+    (part) => part !== undefined,
+  );
+  return parts.length === 0 ? toShortId(id) : `${toShortId(id)} (${parts.join(', ')})`;
+}
+
 /** At most this many characters of a message or an author are kept and shown... */
 const maxInfoLength = 4096;
 /** ...of which so many are those that it ends with. */

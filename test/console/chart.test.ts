@@ -1,8 +1,9 @@
 // The chart of the fleet: what it shows of an hour, with reports that the test invents.
 import test, { type ExecutionContext } from 'ava';
 import type { TrafficSlot } from '../../control-plane/fleet/traffic-history.ts';
+import type { Mark } from '../../control-plane/last-hour/marks.ts';
 import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
+import { closeBrowser, look, openTab, type Page, tabTo } from '../support/browser.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { shows } from './console-fixture.ts';
 
@@ -12,13 +13,18 @@ test.after.always(closeBrowser);
 const slotMs = 5_000;
 
 /** With 100 decisions per second at these ages in slots. */
-async function openChart(t: ExecutionContext, isKnown: (age: number) => boolean): Promise<Page> {
-  const { port } = await startAdminApi(t, {
+async function openChart(
+  t: ExecutionContext,
+  isKnown: (age: number) => boolean,
+  happened: readonly Omit<Mark, 'atMs'>[] = [],
+): Promise<Page> {
+  const { port, marks } = await startAdminApi(t, {
     files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: k\n' },
     maxResponseBytes: 16_000_000,
     verifyWebhook: async () => ({ ok: true }),
     fleet: { history: () => historyOf(isKnown) },
   });
+  for (const mark of happened) marks.note(mark);
   const { page } = await openTab(t);
   await page.goto(`http://127.0.0.1:${port}/console/#/fleet?search=nobody`);
   await page.locator('.chart canvas').waitFor();
@@ -69,3 +75,41 @@ browserTest('of a time without reports the chart says that nothing is known', as
   await shows(page, /decisions 100 over limit 10 errors 0/);
   t.deepEqual(await look(page, 'chart-gap'), []);
 });
+
+browserTest(
+  'what happened is marked, readable by the pointer and the keyboard, and leads to it',
+  async (t) => {
+    const id = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
+    const page = await openChart(t, (age) => age > 3, [
+      { kind: 'rollout', revision: id, text: 'The rollout of revision a1b2c3d4e5f6 begins' },
+      { kind: 'taken_back', revision: id, text: 'Revision a1b2c3d4e5f6 is taken back' },
+      { kind: 'reset', revision: undefined, text: 'ann: reset counters of (customer=\u202eada)' },
+    ]);
+    const marks = page.getByRole('list', { name: 'What happened in this time' }).getByRole('link');
+    await marks.nth(2).waitFor();
+    const names = await Promise.all(
+      (await marks.all()).map((mark) => mark.getAttribute('aria-label')),
+    );
+    t.deepEqual(
+      names.map((name) => name?.replace(/^\d\d:\d\d:\d\d /, '')),
+      [
+        'The rollout of revision a1b2c3d4e5f6 begins',
+        'Revision a1b2c3d4e5f6 is taken back',
+        'ann: reset counters of (customer=\\u{202e}ada)',
+      ],
+    );
+    const label = marks.nth(1).locator('.label');
+    t.false(await label.isVisible());
+    await marks.nth(1).hover();
+    t.true(await label.isVisible());
+    const violations = await look(page, 'chart-marks');
+    await page.mouse.move(0, 0);
+    await tabTo(page, names[2] ?? '');
+    t.true(await marks.nth(2).locator('.label').isVisible());
+    violations.push(...(await look(page, 'chart-marks-keyboard')));
+    await marks.nth(1).click();
+    await page.getByRole('heading', { name: 'Revisions' }).waitFor();
+    t.regex(page.url(), /#\/revisions\?open=a1b2c3d4e5f6$/);
+    t.deepEqual(violations, []);
+  },
+);

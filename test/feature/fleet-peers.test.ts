@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
+import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
@@ -71,7 +72,12 @@ async function startPlane(
   peers: readonly PeerSource[] = [],
   { port = 0, hasSilentPeer = false } = {},
 ) {
-  const linked = createFleet({ method, log: createRecordedLog(), clock: slowClock });
+  const linked = createFleet({
+    method,
+    history: createTrafficHistory(slowClock),
+    log: createRecordedLog(),
+    clock: slowClock,
+  });
   const fleet: Fleet = {
     ...linked,
     // As with a thousand workers.

@@ -4,6 +4,7 @@ import test from 'ava';
 import { toTopJson } from '../../control-plane/admin/top-json.ts';
 import { toTrafficJson } from '../../control-plane/admin/traffic-json.ts';
 import { createFleet } from '../../control-plane/fleet/fleet.ts';
+import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import type { Random } from '../support/random.ts';
@@ -93,7 +94,7 @@ function checkNumbers(shown: unknown, path = ''): void {
 test.serial('a control plane shows numbers within bounds whatever workers report', async (t) => {
   const clock = createManualClock();
   const log = createRecordedLog();
-  const fleet = createFleet({ method, log, clock });
+  const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
   let taken = 0;
   let ended = 0;
   await fuzz(t, 'reports of hostile workers', async (random) => {

@@ -8,6 +8,8 @@ import { createEvents } from '../../control-plane/admin/events.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
+import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
+import { createMarks } from '../../control-plane/last-hour/marks.ts';
 import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
@@ -82,7 +84,9 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     clock,
   });
   const workers = { vanished: () => [], list: () => [], ...api.workers };
-  const fleet = { ...createFleet({ method: loadFleetLink(), log, clock }), ...api.fleet };
+  const history = createTrafficHistory(clock);
+  const fleet = { ...createFleet({ method: loadFleetLink(), history, log, clock }), ...api.fleet };
+  const marks = createMarks(clock);
   const rollout = createRollout({
     plan: undefined,
     snapshots,
@@ -112,6 +116,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         snapshots,
         workers,
         fleet,
+        marks,
         examine: createExamine({ encode, options }),
         rollout,
         peers:
@@ -146,7 +151,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   });
   await snapshots.start();
   rollout.start();
-  return { port: await server.start(), log, rules, store };
+  return { port: await server.start(), log, rules, store, marks };
 }
 
 function withAnswerMs(peers: Peers, { peerAnswerMs: timeoutMs }: AdminApiOptions): Peers {

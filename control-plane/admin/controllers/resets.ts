@@ -47,6 +47,11 @@ export class Default extends AdminController {
         const isPart = answers.some(({ confirmedBy }) => confirmedBy !== null);
         entry.outcome = isPart ? `done in part, ${detail}` : detail;
       }
+      // Whoever asked a peer marks it.
+      if (peer === undefined) {
+        const text = `${entry.who}: ${what}`;
+        this.api.marks.note({ kind: 'reset', revision: undefined, text });
+      }
       return result;
     });
   }

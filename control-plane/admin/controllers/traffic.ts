@@ -16,7 +16,7 @@ import { nameRules, ruleOwners } from '../rule-owners.ts';
 export class Default extends AdminController {
   static readonly GET = op({
     summary:
-      'What all workers decided in the last 15 minutes or the last hour, without the time that no report covers',
+      'What all workers decided in the last 15 minutes or the last hour, without the time that no report covers, and what happened in that time',
     query: Type.Object({ span: historySpan, peer: askingPeer }),
     returns: { 200: historyJson },
     failures: { 409: undefined },
@@ -24,8 +24,9 @@ export class Default extends AdminController {
 
   async GET({ span = '15m', peer }: Fields<typeof Default.GET>) {
     const answers = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
-    const { fleet, clock } = this.api;
-    const own = toHistoryJson(fleet.history(), span, clock.wallMs());
+    const { fleet, marks, clock } = this.api;
+    const known = { slots: fleet.history(), marks: marks.read() };
+    const own = toHistoryJson(known, span, clock.wallMs());
     return mergeHistories(
       own,
       answers.flatMap(({ value }) => value ?? []),

@@ -3,8 +3,10 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
-import type { HistoryJson } from '../../admin/history-json.ts';
-import { toClock, toRate, toTime } from './format.ts';
+import type { HistoryJson, MarkJson } from '../../admin/history-json.ts';
+import { toClock, toRate, toShortId, toShown, toTime } from './format.ts';
+import type { Tone } from './parts.ts';
+import { hrefOf } from './route.ts';
 
 interface ChartProps {
   readonly history: HistoryJson;
@@ -68,8 +70,48 @@ export function TrafficChart({ history, children }: ChartProps) {
       <span class="key ok">decisions${told[0]}</span><span class="key over">over limit${told[1]}</span><span class="key error">errors${told[2]}</span>
       ${children}
     </figcaption>
-    <div ref=${place} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
+    <div class="plot">
+      <div ref=${place} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
+      <${Marks} marks=${history.marks} times=${times} />
+    </div>
   </figure>`;
+}
+
+const markSigns: Readonly<Record<MarkJson['kind'], readonly [Tone, string]>> = {
+  in_force: ['good', '✓'],
+  rollout: ['wait', '…'],
+  taken_back: ['bad', '!'],
+  reset: ['plain', '↺'],
+};
+/** Of the chart's width: signs that are nearer to each other stand below each other. */
+const leastDistance = 0.05;
+const mostBelow = 5;
+
+interface MarksProps {
+  readonly marks: readonly MarkJson[];
+  readonly times: ArrayLike<number>;
+}
+
+/** Above the chart, whose picture nobody can read who does not see it. */
+function Marks({ marks, times }: MarksProps) {
+  const [start, end] = toRange(times[0] ?? 0, times[times.length - 1] ?? 0);
+  const shown = marks
+    .map((mark) => ({ mark, share: (Date.parse(mark.at) / 1000 - start) / (end - start) }))
+    .filter(({ share }) => share >= 0 && share <= 1);
+  if (shown.length === 0) return null;
+  return html`<ol class="marks" aria-label="What happened in this time">${shown.map(
+    ({ mark: { at, kind, revision, text }, share }, index) => {
+      const near = shown.slice(0, index).filter((other) => share - other.share < leastDistance);
+      const [tone, sign] = markSigns[kind];
+      const label = `${toTime(at).slice(11)} ${toShown(text)}`;
+      const href =
+        revision === null ? hrefOf('limited') : hrefOf('revisions', { open: toShortId(revision) });
+      return html`<li key=${`${at} ${text}`} class=${`${tone}${share > 0.5 ? ' late' : ''}`}
+        style=${`left: ${(share * 100).toFixed(2)}%; --below: ${near.length % mostBelow}`}>
+        <a href=${href} aria-label=${label}><span class="sign">${sign}</span><span class="label">${label}</span></a>
+      </li>`;
+    },
+  )}</ol>`;
 }
 
 /** Of a time that no report covers nothing is known. */
@@ -97,6 +139,10 @@ function toData({ slots, slotSeconds, until }: HistoryJson): UPlot.AlignedData {
   ];
 }
 
+function toRange(first: number, last: number): [first: number, last: number] {
+  return [Math.min(first, last - leastSpanSeconds), last];
+}
+
 /** `point`: of which slot the pointer is, undefined where it is elsewhere. */
 function toOptions(
   element: HTMLElement,
@@ -115,6 +161,7 @@ function toOptions(
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? undefined)] },
+    // As `.marks` has it.
     padding: [8, 24, 0, 0],
     axes: [
       {
@@ -127,7 +174,7 @@ function toOptions(
       { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
     ],
     scales: {
-      x: { range: (_chart, first, last) => [Math.min(first, last - leastSpanSeconds), last] },
+      x: { range: (_chart, first, last) => toRange(first, last) },
       y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
     series: [
