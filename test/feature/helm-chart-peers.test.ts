@@ -7,6 +7,7 @@ import {
   isPartOf,
   type Manifest,
   readManifests,
+  readNotes,
   renderChart,
 } from '../support/rendered-chart.ts';
 
@@ -183,8 +184,7 @@ async function render(
   return {
     manifests,
     plane: planes[0]?.spec.template,
-    // They come first, as comments.
-    notes: output.slice(0, output.indexOf('\n---\n')).replaceAll(/^# /gm, ''),
+    notes: readNotes(output),
     find: (kind, name) =>
       manifests.find((each) => each.kind === kind && each.metadata.name === name),
   };

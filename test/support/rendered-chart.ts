@@ -32,6 +32,11 @@ export function readManifests(output: string): Manifest[] {
     .filter((manifest) => manifest !== null);
 }
 
+/** What Helm prints after the installation. */
+export function readNotes(output: string): string {
+  return output.slice(0, output.indexOf('\n---\n')).replaceAll(/^# /gm, '');
+}
+
 /** What comes from the pod itself is there only when it runs. */
 export function environmentOf(pod: Manifest): Record<string, string> {
   const rows: Manifest[] = pod.spec.containers[0].env;

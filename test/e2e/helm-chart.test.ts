@@ -1,0 +1,237 @@
+// What the Helm chart has kubelet ask, and what it tells people to run, held against running programs: their
+// settings, files and certificates are those that it gives to their pods.
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { type ChartRelease, createChartRelease, type Secrets } from '../support/chart-release.ts';
+import { compileCache } from '../support/compile-cache.ts';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import type { Manifest } from '../support/rendered-chart.ts';
+import { spawnWorkerProcess } from '../support/worker-process.ts';
+
+const testChart = testWith(test.serial, 'chart-check');
+const project = join(import.meta.dirname, '..', '..');
+const commandMs = 90_000;
+const probeMs = 60_000;
+const programs = ['worker', 'control-plane'] as const;
+const probes = ['startupProbe', 'livenessProbe', 'readinessProbe'] as const;
+
+const certificate = {
+  'tls.crt': serverCertificate.cert,
+  'tls.key': serverCertificate.key,
+  'ca.crt': authority,
+};
+const workerToken = 'the-token-of-the-workers';
+const withTls = {
+  worker: { settingsSecret: 'worker-settings', tlsSecret: 'tls', tlsCa: true, xdsTlsSecret: 'tls' },
+  controlPlane: {
+    peersTokenSecret: 'fleet',
+    adminTokensSecret: 'admin',
+    xdsTokensSecret: 'xds',
+    xdsTlsSecret: 'tls',
+    adminTlsSecret: 'tls',
+    adminTlsCa: true,
+  },
+};
+const secretsWithTls: Secrets = {
+  tls: certificate,
+  fleet: { token: 'the-token-of-the-fleet' },
+  admin: { tokens: 'ann write the-token-of-ann-that-writes\n' },
+  xds: { tokens: `fleet xds ${workerToken}\n` },
+  'worker-settings': {
+    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${workerToken}`,
+  },
+};
+
+for (const [title, values, secrets] of [
+  ['as it comes', {}, {}],
+  ['with TLS and tokens', withTls, secretsWithTls],
+] as const) {
+  testChart(
+    `the chart ${title}: probes pass, and each command that it tells of works`,
+    async (t) => {
+      t.timeout(4 * commandMs);
+      const redis = await startRedisServer();
+      t.teardown(redis.stop);
+      const release = await createChartRelease(
+        t,
+        {
+          ...values,
+          worker: {
+            ...('worker' in values && values.worker),
+            settings: { KVSTORE_URL: redis.url },
+          },
+        },
+        secrets,
+      );
+      const output = await startPrograms(t, release);
+      for (const program of programs) {
+        for (const probe of probes) {
+          await eventually(
+            `${program}: ${probe}`,
+            () => release.isPassed(program, probe),
+            probeMs,
+          ).catch((error) => t.fail(`${error.message}\n${output()}`));
+        }
+      }
+      const bin = writeStandIns(release);
+      writeFileSync(join(release.folder, 'write-token'), 'the-token-of-ann-that-writes');
+      const commands = readCommands(release.notes);
+      t.true(commands.length >= 7, release.notes);
+      for (const command of commands.filter((each) => !each.includes('port-forward'))) {
+        const { code, output } = await run(release.place(command), release.folder, bin);
+        // A rollout that is not under way cannot be aborted, which only a token that may write is told.
+        t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
+      }
+      t.is(
+        commands.some((each) => each.includes('rollout abort')),
+        title === 'with TLS and tokens',
+      );
+      for (const forward of commands.filter((each) => each.includes('port-forward'))) {
+        const [, kind = '', name = '', port] =
+          /(service|deployment)\/(\S+) \d+:?(\d+)?/.exec(forward) ?? [];
+        t.truthy(release.find(kind === 'service' ? 'Service' : 'Deployment', name), forward);
+        if (port !== undefined) t.is(Number(port), release.ports.debug);
+      }
+      const status = await fetch(`http://127.0.0.1:${release.ports.debug}/status`);
+      t.regex(await status.text(), /waiting for: nothing, it is serving/);
+    },
+  );
+}
+
+testChart('programs that wait for a store are not started anew, and get no callers', async (t) => {
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => void sockets.add(socket.on('error', () => {})));
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const { port } = silent.address() as AddressInfo;
+  const release = await createChartRelease(t, {
+    worker: { settings: { KVSTORE_URL: `127.0.0.1:${port}` } },
+    controlPlane: { git: { url: `http://127.0.0.1:${port}/rules.git` } },
+  });
+  await startPrograms(t, release);
+  for (const program of programs) {
+    await eventually(`${program} lives`, () => release.isPassed(program, 'startupProbe'), probeMs);
+    t.true(await release.isPassed(program, 'livenessProbe'), program);
+    t.false(await release.isPassed(program, 'readinessProbe'), program);
+  }
+});
+
+testChart('nobody outside of its pod reaches the debug port of a worker', async (t) => {
+  const release = await createChartRelease(t, {});
+  const { spec } = release.find('Deployment', 'sample-ratelane-worker').spec.template;
+  t.is(release.environmentOf(spec.containers[0])['DEBUG_HOST'], '127.0.0.1');
+});
+
+async function startPrograms(t: ExecutionContext, release: ChartRelease): Promise<() => string> {
+  const [plane, worker] = ['control-plane', 'worker'].map((program) => {
+    const { spec } = release.find('Deployment', `sample-ratelane-${program}`).spec.template;
+    return release.environmentOf(spec.containers[0]);
+  });
+  const server = await createControlPlaneProcess(t, {
+    flags: [],
+    addresses: [],
+    adminPort: release.ports.admin,
+    stateDirectory: join(release.folder, 'state'),
+    ...(plane && { env: plane }),
+  });
+  server.begin();
+  const process = await spawnWorkerProcess({
+    ports: release.ports,
+    // The fixture's own settings are not those of a pod.
+    env: { DISABLE_STATS: 'false', HOST: '', GRPC_HOST: '', RUNTIME_ROOT: '', ...worker },
+  });
+  t.teardown(process.stop);
+  return () => `${server.output()}${process.output()}`;
+}
+
+/** Those of NOTES.txt, each in one line. */
+function readCommands(notes: string): string[] {
+  return notes
+    .replaceAll(/\\\n\s+/g, '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => /^(kubectl|helm) /.test(line));
+}
+
+/** kubectl and helm for the release that runs here: they know its objects, and run what they would run in its pods. */
+function writeStandIns(release: ChartRelease): string {
+  const bin = join(release.folder, 'bin');
+  const pods = join(release.folder, 'pods');
+  mkdirSync(bin);
+  mkdirSync(pods);
+  const write = (name: string, ...lines: readonly string[]) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\nset -eu\n${lines.join('\n')}\n`);
+    chmodSync(join(bin, name), 0o755);
+  };
+  const node = `exec '${process.execPath}'`;
+  write(
+    'ratelane',
+    'program=$1',
+    'shift',
+    `case $program in control-plane) ${node} '${join(project, 'control-plane/main.ts')}' "$@" ;; esac`,
+    `${node} '${join(project, 'worker/client.ts')}' "$@"`,
+  );
+  const exports = (environment: Readonly<Record<string, string>>) =>
+    Object.entries(environment).map(([key, value]) => `export ${key}='${value}'`);
+  for (const { kind, metadata, spec } of release.manifests) {
+    if (kind !== 'Deployment') continue;
+    const environment = release.environmentOf(spec.template.spec.containers[0]);
+    writeFileSync(join(pods, metadata.name), exports(environment).join('\n'));
+  }
+  write(
+    'kubectl',
+    '[ "$1 $2" = "-n limits" ]',
+    'what=$3',
+    'shift 3',
+    `pod() { . '${pods}'/"\${1#deployment/}"; }`,
+    'case $what in',
+    '  rollout) pod "$2" ;;',
+    '  exec) if [ "$1" = -i ]; then shift; fi; pod "$1"; shift 2; exec "$@" ;;',
+    `  get) [ "$1 $2" = "secret ${tokenSecretOf(release)}" ] ;;`,
+    'esac',
+  );
+  const { spec } = release.find('Pod', 'sample-ratelane-test');
+  write(
+    'helm',
+    '[ "$*" = "-n limits test sample --logs" ]',
+    ...spec.containers.map((container: Manifest) => {
+      const set = exports(release.environmentOf(container)).join('; ');
+      const args = container.args
+        .map((argument: string) => `'${release.place(argument)}'`)
+        .join(' ');
+      return `( ${set === '' ? '' : `${set}; `}ratelane ${args} )`;
+    }),
+  );
+  return bin;
+}
+
+/** The Secret whose token the peers have. */
+function tokenSecretOf(release: ChartRelease): string {
+  const { volumes } = release.find('Deployment', 'sample-ratelane-control-plane').spec.template
+    .spec;
+  return volumes.find(({ name }: Manifest) => name === 'peers').secret.secretName;
+}
+
+function run(
+  command: string,
+  cwd: string,
+  bin: string,
+): Promise<{ readonly code: number | string; readonly output: string }> {
+  return new Promise((resolve) => {
+    const env = { ...compileCache, PATH: `${bin}:${process.env['PATH']}`, HOME: cwd };
+    const options = { cwd, env, timeout: commandMs };
+    execFile('sh', ['-c', command], options, (error, stdout, stderr) => {
+      resolve({ code: error?.code ?? (error ? 'killed' : 0), output: `${stdout}${stderr}` });
+    });
+  });
+}
