@@ -73,7 +73,7 @@ export function openManagementStream<Request, Response>(
   let call: ClientDuplexStream<Request, Response> | undefined;
   let isOpen = false;
   let isDone = false;
-  const secrets = [...toSecrets(server.headers), ...findUserPart(server.url)];
+  const secrets = toSecrets(server.headers);
   const cancelDeadline = clock.after(connectTimeoutMs, () =>
     end(`no connection within ${connectTimeoutMs / 1000}s`),
   );
@@ -203,11 +203,6 @@ function toSecrets(headers: ManagementServer['headers']): string[] {
       ? [value, ...value.split(' ').filter((part) => part.length >= shortestToken)]
       : [],
   );
-}
-
-/** The part of an address before `@`, which the library quotes with the rest. */
-function findUserPart(url: string): string[] {
-  return /^(?:[a-z]+:\/\/+)?(.+)@/is.exec(url)?.slice(1) ?? [];
 }
 
 function describeStatus({ code, details }: StatusObject): string {

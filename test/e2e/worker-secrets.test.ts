@@ -295,15 +295,18 @@ test.serial('a worker whose management server quotes its token', async (t) => {
   t.is(worker.ended(), 0);
 });
 
-test.serial('a worker whose management server has a user in its address', async (t) => {
+test.serial('a worker of which one management server has a user in its address', async (t) => {
   const run = begin(t);
+  const name = 'CONFIG_GRPC_XDS_SERVER_URL';
   const worker = await run.start({
     ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
     BACKEND_TYPE: 'memory',
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    [name]: `${run.give(name)},127.0.0.1:1`,
   });
   await reachesDebugPort(worker);
   await eventually('the failure is said', () => /SERVER_URL says/.test(worker.output()));
+  t.regex(worker.output(), /SERVER_URL=.*: address 1: .*it is left out/);
   await readPages(run, worker, pages);
   await run.search(worker);
 });
@@ -320,7 +323,7 @@ const unstarted: [string, (run: Run) => Environment, RegExp][] = [
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `my header:${run.secrets.make('a header')},${run.secrets.make('no value')}`,
     }),
-    /3 settings are wrong/,
+    /4 settings are wrong/,
   ],
   [
     'of nodes with a user',

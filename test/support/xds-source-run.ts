@@ -6,6 +6,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHealth } from '../../worker/health.ts';
+import type { ManagementServer } from '../../worker/management-stream.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { createRulesInForce, type RulesInForce } from '../../worker/rules-source/rules-in-force.ts';
 import type { RulesSource } from '../../worker/rules-source/source.ts';
@@ -31,16 +32,19 @@ export interface XdsSourceRun {
   becomes(text: string, ...domains: string[]): Promise<void>;
 }
 
-export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'server'>> & {
-  readonly server: Partial<XdsSourceOptions['server']> & { readonly url: string };
+export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
+  readonly server: Partial<ManagementServer> & { readonly url: string };
+  /** To choose from when that one is lost. */
+  readonly otherUrls?: readonly string[];
   readonly clock?: Clock;
 };
 
 /** By default the waits are short. */
 export function createSourceUnderTest(
-  { server, clock = systemClock, ...options }: XdsSourceRunOptions,
+  { server, otherUrls = [], clock = systemClock, ...options }: XdsSourceRunOptions,
   deps: Pick<XdsSourceDeps, 'log' | 'metrics'>,
 ): RulesSource {
+  const first = { headers: {}, tls: undefined, maxMessageBytes: 0, ...server };
   return createXdsSource({
     options: {
       nodeId: 'default',
@@ -50,7 +54,7 @@ export function createSourceUnderTest(
       backoff: { initialMs: 20, maxMs: 100, multiplier: 2, random: undefined },
       rules: { mergeDomains: false, sanitizeMetricDots: false },
       ...options,
-      server: { headers: {}, tls: undefined, maxMessageBytes: 0, ...server },
+      servers: [first, ...otherUrls.map((url) => ({ ...first, url }))],
     },
     instance: '00000000-0000-4000-8000-000000000000',
     discovery,

@@ -55,7 +55,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     clock,
   });
   const link = createLink({
-    server: toXdsSourceOptions(settings, Math.random).server,
+    server: toXdsSourceOptions(settings, Math.random).servers[0],
     method: loadFleetLink(),
     openStream: openManagementStream,
     hello: {
@@ -73,5 +73,6 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     random: Math.random,
     processes: settings.processes.count,
   });
+  source.onServer?.(link.follow);
   return { ...link, noteUnmatched: reports.noteUnmatched };
 }

@@ -147,6 +147,24 @@ test('a server without the service is named once at info, and asked again ten mi
   ]);
 });
 
+test('the link is at the server that it is told to follow, at once and without its waits', (t) => {
+  const { clock, streams, sent, link } = setUp();
+  const other = { url: 'other:1', headers: {}, tls: undefined, maxMessageBytes: 0 };
+  streams[0]?.onEnd('UNAVAILABLE: no route', false);
+  link.follow(other);
+  t.deepEqual(
+    streams.map(({ server }) => server.url),
+    ['control-plane:1', 'other:1'],
+  );
+  clock.advance(60_000);
+  t.is(streams.length, 2, 'the wait for the first server is over');
+  streams[1]?.onOpen();
+  sent.at(-1)?.onSent();
+  t.regex(link.describe(), /connected to other:1,/);
+  link.follow({ ...other });
+  t.is(streams.length, 2);
+});
+
 test('a link that is lost comes back with growing waits, and both are said once', (t) => {
   const { clock, log, streams, sent } = setUp();
   for (let index = 0; index < 5; index++) {

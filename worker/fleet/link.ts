@@ -6,7 +6,6 @@ import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
-import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../shared/wire/fleet.ts';
 import type {
@@ -24,6 +23,7 @@ import { createLinkAnswers } from './link-answers.ts';
 import type { LinkReports } from './link-report.ts';
 
 export interface LinkDeps {
+  /** The first one to report to. */
   readonly server: ManagementServer;
   readonly method: FleetLink;
   readonly openStream: OpenManagementStream;
@@ -40,6 +40,8 @@ export interface LinkDeps {
 
 export interface Link {
   start(): void;
+  /** Reports to this server from now on. */
+  follow(server: ManagementServer): void;
   /** For the debug port. */
   describe(): string;
   /** Sends a last report, for half a second at most. */
@@ -53,9 +55,9 @@ const unimplementedRetryMs = 600_000;
 const troubleIntervalMs = 60_000;
 
 export function createLink(deps: LinkDeps): Link {
-  const { server, hello, reports, log, clock, random } = deps;
+  const { hello, reports, log, clock, random } = deps;
   const backoff: BackoffOptions = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random };
-  const url = maskCredentials(server.url);
+  let { server } = deps;
   const trouble = createRepeatedLog({
     clock,
     intervalMs: troubleIntervalMs,
@@ -69,6 +71,7 @@ export function createLink(deps: LinkDeps): Link {
   let failures = 0;
   let state = 'not connected yet';
   let hasSaidUnimplemented = false;
+  let isStarted = false;
   let isStopped = false;
   let cancelTimer = () => {};
 
@@ -107,14 +110,14 @@ export function createLink(deps: LinkDeps): Link {
     if (isUnimplemented) {
       if (!hasSaidUnimplemented) {
         log.info(
-          `The management server ${url} takes no reports of this worker; it is done without`,
+          `The management server ${server.url} takes no reports of this worker; it is done without`,
         );
       }
       hasSaidUnimplemented = true;
       cancelTimer = clock.after(unimplementedRetryMs, connect);
       return;
     }
-    trouble.report(`The link to the control plane ${url} is not open: ${why}`);
+    trouble.report(`The link to the control plane ${server.url} is not open: ${why}`);
     cancelTimer = clock.after(backoffDelayMs(backoff, failures), connect);
     failures++;
   }
@@ -137,12 +140,25 @@ export function createLink(deps: LinkDeps): Link {
   }
 
   function noteOpen(): void {
-    state = `connected to ${url}, last report at ${new Date(clock.wallMs()).toISOString()}`;
-    if (trouble.recover() !== undefined) log.info(`The link to the control plane ${url} is open`);
+    state = `connected to ${server.url}, last report at ${new Date(clock.wallMs()).toISOString()}`;
+    if (trouble.recover() !== undefined)
+      log.info(`The link to the control plane ${server.url} is open`);
   }
 
   return {
-    start: connect,
+    start() {
+      isStarted = true;
+      connect();
+    },
+    follow(next) {
+      if (next.url === server.url || isStopped) return;
+      server = next;
+      if (!isStarted) return;
+      stream?.close();
+      cancelTimer();
+      failures = 0;
+      connect();
+    },
     describe: () => `link to the control plane: ${state}`,
     async stop() {
       isStopped = true;

@@ -14,15 +14,16 @@ import {
 const options: AdsClientOptions = {
   node: { id: 'n' },
   typeUrl: 'type',
+  serverCount: 1,
   backoff: { initialMs: 10_000, maxMs: 60_000, multiplier: 1.5, random: undefined },
   connectRetryMs: 3_000,
 };
 
-function createRun(from = initialAdsState) {
+function createRun(from = initialAdsState, serverCount = 1) {
   let state: AdsState = from;
   const give = (...events: AdsEvent[]): AdsAction[] =>
     events.flatMap((event) => {
-      const step = stepAdsClient(options, state, event);
+      const step = stepAdsClient({ ...options, serverCount }, state, event);
       state = step.state;
       return step.actions;
     });
@@ -56,13 +57,17 @@ function sends(versionInfo: string, responseNonce: string, message?: string): Ad
   return { kind: 'send', request: { ...request, ...refusal } };
 }
 
+function connects(server: number): AdsAction {
+  return { kind: 'connect', server };
+}
+
 function waits(delayMs: number): AdsAction {
   return { kind: 'wait', delayMs };
 }
 
 test('the first request asks for everything, with neither version nor nonce', (t) => {
   const { give } = createRun();
-  t.deepEqual(give(start), [{ kind: 'connect' }]);
+  t.deepEqual(give(start), [connects(0)]);
   t.deepEqual(give(opened), [sends('', '')]);
 });
 
@@ -89,7 +94,7 @@ test('a refusal has the version accepted last, the nonce of what is refused, and
 test('a new stream begins with the version accepted last and without a nonce', (t) => {
   const { give } = createRun();
   give(start, opened, response('v1', 'a'), accepted, ended);
-  t.deepEqual(give(waited), [{ kind: 'connect' }]);
+  t.deepEqual(give(waited), [connects(0)]);
   t.deepEqual(give(opened), [sends('v1', '')]);
 });
 
@@ -127,7 +132,7 @@ test('attempts without a stream wait the same each time, and do not touch the gr
   give(start);
   for (let attempt = 0; attempt < 5; attempt++) {
     t.deepEqual(give(connectFailed), [waits(3_000)]);
-    t.deepEqual(give(waited), [{ kind: 'connect' }]);
+    t.deepEqual(give(waited), [connects(0)]);
   }
   t.deepEqual(give(opened, ended).at(-1), waits(10_000));
   give(waited, connectFailed, waited);
@@ -158,7 +163,7 @@ test('a refusal that is held back is not sent on another stream', (t) => {
   const { give } = createRun();
   give(start, opened, response('1', 'a'), refused('bad'), response('1', 'b'), refused('bad'));
   t.deepEqual(give(ended), [waits(10_000)]);
-  t.deepEqual(give(waited), [{ kind: 'connect' }]);
+  t.deepEqual(give(waited), [connects(0)]);
   t.deepEqual(give(opened, waited), [sends('', '')]);
 });
 
@@ -215,4 +220,40 @@ test('whatever happens, an answer goes out only on the stream of its response, a
       }
     }),
   );
+});
+
+test('when a server is lost each other one is asked at once, and only then there is a wait', (t) => {
+  const { give } = createRun(initialAdsState, 3);
+  give(start, opened, response('v1', 'a'), accepted);
+  t.deepEqual(give(ended, waited), [waits(0), connects(1)]);
+  t.deepEqual(give(connectFailed, waited), [waits(0), connects(2)]);
+  t.deepEqual(give(connectFailed), [waits(10_000)], 'the wait after a stream that ended');
+  t.deepEqual(give(waited), [connects(0)]);
+  t.deepEqual(give(connectFailed, waited, connectFailed, waited), [
+    ...[waits(0), connects(1)],
+    ...[waits(0), connects(2)],
+  ]);
+  t.deepEqual(give(connectFailed), [waits(3_000)], 'there was no stream');
+});
+
+test('the waits grow where one of several servers ends each of its streams', (t) => {
+  const { give } = createRun(initialAdsState, 2);
+  give(start);
+  const delays: number[] = [];
+  for (let round = 0; round < 4; round++) {
+    t.deepEqual(give(opened, ended).at(-1), waits(0));
+    give(waited);
+    for (const action of give(connectFailed))
+      if (action.kind === 'wait') delays.push(action.delayMs);
+    give(waited);
+  }
+  t.deepEqual(delays, [10_000, 15_000, 22_500, 33_750]);
+});
+
+test('a server that answers well stays, and makes all others worth asking again', (t) => {
+  const { give } = createRun(initialAdsState, 2);
+  give(start, connectFailed, waited, opened);
+  t.deepEqual(give(response('v1', 'a'), accepted).at(-1), sends('v1', 'a'));
+  t.deepEqual(give(ended, waited), [waits(0), connects(0)]);
+  t.deepEqual(give(opened), [sends('v1', '')]);
 });

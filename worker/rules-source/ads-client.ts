@@ -1,5 +1,5 @@
 // The client's side of the aggregated discovery protocol, state of the world: events in, actions out,
-// without sockets, timers or clocks (behaviour: discovery-requests, waits-between-streams).
+// without sockets, timers or clocks (behaviour: discovery-requests, several-management-servers, waits-between-streams).
 // ads-resources.ts interprets the resources; xds-source.ts has connections and timers.
 import { type BackoffOptions, backoffDelayMs } from '../../shared/backoff.ts';
 import type {
@@ -11,6 +11,8 @@ import type {
 export interface AdsClientOptions {
   readonly node: NodeMessage;
   readonly typeUrl: string;
+  /** How many servers there are to choose from. */
+  readonly serverCount: number;
   /** The waits after streams that ended. */
   readonly backoff: BackoffOptions;
   /** The wait after an attempt without a stream; it does not grow, and does not affect the growing waits
@@ -35,7 +37,8 @@ export type AdsEvent =
   | { readonly kind: 'waited' };
 
 export type AdsAction =
-  | { readonly kind: 'connect' }
+  /** `server`: the index of the one to ask. */
+  | { readonly kind: 'connect'; readonly server: number }
   | { readonly kind: 'send'; readonly request: DiscoveryRequestMessage }
   /** Answer with `accepted` or `refused`. */
   | { readonly kind: 'deliver'; readonly response: DiscoveryResponseMessage }
@@ -44,6 +47,12 @@ export type AdsAction =
 
 export interface AdsState {
   readonly phase: 'waiting' | 'connecting' | 'open';
+  /** The index of the server that is asked, or asked next. */
+  readonly server: number;
+  /** Servers that failed one after the other since a response was accepted, or since the last wait. */
+  readonly failedServers: number;
+  /** Whether one of them had opened a stream. */
+  readonly hadStream: boolean;
   /** Version of the response accepted last; '' before the first. */
   readonly ackedVersion: string;
   /** Streams that ended since a response was accepted. */
@@ -58,6 +67,9 @@ export interface AdsState {
 
 export const initialAdsState: AdsState = {
   phase: 'waiting',
+  server: 0,
+  failedServers: 0,
+  hadStream: false,
   ackedVersion: '',
   failures: 0,
   delivered: undefined,
@@ -95,12 +107,9 @@ export function stepAdsClient(
       return { state: { ...state, phase: 'open' }, actions: [{ kind: 'send', request }] };
     }
     case 'connect-failed':
-      return wait(state, options.connectRetryMs);
-    case 'ended': {
-      const { failures } = state;
-      const delayMs = backoffDelayMs(options.backoff, failures);
-      return wait({ ...state, failures: failures + 1 }, delayMs);
-    }
+      return moveOn(options, state);
+    case 'ended':
+      return moveOn(options, { ...state, hadStream: true });
     case 'waited':
       return state.phase === 'waiting' ? connect(state) : sendHeld(state);
     case 'response': {
@@ -118,7 +127,19 @@ export function stepAdsClient(
 }
 
 function connect(state: AdsState): AdsStep {
-  return { state: { ...state, phase: 'connecting' }, actions: [{ kind: 'connect' }] };
+  const { server } = state;
+  return { state: { ...state, phase: 'connecting' }, actions: [{ kind: 'connect', server }] };
+}
+
+/** To the next server, at once while there is one that has not failed: only when all have is there a wait. */
+function moveOn(options: AdsClientOptions, state: AdsState): AdsStep {
+  const { failures, hadStream } = state;
+  const server = (state.server + 1) % options.serverCount;
+  const failedServers = state.failedServers + 1;
+  if (failedServers < options.serverCount) return wait({ ...state, server, failedServers }, 0);
+  const next = { ...state, server, failedServers: 0, hadStream: false };
+  if (!hadStream) return wait(next, options.connectRetryMs);
+  return wait({ ...next, failures: failures + 1 }, backoffDelayMs(options.backoff, failures));
 }
 
 function wait(state: AdsState, delayMs: number): AdsStep {
@@ -143,6 +164,8 @@ function accept(options: AdsClientOptions, state: AdsState): AdsStep {
       ...state,
       ackedVersion: versionInfo,
       failures: 0,
+      failedServers: 0,
+      hadStream: false,
       delivered: undefined,
       refusedText: undefined,
     },

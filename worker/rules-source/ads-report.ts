@@ -7,7 +7,9 @@ import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Metrics } from '../metrics.ts';
 
 export interface AdsReport {
-  connecting(): void;
+  /** Of the server that is asked. */
+  readonly url: string;
+  connecting(url: string): void;
   opened(): void;
   /** The connection ended or failed. */
   ended(end: AdsConnectionEnd): void;
@@ -27,12 +29,14 @@ export interface AdsConnectionEnd {
   readonly wasOpen: boolean;
   readonly reason: string;
   readonly nextAttemptMs: number;
+  /** Of the server that is asked then. */
+  readonly nextUrl: string | undefined;
   /** Whether earlier rules are in force. */
   readonly hasRules: boolean;
 }
 
 export interface AdsReportDeps {
-  readonly url: string;
+  readonly urls: readonly string[];
   readonly nodeId: string;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -48,7 +52,8 @@ const silenceMs = 5_000;
 /** Limit of listed names. */
 const maxNames = 20;
 
-export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportDeps): AdsReport {
+export function createAdsReport({ urls, nodeId, metrics, log, clock }: AdsReportDeps): AdsReport {
+  let [url = ''] = urls;
   const isConnected = metrics.gauge('ratelimit.xds.connected');
   const responses = metrics.counter('ratelimit.xds.responses');
   const acks = metrics.counter('ratelimit.xds.acks');
@@ -84,7 +89,11 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
   }
 
   return {
-    connecting() {
+    get url() {
+      return url;
+    },
+    connecting(asked) {
+      url = asked;
       if (!isFirstAttempt) reconnects.add(1);
       isFirstAttempt = false;
       log.info(`Connecting to the management server ${url} as node ${node}`);
@@ -100,7 +109,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       // Later a server without changes sends nothing.
       if (isSilent) watchSilence();
     },
-    ended({ wasOpen, reason, nextAttemptMs, hasRules }) {
+    ended({ wasOpen, reason, nextAttemptMs, nextUrl, hasRules }) {
       isConnected.set(0);
       cancelSilence();
       const why = toExcerpt(reason, 500);
@@ -108,7 +117,11 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
       const since = lostAt === undefined ? 'yet' : `since ${lostAt}`;
       link = `not connected ${since}, last attempt failed at ${now()}: ${why}`;
       const what = wasOpen ? 'Lost' : 'Could not reach';
-      const next = `next attempt in ${formatDuration(Math.round(nextAttemptMs))}`;
+      const wait = formatDuration(Math.round(nextAttemptMs));
+      const next =
+        nextAttemptMs === 0
+          ? `the next attempt is at ${nextUrl}, at once`
+          : `next attempt in ${wait}${nextUrl === url ? '' : `, at ${nextUrl}`}`;
       const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
       const hint = wasOpen ? '' : ' (CONFIG_GRPC_XDS_SERVER_URL says where it is)';
       trouble.report(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
@@ -135,6 +148,7 @@ export function createAdsReport({ url, nodeId, metrics, log, clock }: AdsReportD
     describe() {
       const lines = [
         `management server ${url} as node ${node}, ${link}${isSilent ? ', nothing received yet' : ''}`,
+        ...(urls.length > 1 ? [`management servers to choose from: ${urls.join(', ')}`] : []),
         `last version accepted: ${accepted}`,
         `last refusal: ${refusal}`,
       ];

@@ -2,6 +2,7 @@
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import type { ManagementServer } from '../management-stream.ts';
 
 export interface GoodLoad {
   readonly ok: true;
@@ -38,5 +39,7 @@ export interface RulesSource {
   describe(): string;
   /** The version accepted last, of a source that has versions; '' before the first. */
   version?(): string;
+  /** Of a source with servers: the listener is told the server of each stream that opens. */
+  onServer?(listener: (server: ManagementServer) => void): void;
   close(): Promise<void>;
 }

@@ -61,7 +61,7 @@ test('what is told to the server and accepted from it is taken over', (t) => {
     sanitizeMetricDots: true,
     fixedWindowsOnly: false,
   });
-  t.deepEqual(options.server, {
+  t.deepEqual(options.servers[0], {
     url: 'xds:1',
     headers: { 'X-Team': 'edge' },
     tls: undefined,
@@ -76,14 +76,26 @@ test('a client certificate is used only together with its key', (t) => {
     CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'xds.example',
     CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '/cert',
   };
-  t.deepEqual(optionsOf(files).server.tls, {
+  t.deepEqual(optionsOf(files).servers[0].tls, {
     ca: '/ca',
     cert: undefined,
     key: undefined,
     san: 'xds.example',
   });
-  const { tls } = optionsOf({ ...files, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key' }).server;
+  const { tls } = optionsOf({ ...files, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key' }).servers[0];
   t.like(tls, { cert: '/cert', key: '/key' });
-  const { tls: bare } = optionsOf({ CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' }).server;
+  const { tls: bare } = optionsOf({ CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' }).servers[0];
   t.deepEqual(bare, { ca: undefined, cert: undefined, key: undefined, san: undefined });
+});
+
+test('each address of the list is a server with the same headers and TLS, a wrong one is none', (t) => {
+  const options = optionsOf({
+    CONFIG_GRPC_XDS_SERVER_URL: 'a:1, b:2,,c:port,a:1,dns:///c:3,http://d:4,[::1]:5,e',
+    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-team:edge',
+  });
+  t.deepEqual(
+    options.servers.map(({ url }) => url),
+    ['a:1', 'b:2', 'dns:///c:3', '[::1]:5', 'e'],
+  );
+  t.true(options.servers.every(({ headers }) => headers['x-team'] === 'edge'));
 });

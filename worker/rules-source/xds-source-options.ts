@@ -1,6 +1,8 @@
 // Converts the settings of a management server to the options of its source.
 
 import { type AgreementSettings, toAgreement } from '../agreement.ts';
+import type { ManagementServer } from '../management-stream.ts';
+import { parseServerAddresses } from '../settings/server-addresses.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { toRuleSetOptions } from './rule-set-options.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
@@ -18,20 +20,23 @@ export function toXdsSourceOptions(
   const toPath = (path: string) => (path === '' ? undefined : path);
   const hasPair = tls.certFile !== '' && tls.keyFile !== '';
   const { factor } = backoff;
+  const toServer = (url: string): ManagementServer => ({
+    url,
+    headers: xds.additionalHeaders,
+    tls: tls.enabled
+      ? {
+          ca: toPath(tls.caFile),
+          cert: hasPair ? tls.certFile : undefined,
+          key: hasPair ? tls.keyFile : undefined,
+          san: tls.san === '' ? undefined : tls.san,
+        }
+      : undefined,
+    maxMessageBytes: xds.maxMessageBytes,
+  });
+  // A start without a good address is refused.
+  const [first = xds.serverUrl, ...others] = parseServerAddresses(xds.serverUrl).addresses;
   return {
-    server: {
-      url: xds.serverUrl,
-      headers: xds.additionalHeaders,
-      tls: tls.enabled
-        ? {
-            ca: toPath(tls.caFile),
-            cert: hasPair ? tls.certFile : undefined,
-            key: hasPair ? tls.keyFile : undefined,
-            san: tls.san === '' ? undefined : tls.san,
-          }
-        : undefined,
-      maxMessageBytes: xds.maxMessageBytes,
-    },
+    servers: [toServer(first), ...others.map(toServer)],
     nodeId: xds.nodeId,
     nodeMetadata: xds.nodeMetadata,
     agreement: toAgreement(settings).hash,

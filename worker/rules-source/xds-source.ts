@@ -1,5 +1,5 @@
 // Rules from a management server: runs the ADS client over connections and timers. ads-client.ts is the
-// exchange itself, ads-resources.ts applies resources, ads-report.ts reports.
+// exchange itself, with the choice of the server, ads-resources.ts applies resources, ads-report.ts reports.
 
 import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -10,7 +10,6 @@ import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
-import { maskCredentials } from '../../shared/settings/shown-value.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type {
@@ -33,7 +32,8 @@ import type { LoadResult, RulesSource } from './source.ts';
 
 /** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */
 export interface XdsSourceOptions {
-  readonly server: ManagementServer;
+  /** At least one; of several the next is asked when one is lost. */
+  readonly servers: readonly [ManagementServer, ...ManagementServer[]];
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
@@ -67,7 +67,7 @@ const maxWaiting = 8;
 /** Good rules stay in force whatever happens to the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   const { options, discovery, protos, metrics, log, clock } = deps;
-  const { server, nodeId } = options;
+  const { servers, nodeId } = options;
   const clientOptions = {
     node: toAdsNode({
       id: nodeId,
@@ -76,17 +76,19 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       instance: deps.instance,
     }),
     typeUrl: rateLimitConfigTypeUrl,
+    serverCount: servers.length,
     backoff: options.backoff,
     connectRetryMs: options.connectRetryMs,
   };
-  const shownUrl = maskCredentials(server.url);
-  const report = createAdsReport({ url: shownUrl, nodeId, metrics, log, clock });
+  const urls = servers.map(({ url }) => url);
+  const report = createAdsReport({ urls, nodeId, metrics, log, clock });
   const intakeDeps = {
     decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
     builder: createRuleSetBuilder(options.rules),
   };
 
   let onLoad: (result: LoadResult) => void = () => {};
+  let onServer: (server: ManagementServer) => void = () => {};
   let state = initialAdsState;
   let inForce: ResourcesInForce = new Map();
   let isTaking = false;
@@ -111,7 +113,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   function perform(action: AdsAction): void {
     switch (action.kind) {
       case 'connect':
-        connect();
+        connect(action.server);
         break;
       case 'send':
         if (action.request.errorDetail) report.refused();
@@ -129,8 +131,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     }
   }
 
-  function connect(): void {
-    report.connecting();
+  function connect(index: number): void {
+    const server = servers[index] ?? servers[0];
+    report.connecting(server.url);
     let isOpen = false;
     connection = openStream?.({
       server,
@@ -139,6 +142,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       onOpen() {
         isOpen = true;
         report.opened();
+        onServer(server);
         give({ kind: 'opened' });
       },
       onResponse(response) {
@@ -151,7 +155,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
         connection = undefined;
         waiting = [];
         give({ kind: isOpen ? 'ended' : 'connect-failed' });
-        report.ended({ wasOpen: isOpen, reason, nextAttemptMs, hasRules });
+        const nextUrl = servers[state.server]?.url;
+        report.ended({ wasOpen: isOpen, reason, nextAttemptMs, nextUrl, hasRules });
       },
     });
   }
@@ -181,7 +186,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       return;
     }
     inForce = intake.inForce;
-    const ofVersion = `of version ${toShown(versionInfo)} from ${shownUrl}`;
+    const ofVersion = `of version ${toShown(versionInfo)} from ${report.url}`;
     const total = resources.length;
     const taken = inForce.size - intake.kept.length;
     const { ruleSet, warnings, problems, kept } = intake;
@@ -227,6 +232,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       give({ kind: 'start' });
     },
     version: () => state.ackedVersion,
+    onServer(listener) {
+      onServer = listener;
+    },
     describe: () => report.describe(),
     async close() {
       closed = true;

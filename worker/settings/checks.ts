@@ -6,6 +6,7 @@ import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { isSrvName } from '../counters/memcached/srv-record.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
+import { parseServerAddresses } from './server-addresses.ts';
 import { checkStores, warnStores } from './store-checks.ts';
 import { workerTable } from './table.ts';
 
@@ -91,9 +92,11 @@ function checkXds(reading: WorkerReading): string[] {
   if (config.source !== 'xds') return [];
   const rows = workerTable.xds.settings;
   const problems: string[] = [];
-  if (xds.serverUrl === '') {
+  const servers = parseServerAddresses(xds.serverUrl);
+  if (servers.addresses.length === 0) {
     const shown = showSetting(reading, rows.serverUrl);
-    problems.push(`${shown}: empty; write the address of the server such as localhost:18000`);
+    const reasons = xds.serverUrl === '' ? 'empty' : servers.problems.join(', ');
+    problems.push(`${shown}: ${reasons}; write the address of the server such as localhost:18000`);
   }
   const shown = showSetting(reading, rows.additionalHeaders);
   for (const [index, [name, value]] of Object.entries(xds.additionalHeaders).entries()) {
@@ -112,8 +115,23 @@ function checkXds(reading: WorkerReading): string[] {
 
 /** Settings of a management server without effect. */
 function warnXds(reading: WorkerReading): string[] {
-  const { config, xds } = reading.values;
-  if (config.source !== 'xds') return [];
+  if (reading.values.config.source !== 'xds') return [];
+  return [...warnServers(reading), ...warnXdsTls(reading)];
+}
+
+/** Addresses that are left out, where others are good. */
+function warnServers(reading: WorkerReading): string[] {
+  const { addresses, problems } = parseServerAddresses(reading.values.xds.serverUrl);
+  if (addresses.length === 0) return [];
+  const shown = showSetting(reading, workerTable.xds.settings.serverUrl);
+  return problems.map(
+    (problem) =>
+      `${shown}: ${problem}; it is left out, the others are used; write such as localhost:18000`,
+  );
+}
+
+function warnXdsTls(reading: WorkerReading): string[] {
+  const { xds } = reading.values;
   const { enabled, certFile, keyFile, caFile, san } = workerTable.xds.settings.tls;
   const withoutEffect = (row: Setting<unknown>, reason: string) =>
     reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];

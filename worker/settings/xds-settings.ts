@@ -17,7 +17,7 @@ export function xdsSettings() {
       names: ['CONFIG_GRPC_XDS_SERVER_URL'],
       default: 'localhost:18000',
       secret: 'url',
-      doc: 'Address of the management server',
+      doc: 'Address of the management server, or a comma-separated list of them: when one is lost the next is asked at once, each with the same headers and TLS settings',
     }),
     connectRetryIntervalMs: duration({
       names: ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL'],
