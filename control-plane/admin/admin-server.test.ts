@@ -553,3 +553,113 @@ test('who does not authenticate has the connection for one answer', async (t) =>
   const wrong = await ask('GET', '/workers', { headers: { authorization: 'Bearer no' } });
   t.deepEqual([wrong.status, wrong.headers.get('connection')], [401, 'close']);
 });
+
+const lifting = { domain: 'shop', descriptors: [[{ key: 'k', value: 'ada' }]], reason: 'a demo' };
+
+test('a limit is lifted for a time, longer, and not any more, each in force and audited with the reason', async (t) => {
+  const { ask, rules, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const inForce = async () => (await ask('GET', '/rules/shop')).body.revision;
+  const lift = async (more: object) => {
+    const reply = await ask('POST', '/lifts', { json: { ...lifting, ...more } });
+    if (reply.status === 200) {
+      await eventually('it is in force', async () => (await inForce()) === reply.body.revision);
+    }
+    return reply;
+  };
+  const file = () => readFile(join(rules.path, 'shop.yaml'), 'utf8');
+  const first = await lift({ for: '1h' });
+  t.is(first.status, 200, first.body.detail);
+  t.is(first.body.rules, 'shop.k_ada');
+  const { until } = first.body;
+  t.true(Math.abs(Date.parse(until) - Date.now() - 3_600_000) < 60_000, until);
+  t.regex(
+    await file(),
+    new RegExp(`- \\{key: k, value: ada, until: ${until}, .*\\} {2}# lifted by local: a demo\n`),
+  );
+  const { domain, descriptors } = lifting;
+  const explained = await ask('POST', '/explanations', { json: { domain, descriptors } });
+  t.is(explained.body.descriptors[0].until, until);
+  const longer = await lift({ until: '2020-01-01T01:00:00+01:00' });
+  t.is(longer.status, 400);
+  const two = await lift({ for: '2h', reason: 'more\n\nRollout: steps' });
+  t.is((await file()).match(/value: ada/g)?.length, 1);
+  t.regex(
+    await file(),
+    new RegExp(`until: ${two.body.until}, .*# lifted by local: more Rollout: steps`),
+  );
+  const ended = await lift({ end: true });
+  t.is(ended.body.until, null);
+  t.is(await file(), ruleText('shop', 1));
+  t.is((await lift({ end: true })).status, 404);
+  const audited = log.lines.filter((line) => line.includes('audit: '));
+  t.deepEqual(audited, [
+    `info audit: lift shop.k_ada until ${until}: a demo: done`,
+    'warning audit: lift shop.k_ada: a demo: 400: until 2020-01-01T00:00:00Z is past: a lift ends later',
+    `info audit: lift shop.k_ada until ${two.body.until}: more Rollout: steps: done`,
+    'info audit: end the lift of shop.k_ada: a demo: done',
+    'warning audit: end the lift of shop.k_ada: a demo: 404: (k=ada) of domain shop is not lifted',
+  ]);
+});
+
+test('a lift without an end, with a wrong one, or of what nobody has is refused, and nothing is written', async (t) => {
+  const { ask, rules } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
+  const cases: readonly (readonly [object, number, RegExp])[] = [
+    [{}, 400, /^a lift needs an end: one of for \(such as 1h\), until \(a time\), and end: true$/],
+    [{ for: '1h', end: true }, 400, /^a lift needs an end: one of /],
+    [{ for: '1' }, 400, /^for '1' is not a duration, such as 1h: the unit is missing/],
+    [{ for: '0s' }, 400, /^for '0s' is no time: a lift lasts longer than nothing$/],
+    [{ for: '-1h' }, 400, /^for '-1h' is no time/],
+    [{ for: '8761h' }, 400, /^a lift lasts at most 8760h, a year: 8761h is longer$/],
+    [{ until: '2020-01-01T00:00:00Z' }, 400, /^until 2020-01-01T00:00:00Z is past/],
+    [
+      { until: '2126-01-01T00:00:00Z' },
+      400,
+      /^a lift lasts at most 8760h, a year: 2126-01-01T00:00:00Z is longer$/,
+    ],
+    [
+      { until: '2026-11-24T18:00:00' },
+      400,
+      /^until '2026-11-24T18:00:00' is not a time with an offset/,
+    ],
+    [{ for: '1h', reason: '' }, 400, /reason/],
+    [{ for: '1h', domain: 'mail' }, 404, /^there is no domain mail$/],
+    [
+      { for: '1h', descriptors: [[{ key: 'kk', value: 'a' }]] },
+      404,
+      /^no rule matches \(kk=a\) of domain shop: no rule has the key 'kk'; the keys there are 'k'$/,
+    ],
+  ];
+  for (const [more, status, detail] of cases) {
+    const reply = await ask('POST', '/lifts', { json: { ...lifting, ...more } });
+    t.is(reply.status, status, JSON.stringify(more));
+    t.regex(
+      `${reply.body.detail} ${JSON.stringify(reply.body.errors ?? '')}`.replace(/ ""$/, ''),
+      detail,
+    );
+  }
+  t.is(await readFile(join(rules.path, 'shop.yaml'), 'utf8'), ruleText('shop', 1));
+});
+
+test('a lift is refused to who may only read, and while the newest revision is not in force', async (t) => {
+  const [reader, writer] = ['r'.repeat(32), 'w'.repeat(32)];
+  const { ask, rules, log } = await run(
+    t,
+    { 'shop.yaml': ruleText('shop', 1) },
+    `ann read ${reader}\nbob write ${writer}\n`,
+  );
+  const lift = (token: string) =>
+    ask('POST', '/lifts', {
+      json: { ...lifting, for: '1h' },
+      headers: { authorization: `Bearer ${token}` },
+    });
+  t.is((await lift(reader)).status, 403);
+  t.true(log.lines.includes('warning audit: POST /lifts: 403: the token ann may only read'));
+  rules.write('mail.yaml', wrongUnit.replace('shop', 'mail'));
+  const refused = await lift(writer);
+  t.is(refused.status, 409);
+  t.regex(
+    refused.body.detail,
+    /^a lift reaches all workers at once, and the newest revision \S+ would with it, but that is not in force: repair, approve or roll it back first$/,
+  );
+  t.is(await readFile(join(rules.path, 'shop.yaml'), 'utf8'), ruleText('shop', 1));
+});

@@ -1,7 +1,10 @@
-// `counters`: how far descriptors are in their limits, and back to nothing.
+// `counters`: how far descriptors are in their limits, back to nothing, and without a limit for a time.
 import { Argument } from 'commander';
 import { toCountText } from '../../shared/count-text.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { describeEnd } from '../../shared/rules/rule-end.ts';
+import type { AdminClient } from '../admin/admin-client.ts';
+import type { LiftJson } from '../admin/controllers/lifts.ts';
 import type { CountersJson } from '../admin/counters-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -14,24 +17,30 @@ interface CountersOptions extends AdminOptions {
   readonly descriptor: Descriptors;
   readonly worker?: string;
   readonly reason?: string;
+  readonly for?: string;
+  readonly until?: string;
+  readonly end?: boolean;
   readonly json?: boolean;
 }
 
 export const addCounters: AddCommand = (program, { io, finish, fail }) => {
   const command = program
     .command('counters')
-    .summary('show or reset the counters of a request')
+    .summary('show or reset the counters of a request, or lift their limits for a time')
     .description(
-      'Asks the workers how far descriptors are in their limits, or sets their counters back to nothing.',
+      'Asks the workers how far descriptors are in their limits, sets their counters back to nothing, or lifts their limits for a time.',
     )
-    .addArgument(new Argument('<action>', 'what to do').choices(['get', 'reset']))
+    .addArgument(new Argument('<action>', 'what to do').choices(['get', 'reset', 'lift']))
     .requiredOption('--domain <name>', 'the domain of the request');
   addDescriptorOption(command)
     .option(
       '--worker <id>',
       'ask the workers with this node id; without it all that count by themselves, and two of those that count together',
     )
-    .option('--reason <text>', 'why, for the audit log; needed for reset');
+    .option('--for <duration>', 'lift: how long, such as 1h; at most 8760h, a year')
+    .option('--until <time>', 'lift: in place of --for, a time such as 2026-11-24T18:00:00Z')
+    .option('--end', 'lift: in place of both, the lift ends now')
+    .option('--reason <text>', 'why, for the audit log; needed for reset and lift');
   addAdminOptions(command)
     .addHelpText(
       'after',
@@ -42,18 +51,25 @@ hits. A reset is confirmed when another of them reads nothing afterwards, or les
 before. After it each of them has forgotten what its local cache knew; what a sliding window still has of the window
 before stays.
 
+A lift is a rule with an end, written into the file of the domain: an unlimited one for exactly these values. All workers
+get it at once, and end it by themselves; another lift of the same descriptor moves the end. What was counted before it
+still counts in its window afterwards, and nothing is counted meanwhile.
+
 Exit codes:
-  0  every worker that was asked has answered, and a reset is confirmed
-  1  a descriptor has no counter, a worker or a peer gives no answer, workers that count together differ, or a reset is forbidden or not confirmed
+  0  every worker that was asked has answered, and a reset is confirmed; or the lift is written
+  1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker or a peer gives no answer, workers that count together differ, or a reset is forbidden or not confirmed
   2  wrong usage, no such worker, or the admin API gives no answer`,
     )
-    .action(async (action: 'get' | 'reset', options: CountersOptions) => {
+    .action(async (action: 'get' | 'reset' | 'lift', options: CountersOptions) => {
       const { domain, descriptor: descriptors, worker, reason, json } = options;
-      if (action === 'reset' && reason === undefined) {
-        return fail('counters reset needs --reason TEXT');
+      if (action !== 'get' && reason === undefined) {
+        return fail(`counters ${action} needs --reason TEXT`);
       }
+      const misuse = checkLiftOptions(action, options);
+      if (misuse !== undefined) return fail(misuse);
       const opened = await openAdminClient(options, io.environment);
       if (!opened.ok) return fail(opened.message);
+      if (action === 'lift') return lift(opened.client, options);
       const asked = { domain, descriptors, worker };
       const result = await opened.client.call({
         method: 'POST',
@@ -76,7 +92,44 @@ Exit codes:
       }
       if (problems !== '') finish(exitCodes.no);
     });
+
+  async function lift(client: AdminClient, options: CountersOptions): Promise<void> {
+    const { domain, descriptor: descriptors, reason, for: span, until, end, json } = options;
+    const body = { domain, descriptors, for: span, until, end, reason };
+    const result = await client.call({ method: 'POST', path: '/lifts', body });
+    if (!result.ok) return fail(result.message);
+    const { status, value } = result.answer;
+    if (status !== 200) {
+      io.writeError(formatRefusal(result.answer));
+      finish([404, 409, 422].includes(status) ? exitCodes.no : exitCodes.trouble);
+      return;
+    }
+    const lifted = value as LiftJson;
+    const rules = escapeText(lifted.rules);
+    const text =
+      lifted.until === null
+        ? `the lift of ${rules} has ended`
+        : `${rules} is lifted ${describeEnd(Date.parse(lifted.until), io.clock.wallMs())}`;
+    io.write(
+      json ? `${JSON.stringify(lifted, undefined, 2)}\n` : `${text}: revision ${lifted.revision}\n`,
+    );
+  }
 };
+
+/** Undefined where they fit together. */
+function checkLiftOptions(
+  action: 'get' | 'reset' | 'lift',
+  { for: span, until, end, worker }: CountersOptions,
+): string | undefined {
+  const ends = [span, until, end].filter((each) => each !== undefined).length;
+  if (action !== 'lift') {
+    return ends === 0 ? undefined : `--for, --until and --end belong to counters lift`;
+  }
+  if (worker !== undefined) return 'counters lift is for all workers: leave out --worker';
+  return ends === 1
+    ? undefined
+    : 'counters lift needs an end: one of --for DURATION, --until TIME and --end';
+}
 
 function formatCounters({ answers, notAsked, missing }: CountersJson, descriptors: Descriptors) {
   const rows: string[][] = [];

@@ -8,9 +8,10 @@ import type { DocumentReporter } from './document-reporter.ts';
 import { listShape } from './limit-shape.ts';
 import { joinPath } from './map-reader.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
-import type { RateLimitBlock, RuleDescriptor } from './rule-document.ts';
+import type { RuleDescriptor } from './rule-document.ts';
 import { toTimeText } from './rule-end.ts';
 import { descriptorFlags, ruleKeys } from './rule-keys.ts';
+import { toLimitObject } from './rule-object.ts';
 
 /**
  * The reserved key of a descriptor's metadata. Its value is a mapping with the fields that are set,
@@ -68,18 +69,6 @@ export function toOurFields(descriptor: RuleDescriptor): [name: string, value: J
     fields.push(['rate_limit', Object.fromEntries(listShape(rateLimit))]);
   }
   return fields;
-}
-
-/** As it is written in YAML. */
-function toLimitObject(limit: RateLimitBlock): JsonObject {
-  const { unit, requestsPerUnit, name, replaces } = limit;
-  return {
-    ...(unit !== undefined && { unit }),
-    requests_per_unit: requestsPerUnit,
-    ...Object.fromEntries(listShape(limit)),
-    ...(name !== '' && { name }),
-    ...(replaces.length > 0 && { replaces: replaces.map((each) => ({ name: each.name })) }),
-  };
 }
 
 /** The descriptor's metadata, with `fields` packed into it; undefined when there is neither. */

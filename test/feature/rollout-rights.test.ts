@@ -38,7 +38,7 @@ test('a reader may look at a rollout, and neither steer it nor approve anything'
   for (const path of ['/status', '/rollouts', '/rollouts/workers', '/workers', '/top']) {
     t.is(await ask('GET', path), 200, path);
   }
-  for (const path of ['/rollouts', '/approvals', '/rollbacks', '/revisions', '/resets']) {
+  for (const path of ['/rollouts', '/approvals', '/rollbacks', '/revisions', '/resets', '/lifts']) {
     t.is(await ask('POST', path), 403, path);
   }
 });

@@ -1,0 +1,125 @@
+// A limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
+// control plane is there.
+import test from 'ava';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { connectWorker } from '../support/discovery-worker.ts';
+import { eventually } from '../support/eventually.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { createRulesFolder } from '../support/rules-folder.ts';
+import { createWorkerCaller } from '../support/worker-caller.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const rules = `domain: shop
+descriptors:
+  - {key: user, rate_limit: {unit: year, requests_per_unit: 1000}}
+`;
+/** What a worker answers where nothing is counted. */
+const uncounted = 0xffff_ffff;
+
+test('a lift is in force at once, whatever rollout there is, and ends by itself without a control plane', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', rules);
+  const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
+  const controlPlane = await createControlPlaneProcess(t, { flags });
+  await controlPlane.start();
+  const redis = await startRedisServer();
+  t.teardown(() => redis.stop());
+  const worker = await startWorkerProcess({
+    env: {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: controlPlane.xdsAddress,
+      BACKEND_TYPE: 'redis',
+      KVSTORE_TYPE: 'SINGLE',
+      KVSTORE_URL: redis.url,
+      LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+      WORKER_PROCESSES: '2',
+    },
+  });
+  t.teardown(worker.stop);
+  const { ask, close } = createWorkerCaller(worker);
+  t.teardown(close);
+  t.deepEqual(await ask('shop', 'user', 'ada'), { answer: 'OK', remaining: 999 });
+  t.deepEqual(await ask('shop', 'user', 'ada'), { answer: 'OK', remaining: 998 });
+
+  const asked = ['--domain', 'shop', '--descriptor', 'user=ada'];
+  const lift = (...more: string[]) => controlPlane.run('counters', 'lift', ...asked, ...more);
+  const first = await lift('--for', '1h', '--reason', 'a demo');
+  t.is(first.exitCode, 0, first.stderr);
+  t.regex(
+    first.stdout,
+    /^shop\.user_ada is lifted until \d\d:\d\d:\d\dZ \(in 60 min\): revision [0-9a-f]+\n$/,
+  );
+  const remaining = async () => (await ask('shop', 'user', 'ada')).remaining;
+  await eventually('ada is lifted', async () => (await remaining()) === uncounted);
+  // Hits up to the lift are counted; a process may take the rules a moment later than the other.
+  const counter = async () => {
+    const keys = await redis.command('KEYS', 'shop_user_ada_*');
+    return Number(await redis.command('GET', `${Array.isArray(keys) ? keys[0] : keys}`));
+  };
+
+  const again = await lift('--for', '10s', '--reason', 'shorter');
+  t.is(again.exitCode, 0, again.stderr);
+  const revision = / revision (\S+)\n$/.exec(again.stdout)?.[1] ?? '';
+  const wait = await controlPlane.run('status', '--wait', '--revision', revision);
+  t.is(wait.exitCode, 0, wait.stdout + wait.stderr);
+  const counted = await counter();
+  t.true(counted >= 2 && counted < 10, `${counted}`);
+  for (let round = 0; round < 5; round++) t.is(await remaining(), uncounted);
+  t.is(await counter(), counted);
+  t.deepEqual(await ask('shop', 'user', 'bob'), { answer: 'OK', remaining: 999 });
+  await controlPlane.end('SIGTERM');
+
+  let left: number | undefined;
+  await eventually('the lift has ended', async () => {
+    left = await remaining();
+    return left !== uncounted;
+  });
+  t.is(left, 1000 - counted - 1);
+  t.regex(worker.output(), /1 rule ended: requests get the rules that are there without it/);
+});
+
+test('while a revision is on trial a lift is refused, since it would end that', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', rules);
+  const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
+  const controlPlane = await createControlPlaneProcess(t, { flags });
+  await controlPlane.start();
+  const port = Number(controlPlane.xdsAddress.split(':')[1]);
+  const workers = ['w-1', 'w-2'].map((id) => connectWorker(t, port, id));
+  await eventually('both have the rules', () => workers.every(({ sees }) => sees('shop')));
+  folder.write('shop.yaml', rules.replace('1000', '500'));
+  await eventually('it is on trial', async () =>
+    /step 1 of 2/.test((await controlPlane.run('rollout', 'status')).stdout),
+  );
+  const asked = ['--domain', 'shop', '--descriptor', 'user=ada', '--for', '1h', '--reason', 'x'];
+  const refused = await controlPlane.run('counters', 'lift', ...asked);
+  t.is(refused.exitCode, 1);
+  t.regex(
+    refused.stderr,
+    /a lift reaches all workers at once, and the newest revision \S+ would with it, but that is on trial with some workers: promote or abort its rollout first/,
+  );
+});
+
+test('the command says what a lift lacks before it asks anybody', async (t) => {
+  const controlPlane = await createControlPlaneProcess(t, { flags: [] });
+  const lift = (...more: string[]) =>
+    controlPlane.run('counters', 'lift', '--domain', 'd', '--descriptor', 'k=v', ...more);
+  const why = ['--reason', 'x'];
+  const needsEnd =
+    'error: counters lift needs an end: one of --for DURATION, --until TIME and --end\n';
+  for (const [args, text] of [
+    [['--for', '1h'], 'error: counters lift needs --reason TEXT\n'],
+    [why, needsEnd],
+    [[...why, '--for', '1h', '--end'], needsEnd],
+    [
+      [...why, '--for', '1h', '--worker', 'w'],
+      'error: counters lift is for all workers: leave out --worker\n',
+    ],
+  ] as const) {
+    const { exitCode, stderr } = await lift(...args);
+    t.deepEqual({ exitCode, stderr }, { exitCode: 2, stderr: text });
+  }
+  const reset = ['--domain', 'd', '--descriptor', 'k=v', '--reason', 'x', '--for', '1h'];
+  const wrong = await controlPlane.run('counters', 'reset', ...reset);
+  t.is(wrong.stderr, 'error: --for, --until and --end belong to counters lift\n');
+});
